@@ -22,7 +22,7 @@ lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own
 	$(BIN)/python benchmarks/run.py

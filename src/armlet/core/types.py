@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from armlet.core.kernel import Schedule, Statistics
 
 Float64: TypeAlias = npt.NDArray[np.float64]
 Bool: TypeAlias = npt.NDArray[np.bool_]
@@ -18,6 +21,8 @@ Arm: TypeAlias = str | int
 
 Context: TypeAlias = npt.ArrayLike | Sequence[float] | Mapping[str, float]
 """One context at the border: a numpy row, a list, or a mapping by feature name."""
+
+LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
 
 
 @runtime_checkable
@@ -64,3 +69,30 @@ class Interaction:
     explored: bool = True
     weight: float = 1.0
     replaces: float | None = None
+
+
+class Policy(Protocol):
+    """A rule for choosing arms: frozen settings, and pure questions about a state that others keep."""
+
+    learns_from: ClassVar[LearnsFrom]
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Refuse a problem that the policy cannot start on at step t."""
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """Make the state of a policy that knows nothing."""
+
+    def schedule(self) -> Schedule | None:
+        """Describe the policy to the kernel; None if it runs in Python."""
+
+    def estimates(self, state: Statistics) -> Float64:
+        """Give theta_hat, (K, d)."""
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
+        """Give the probability of each arm at step t, (K,)."""
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Choose an arm. A query: it changes nothing but cached estimates."""
+
+    def update(self, state: Statistics, interaction: Interaction) -> None:
+        """Learn. A command, without randomness."""

@@ -1,0 +1,1 @@
+"""One module per library: how its users would make a decision and learn from the reward."""

@@ -1,0 +1,25 @@
+"""Armlet itself: Algorithm 1 with p = 32 K, validated contexts and a Decision with its propensity."""
+
+import armlet
+
+from adapters.base import Policy
+from stream import Contexts, Rewards
+
+
+class Armlet(Policy):
+    def __init__(self, dim: int, n_arms: int) -> None:
+        policy = armlet.ContextualEpsilonGreedy(p=32 * n_arms)
+        self.bandit = armlet.Bandit(arms=list(range(n_arms)), dim=dim, policy=policy, seed=1)
+
+    def play(self, contexts: Contexts, rewards: Rewards) -> None:
+        decide, learn = self.bandit.decide, self.bandit.learn
+        for x, reward in zip(contexts, rewards, strict=True):
+            decision = decide(x)
+            learn(decision, reward[decision.arm])
+
+    def state_bytes(self) -> int:
+        return int(self.bandit.nbytes)
+
+
+def make(variant: str, dim: int, n_arms: int) -> Policy:  # noqa: ARG001 - one variant
+    return Armlet(dim, n_arms)

@@ -1,0 +1,113 @@
+#include "arrays.hpp"
+
+namespace armlet {
+
+void load_numpy() {
+    nb::module_ module = nb::module_::import_("numpy");
+    nb::object dtype = module.attr("dtype");
+    numpy.ndarray = reinterpret_cast<PyTypeObject*>(nb::object(module.attr("ndarray")).release().ptr());
+    numpy.float64 = dtype("float64").release().ptr();
+    numpy.boolean = dtype("bool").release().ptr();
+    numpy.int64 = dtype("int64").release().ptr();
+}
+
+void fail(PyObject* type, const std::string& message) {
+    PyErr_SetString(type, message.c_str());
+    throw nb::python_error();
+}
+
+void fail(const char* error, const std::string& message) {
+    fail(nb::object(nb::module_::import_("armlet.core.errors").attr(error)).ptr(), message);
+}
+
+namespace {
+
+bool read_item(PyObject* item, double& out) {
+    if (PyFloat_CheckExact(item)) {
+        out = PyFloat_AS_DOUBLE(item);
+        return true;
+    }
+    if (!PyLong_CheckExact(item)) return false;
+    out = PyLong_AsDouble(item);
+    if (!(out == -1.0 && PyErr_Occurred())) return true;
+    PyErr_Clear();  // too large for a double: Python's reader says so
+    return false;
+}
+
+bool read_sequence(PyObject* x, std::size_t d, double* out) {
+    if (!PyList_CheckExact(x) && !PyTuple_CheckExact(x)) return false;
+    if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(x)) != d) return false;
+    PyObject** items = PySequence_Fast_ITEMS(x);
+    for (std::size_t j = 0; j < d; ++j)
+        if (!read_item(items[j], out[j])) return false;
+    return true;
+}
+
+bool read_array(nb::handle x, std::size_t d, double* out) {
+    if (!is_plain(x, numpy.float64, 1)) return false;
+    const auto* array = reinterpret_cast<PyArrayObject*>(x.ptr());
+    if (static_cast<std::size_t>(PyArray_DIM(array, 0)) != d) return false;
+    std::memcpy(out, PyArray_DATA(array), d * sizeof(double));
+    return true;
+}
+
+std::string shape_text(const std::vector<std::size_t>& shape) {
+    std::string out = "(";
+    for (const auto n : shape) out += std::to_string(n) + ", ";
+    if (shape.size() > 1) out.resize(out.size() - 2);
+    else if (shape.size() == 1) out.resize(out.size() - 1);
+    return out + ")";
+}
+
+std::string describe(nb::handle h) {
+    if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "shape")) return "a " + text(h.type().attr("__name__"));
+    std::string out = text(h.attr("dtype")) + " of shape " + text(h.attr("shape"));
+    if (nb::hasattr(h, "flags") && !nb::cast<bool>(h.attr("flags").attr("c_contiguous"))) out += ", not C-contiguous";
+    return out;
+}
+
+const void* exactly(nb::handle h, const char* name, PyObject* dtype, const std::vector<std::size_t>& shape) {
+    bool right = is_plain(h, dtype, static_cast<int>(shape.size()));
+    const auto* array = reinterpret_cast<PyArrayObject*>(h.ptr());
+    for (std::size_t i = 0; right && i < shape.size(); ++i)
+        right = static_cast<std::size_t>(PyArray_DIM(array, static_cast<int>(i))) == shape[i];
+    if (!right)
+        fail(PyExc_TypeError, std::string(name) + " must be a C-contiguous " + text(nb::handle(dtype)) +
+                                  " numpy array of shape " + shape_text(shape) + "; got " + describe(h) +
+                                  ". Convert it first: numpy.ascontiguousarray(" + name + ", dtype=" +
+                                  text(nb::handle(dtype)) + ")");
+    return PyArray_DATA(array);
+}
+
+}  // namespace
+
+bool read_row(nb::handle x, std::size_t d, double* out) {
+    if (!read_array(x, d, out) && !read_sequence(x.ptr(), d, out)) return false;
+    bool finite = true;
+    for (std::size_t j = 0; j < d; ++j) finite &= std::fabs(out[j]) <= largest_value;
+    return finite;
+}
+
+const double* doubles(nb::handle array, const char* name, std::initializer_list<std::size_t> shape) {
+    return static_cast<const double*>(exactly(array, name, numpy.float64, shape));
+}
+
+const bool* booleans(nb::handle array, const char* name, std::size_t length) {
+    return static_cast<const bool*>(exactly(array, name, numpy.boolean, {length}));
+}
+
+const std::int64_t* integers(nb::handle array, const char* name, std::size_t length) {
+    return static_cast<const std::int64_t*>(exactly(array, name, numpy.int64, {length}));
+}
+
+std::size_t count_rows(nb::handle array, const char* name, std::size_t columns) {
+    std::size_t rows = 0;
+    if (Py_TYPE(array.ptr()) == numpy.ndarray) {
+        const auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+        if (PyArray_NDIM(a) == 2) rows = static_cast<std::size_t>(PyArray_DIM(a, 0));
+    }
+    doubles(array, name, {rows, columns});
+    return rows;
+}
+
+}  // namespace armlet

@@ -1,0 +1,76 @@
+// Between numpy and plain pointers: reads that never copy behind the caller's back, and results that own their memory.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/ndarraytypes.h>
+
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace armlet {
+
+namespace nb = nanobind;
+
+constexpr double largest_value = 1e100;  // beyond it x x' or r^2 could overflow; NaN fails the comparison too
+
+// The three objects that tell an array's kind by identity, without the cost of asking for a buffer.
+struct Numpy {
+    PyTypeObject* ndarray = nullptr;
+    PyObject *float64 = nullptr, *boolean = nullptr, *int64 = nullptr;
+};
+inline Numpy numpy;
+void load_numpy();
+
+inline bool is_plain(nb::handle h, PyObject* dtype, int ndim) {
+    if (Py_TYPE(h.ptr()) != numpy.ndarray) return false;
+    const auto* array = reinterpret_cast<PyArrayObject*>(h.ptr());
+    constexpr int wanted = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED;
+    return reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == dtype && PyArray_NDIM(array) == ndim &&
+           (PyArray_FLAGS(array) & wanted) == wanted;
+}
+
+// One context from an everyday object into out[0..d): a float64 row, or a list or tuple of floats and ints.
+// False if it is anything else, or holds a value that is not a finite number: Python then says what is wrong.
+bool read_row(nb::handle x, std::size_t d, double* out);
+
+// The data of an array argument, which must be exactly what is asked for.
+const double* doubles(nb::handle array, const char* name, std::initializer_list<std::size_t> shape);
+const bool* booleans(nb::handle array, const char* name, std::size_t length);
+const std::int64_t* integers(nb::handle array, const char* name, std::size_t length);
+// The number of rows of a matrix argument with `columns` columns.
+std::size_t count_rows(nb::handle array, const char* name, std::size_t columns);
+
+template <typename T>
+using Array = nb::ndarray<nb::numpy, T>;
+
+// An array that owns the values; `Out` is the element type that numpy sees.
+template <typename Out, typename T>
+Array<Out> to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    static_assert(sizeof(Out) == sizeof(T));
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Array<Out>(kept->data(), shape, owner);
+}
+
+inline Array<double> to_numpy(std::vector<double>&& values, std::initializer_list<std::size_t> shape) {
+    return to_numpy<double>(std::move(values), shape);
+}
+
+// For properties that return such an array.
+constexpr auto owned = nb::rv_policy::automatic;
+
+[[noreturn]] void fail(PyObject* type, const std::string& message);
+// An error of armlet.core.errors.
+[[noreturn]] void fail(const char* error, const std::string& message);
+
+// str(h)
+inline std::string text(nb::handle h) { return nb::str(h).c_str(); }
+inline std::string quoted(nb::handle h) { return nb::repr(h).c_str(); }
+// A float as Python prints it.
+inline std::string text(double value) { return text(nb::float_(value)); }
+
+}  // namespace armlet

@@ -1,0 +1,361 @@
+#include "engine.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "batch.hpp"
+#include "binding.hpp"
+
+namespace armlet {
+
+// One event as `update` takes it; the reward is in the policy's own sense (more is better).
+struct Engine::Row {
+    Word t;
+    std::uint32_t arm;
+    const double* x;
+    double reward, weight, propensity;
+    bool explored;
+    std::optional<double> replaces;
+};
+
+namespace {
+
+std::atomic<Word> tables = 0;
+
+// Holds a Python lock while a policy written in Python works on its state.
+class Turn {
+  public:
+    explicit Turn(const nb::object& lock) : lock_(lock) { lock_.attr("acquire")(); }
+    ~Turn() { lock_.attr("release")(); }
+    Turn(const Turn&) = delete;
+
+  private:
+    const nb::object& lock_;
+};
+
+double number(nb::handle value, const char* reader) {
+    if (PyFloat_CheckExact(value.ptr())) {
+        const double plain = PyFloat_AS_DOUBLE(value.ptr());
+        if (std::fabs(plain) <= largest_value && (reader[0] == 'r' || plain > 0.0)) return plain;
+    }
+    return nb::cast<double>(nb::module_::import_("armlet.core.columns").attr(reader)(value));
+}
+
+double read_reward(nb::handle value) { return number(value, "reward"); }
+double read_weight(nb::handle value) { return number(value, "weight"); }
+
+Array<double> copy_row(const double* x, std::size_t d) { return to_numpy(std::vector<double>(x, x + d), {d}); }
+
+void check_learned(const Decision& d, double reward, const char* name) {
+    if (!d.learned)
+        fail("DecisionError", "decision " + d.id() + " has no reward yet; learn(decision, reward) comes first");
+    if (d.reward != reward)
+        fail(PyExc_ValueError, std::string(name) + " is " + text(reward) + " but decision " + d.id() +
+                                   " was learned with " + text(d.reward) + "; pass that reward");
+}
+
+}  // namespace
+
+Seed parse_seed(nb::handle seed) {
+    nb::object low = nb::int_(seed) & nb::int_(UINT64_MAX);
+    return {nb::cast<Word>(low), nb::cast<Word>(nb::int_(seed) >> nb::int_(64))};
+}
+
+Engine::Engine(nb::object policy, std::optional<Schedule> schedule, nb::object state, nb::list labels, nb::handle seed,
+               nb::object read_context, double sign, bool normalize)
+    : policy(policy),
+      state(state),
+      schedule_(schedule),
+      labels_(labels),
+      seed_(parse_seed(seed)),
+      read_context_(read_context),
+      sign_(sign),
+      normalize_(normalize),
+      dim_(nb::cast<std::size_t>(state.attr("dim"))) {
+    if (schedule_) statistics_ = &nb::cast<Statistics&>(state);
+    lock_ = nb::module_::import_("threading").attr("RLock")();
+    is_active_.assign(nb::len(labels_), 1);
+    relabel();
+}
+
+void Engine::relabel() {
+    table_ = ++tables;
+    index_ = nb::dict();
+    active_.clear();
+    std::uint32_t arm = 0;
+    for (nb::handle label : labels_) {
+        index_[label] = arm;
+        if (is_active_[arm]) active_.push_back(arm);
+        ++arm;
+    }
+    scratch_.resize(padded(arm));
+}
+
+void Engine::normalize(double* x) const {
+    double square = 0.0;
+    for (std::size_t j = 0; j < dim_; ++j) square += x[j] * x[j];
+    const double norm = std::sqrt(square);
+    if (norm > 0.0)
+        for (std::size_t j = 0; j < dim_; ++j) x[j] /= norm;
+}
+
+void Engine::read(nb::handle x, double* out) const {
+    if (!read_row(x, dim_, out)) {
+        nb::object row = read_context_(x);  // converts what can be converted, raises on the rest
+        if (!read_row(row, dim_, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
+    }
+    if (normalize_) normalize(out);
+}
+
+std::vector<std::uint32_t> Engine::subset(nb::handle eligible) const {
+    const bool* mask = booleans(eligible, "eligible", is_active_.size());
+    std::vector<std::uint32_t> out;
+    for (const auto arm : active_)
+        if (mask[arm]) out.push_back(arm);
+    if (out.empty()) fail(PyExc_ValueError, "eligible leaves no arm to play: name at least one that is not retired");
+    return out;
+}
+
+Array<bool> Engine::mask_of(Arms eligible) const {
+    std::vector<std::uint8_t> mask(is_active_.size());
+    for (const auto arm : eligible) mask[arm] = 1;
+    return to_numpy<bool>(std::move(mask), {is_active_.size()});
+}
+
+Choice Engine::ask(Word step, const double* x, const Coins& coins, Arms eligible) const {
+    nb::object tossed = nb::module_::import_("armlet.core.types").attr("Coins")(coins.coin, coins.pick, coins.tie, coins.mark);
+    nb::object choice = policy.attr("decide")(state, step, copy_row(x, dim_), tossed, mask_of(eligible));
+    return {nb::cast<std::uint32_t>(choice[0]), nb::cast<double>(choice[1]), nb::cast<bool>(choice[2])};
+}
+
+Decision Engine::decide(nb::handle x, nb::handle eligible) {
+    Decision d;
+    d.dim = static_cast<std::uint32_t>(dim_);
+    d.x = std::make_unique_for_overwrite<double[]>(dim_);
+    read(x, d.x.get());
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    std::vector<std::uint32_t> some;
+    if (!eligible.is_none()) some = subset(eligible);
+    const Arms arms = eligible.is_none() ? Arms(active_) : Arms(some);
+    const Word step = t + 1;
+    const Coins coins = toss(seed_, step);
+    if (schedule_ && !schedule_->warming_up(step)) refresh(*statistics_);
+    const Choice c = schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x.get(), coins, arms,
+                                                scratch_.data())
+                               : ask(step, d.x.get(), coins, arms);
+    t = d.t = step;
+    d.mark = coins.mark, d.index = c.arm, d.table = table_, d.propensity = c.propensity, d.explored = c.explored;
+    d.arm = labels_[c.arm];
+    return d;
+}
+
+std::uint32_t Engine::locate(const Decision& d) const {
+    if (d.dim != dim_)
+        fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim) +
+                                   " values but dim is " + std::to_string(dim_) + "; it is another bandit's");
+    if (d.table == table_) return d.index;
+    nb::object arm = index_of(d.arm);
+    if (arm.is_none())
+        fail(PyExc_KeyError, "arm " + quoted(d.arm) + " was removed, so its rewards cannot be learned; retire_arm keeps an "
+                             "arm's sums open for late rewards");
+    return nb::cast<std::uint32_t>(arm);
+}
+
+nb::object Engine::index_of(nb::handle label) const {
+    return nb::borrow(index_.contains(label) ? nb::object(index_[label]) : nb::none());
+}
+
+void Engine::update(const Row& row) {
+    if (!schedule_) {
+        nb::object interaction = nb::module_::import_("armlet.core.types").attr("Interaction")(
+            nb::arg("t") = row.t, nb::arg("x") = copy_row(row.x, dim_), nb::arg("arm") = row.arm,
+            nb::arg("reward") = row.reward, nb::arg("propensity") = row.propensity, nb::arg("explored") = row.explored,
+            nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces);
+        policy.attr("update")(state, interaction);
+    } else if (schedule_->learns(row.explored)) {
+        if (row.replaces)
+            statistics_->correct(row.arm, row.x, *row.replaces, row.reward, row.weight);
+        else
+            statistics_->add(row.arm, row.x, row.reward, row.weight);
+    }
+}
+
+void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    if (replaces) replaces = sign_ * *replaces;
+    update({d.t, locate(d), d.x.get(), sign_ * reward, weight, d.propensity, d.explored, replaces});
+}
+
+void Engine::learn(Decision& d, nb::handle reward, nb::handle weight) {
+    if (d.learned)
+        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
+                                  "; change it with correct(decision, old_reward, new_reward)");
+    const double r = read_reward(reward), w = read_weight(weight);
+    update(d, r, w, std::nullopt);
+    d.learned = true, d.reward = r, d.weight = w;
+}
+
+void Engine::correct(Decision& d, nb::handle old_reward, nb::handle new_reward) {
+    const double before = read_reward(old_reward), after = read_reward(new_reward);
+    check_learned(d, before, "old_reward");
+    update(d, after, d.weight, before);
+    d.reward = after;
+}
+
+void Engine::forget(Decision& d, nb::handle reward) {
+    const double r = read_reward(reward);
+    check_learned(d, r, "reward");
+    update(d, r, -d.weight, std::nullopt);
+    d.learned = false;
+}
+
+void Engine::choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const {
+    refresh(*statistics_);
+    const Estimates live = statistics_->estimates();
+    const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
+    const Estimates frozen{theta.data(), live.dim, live.width};
+    const Schedule schedule = *schedule_;
+    const Seed seed = seed_;
+    nb::gil_scoped_release release;
+    std::vector<std::uint32_t> best(rows);
+    std::vector<double> scratch(frozen.width);
+    BatchArgmax(frozen, eligible)(X, rows, best.data());
+    for (std::size_t i = 0; i < rows; ++i) {
+        const Word step = before + i + 1;
+        const Coins coins = toss(seed, step);
+        out.note(i, best[i] == undecided
+                        ? armlet::decide(frozen, schedule, step, X + i * dim_, coins, eligible, scratch.data())
+                        : decide_known(schedule, step, coins, eligible, best[i]));
+    }
+}
+
+Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    const double* data = doubles(X, "X", {rows, dim_});
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    const auto arms = eligible.is_none() ? active_ : subset(eligible);
+    Decisions out(t, seed_, labels(), table_, dim_, std::vector<double>(data, data + rows * dim_));
+    if (schedule_) {
+        t += rows;  // these steps are ours, whoever decides meanwhile
+        choose_rows(out.before, out.X.data(), rows, arms, out);
+        return out;
+    }
+    for (std::size_t i = 0; i < rows; ++i)
+        out.note(i, ask(t + i + 1, out.X.data() + i * dim_, toss(seed_, t + i + 1), arms));
+    t += rows;
+    return out;
+}
+
+void Engine::policy_probabilities(const double* X, std::size_t rows, Word step, Arms eligible, double* out) const {
+    const std::size_t n_arms = is_active_.size();
+    for (std::size_t i = 0; i < rows; ++i) {
+        nb::object row = policy.attr("probabilities")(state, step, copy_row(X + i * dim_, dim_), mask_of(eligible));
+        std::copy_n(doubles(row, "probabilities", {n_arms}), n_arms, out + i * n_arms);
+    }
+}
+
+Array<double> Engine::probabilities(nb::handle X, Word step, nb::handle eligible) {
+    const std::size_t rows = count_rows(X, "X", dim_), n_arms = is_active_.size();
+    const double* data = doubles(X, "X", {rows, dim_});
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    const auto arms = eligible.is_none() ? active_ : subset(eligible);
+    std::vector<double> out(rows * n_arms);
+    if (!schedule_)
+        policy_probabilities(data, rows, step, arms, out.data());
+    else {
+        refresh(*statistics_);
+        for (std::size_t i = 0; i < rows; ++i)
+            armlet::probabilities(statistics_->estimates(), *schedule_, step, data + i * dim_, arms, scratch_.data(),
+                                  {out.data() + i * n_arms, n_arms});
+    }
+    return to_numpy(std::move(out), {rows, n_arms});
+}
+
+void Engine::learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights, nb::handle explored) {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    const double *data = doubles(X, "X", {rows, dim_}), *r = doubles(rewards, "rewards", {rows});
+    const double* w = doubles(weights, "weights", {rows});
+    const std::int64_t* arm = integers(arms, "arms", rows);
+    const bool* coin = booleans(explored, "explored", rows);
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    for (std::size_t i = 0; i < rows; ++i)
+        update({t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], std::nullopt});
+}
+
+Array<double> Engine::normalized(nb::handle X) const {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    const double* data = doubles(X, "X", {rows, dim_});
+    std::vector<double> out(data, data + rows * dim_);
+    for (std::size_t i = 0; i < rows; ++i) normalize(out.data() + i * dim_);
+    return to_numpy(std::move(out), {rows, dim_});
+}
+
+void Engine::add_arm(nb::object label) {
+    std::optional<Turn> turn(lock_);
+    state.attr("add_arm")();
+    labels_.append(label);
+    is_active_.push_back(1);
+    const Word same = table_;
+    relabel();
+    table_ = same;  // the arms before it keep their places
+}
+
+void Engine::remove_arm(std::size_t arm) {
+    std::optional<Turn> turn(lock_);
+    state.attr("remove_arm")(arm);
+    labels_.attr("pop")(arm);
+    is_active_.erase(is_active_.begin() + static_cast<std::ptrdiff_t>(arm));
+    relabel();
+}
+
+void Engine::set_active(std::size_t arm, bool active) {
+    is_active_.at(arm) = active;
+    const Word same = table_;
+    relabel();
+    table_ = same;
+}
+
+Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(is_active_), {is_active_.size()}); }
+
+nb::tuple Engine::snapshot() const { return nb::make_tuple(t, labels(), active(), state.attr("records")()); }
+
+void bind_engine(nb::module_& m) {
+    nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
+        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"), nb::arg("learn_always"));
+    nb::class_<Engine>(m, "Engine", "What every decision of a bandit passes through: clock, labels, coins, estimates.")
+        .def(nb::init<nb::object, std::optional<Schedule>, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
+             nb::arg("policy"), nb::arg("schedule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
+             nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
+             nb::sig("def __init__(self, policy: object, schedule: Schedule | None, state: Statistics, labels: list[str | int], "
+                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, sign: float = 1.0, "
+                     "normalize: bool = False) -> None"))
+        .def("decide", &Engine::decide, nb::arg("x"), nb::arg("eligible").none() = nb::none())
+        .def("learn", &Engine::learn, nb::arg("decision"), nb::arg("reward"), nb::arg("weight"))
+        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"))
+        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"))
+        .def("decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none() = nb::none())
+        .def("probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none() = nb::none())
+        .def("learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
+             nb::arg("explored"))
+        .def("normalized", &Engine::normalized, nb::arg("X"))
+        .def("add_arm", &Engine::add_arm, nb::arg("label"))
+        .def("remove_arm", &Engine::remove_arm, nb::arg("arm"))
+        .def("set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
+        .def("index_of", &Engine::index_of, nb::arg("label"), nb::sig("def index_of(self, label: object) -> int | None"))
+        .def("snapshot", &Engine::snapshot,
+             nb::sig("def snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]"),
+             "Clock, labels, which are active, and the sums, all of one moment.")
+        .def_rw("t", &Engine::t)
+        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> Statistics"))
+        .def_prop_ro("labels", &Engine::labels, nb::sig("def labels(self, /) -> list[str | int]"))
+        .def_prop_ro("active", &Engine::active, owned);
+}
+
+}  // namespace armlet

@@ -1,0 +1,70 @@
+// The part of a bandit that every decision passes through: clock, labels, coins, estimates.
+//
+// Each call holds the interpreter lock from its first look at the state to its last change of it, so any number of
+// threads may decide and learn at once. Calls into a policy written in Python take turns through a lock of their own.
+#pragma once
+#include <optional>
+
+#include "decision.hpp"
+#include "epsilon_greedy.hpp"
+
+namespace armlet {
+
+class Engine {
+  public:
+    // A policy with a compiled schedule runs here; any other is asked in Python.
+    Engine(nb::object policy, std::optional<Schedule> schedule, nb::object state, nb::list labels, nb::handle seed,
+           nb::object read_context, double sign, bool normalize);
+
+    Decision decide(nb::handle x, nb::handle eligible);
+    void learn(Decision& decision, nb::handle reward, nb::handle weight);
+    void correct(Decision& decision, nb::handle old_reward, nb::handle new_reward);
+    void forget(Decision& decision, nb::handle reward);
+
+    Decisions decide_many(nb::handle X, nb::handle eligible);
+    Array<double> probabilities(nb::handle X, Word t, nb::handle eligible);
+    void learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights, nb::handle explored);
+    Array<double> normalized(nb::handle X) const;
+
+    void add_arm(nb::object label);
+    void remove_arm(std::size_t arm);
+    void set_active(std::size_t arm, bool active);
+
+    nb::object policy, state;
+    Word t = 0;
+    nb::list labels() const { return nb::list(labels_); }
+    Array<bool> active() const;
+    nb::tuple snapshot() const;
+    nb::object index_of(nb::handle label) const;  // None if there is no such arm
+
+  private:
+    struct Row;
+    void read(nb::handle x, double* out) const;
+    void normalize(double* x) const;
+    std::vector<std::uint32_t> subset(nb::handle eligible) const;
+    Choice ask(Word step, const double* x, const Coins& coins, Arms eligible) const;
+    Array<bool> mask_of(Arms eligible) const;
+    void choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const;
+    void policy_probabilities(const double* X, std::size_t rows, Word step, Arms eligible, double* out) const;
+    std::uint32_t locate(const Decision& decision) const;
+    void update(const Row& row);
+    void update(const Decision& decision, double reward, double weight, std::optional<double> replaces);
+    void relabel();
+
+    std::optional<Schedule> schedule_;
+    Statistics* statistics_ = nullptr;  // of a compiled policy
+    nb::list labels_;
+    nb::dict index_;
+    std::vector<std::uint8_t> is_active_;
+    std::vector<std::uint32_t> active_;
+    Word table_ = 0;  // names this table of labels; a removal makes another
+    Seed seed_;
+    nb::object read_context_;
+    double sign_;  // -1 where the user's rewards are costs
+    bool normalize_;
+    std::size_t dim_;
+    nb::object lock_;
+    std::vector<double> scratch_;
+};
+
+}  // namespace armlet

@@ -1,0 +1,79 @@
+#include <nanobind/stl/string.h>
+
+#include <numeric>
+
+#include "arrays.hpp"
+#include "batch.hpp"
+#include "binding.hpp"
+#include "epsilon_greedy.hpp"
+
+namespace armlet {
+
+namespace {
+
+nb::tuple coins(nb::handle seed, Word t) {
+    const Coins c = toss(parse_seed(seed), t);
+    return nb::make_tuple(c.coin, c.pick, c.tie, c.mark);
+}
+
+nb::tuple rollout(nb::handle contexts, nb::handle rewards, const Statistics& start, const Schedule& schedule,
+                  nb::handle seed, Word t) {
+    const std::size_t steps = count_rows(contexts, "contexts", start.dim());
+    const double* x = doubles(contexts, "contexts", {steps, start.dim()});
+    const double* r = doubles(rewards, "rewards", {steps, start.n_arms()});
+    const Seed key = parse_seed(seed);
+    Statistics statistics(start);
+    Trace trace;
+    {
+        nb::gil_scoped_release release;
+        trace = run(statistics, schedule, key, t, x, r, steps);
+    }
+    refresh(statistics);
+    return nb::make_tuple(to_numpy<std::int64_t>(std::move(trace.arms), {steps}),
+                          to_numpy(std::move(trace.propensities), {steps}),
+                          to_numpy<bool>(std::move(trace.explored), {steps}), std::move(statistics));
+}
+
+// The best arm of every row in float64, the first of those that tie.
+Array<std::int64_t> argmax_rows(nb::handle X, nb::handle theta) {
+    if (Py_TYPE(theta.ptr()) != numpy.ndarray || nb::cast<std::size_t>(theta.attr("ndim")) != 2)
+        fail(PyExc_TypeError, "theta must be a numpy array of shape (n_arms, dim)");
+    const std::size_t dim = nb::cast<std::size_t>(theta.attr("shape")[1]);
+    const std::size_t n_arms = count_rows(theta, "theta", dim), rows = count_rows(X, "X", dim), width = padded(n_arms);
+    if (n_arms == 0) fail(PyExc_ValueError, "theta has no rows: there must be at least one arm");
+    const double *t = doubles(theta, "theta", {n_arms, dim}), *x = doubles(X, "X", {rows, dim});
+    std::vector<std::int64_t> out(rows);
+    {
+        nb::gil_scoped_release release;
+        std::vector<double> columns(dim * width), scratch(width);
+        for (std::size_t a = 0; a < n_arms; ++a)
+            for (std::size_t j = 0; j < dim; ++j) columns[j * width + a] = t[a * dim + j];
+        std::vector<std::uint32_t> all(n_arms), best(rows);
+        std::iota(all.begin(), all.end(), 0u);
+        const Estimates estimates{columns.data(), dim, width};
+        BatchArgmax(estimates, all)(x, rows, best.data());
+        for (std::size_t i = 0; i < rows; ++i) {
+            if (best[i] == undecided) {
+                estimates.scores(x + i * dim, scratch.data());
+                best[i] = best_arm(scratch.data(), all).first;
+            }
+            out[i] = best[i];
+        }
+    }
+    return to_numpy<std::int64_t>(std::move(out), {rows});
+}
+
+}  // namespace
+
+void bind_loops(nb::module_& m) {
+    m.def("coins", &coins, nb::arg("seed"), nb::arg("t"), nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
+          "The coin, pick, tie-break and mark of step t.");
+    m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
+          nb::arg("seed"), nb::arg("t"),
+          nb::sig("def rollout(contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int) "
+                  "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]"),
+          "Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
+    m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");
+}
+
+}  // namespace armlet

@@ -1,0 +1,145 @@
+#include "statistics.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "binding.hpp"
+
+namespace armlet {
+
+Ridge parse_ridge(const std::string& kind, double value) {
+    if (kind == "paper") return {Ridge::Kind::paper, value};
+    if (kind == "1/n") return {Ridge::Kind::inverse_n, value};
+    if (kind != "constant") fail(PyExc_ValueError, "ridge is '" + kind + "'; choose 'paper', '1/n' or 'constant'");
+    if (!(value > 0.0 && value <= largest_value))
+        fail(PyExc_ValueError, "the constant ridge is " + text(value) + "; it must be a positive number");
+    return {Ridge::Kind::constant, value};
+}
+
+void refresh(Statistics& s) {
+    const std::size_t failed = s.refresh();
+    if (failed != s.n_arms())
+        fail("ArmletError", "the sums of arm " + std::to_string(failed) +
+                                " are not those of any rows: something was forgotten that was never learned");
+}
+
+namespace {
+
+void check_arm(const Statistics& s, std::size_t arm) {
+    if (arm >= s.n_arms())
+        fail(PyExc_IndexError, "arm is " + std::to_string(arm) + " but there are " + std::to_string(s.n_arms()) + " arms");
+}
+
+Array<double> column(const Statistics& s, std::size_t first) {
+    std::vector<double> out(s.n_arms());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.record(arm)[first];
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+Array<double> vectors(const Statistics& s) {
+    std::vector<double> out;
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
+        const auto b = s.record(arm).subspan(3, s.dim());
+        out.insert(out.end(), b.begin(), b.end());
+    }
+    return to_numpy(std::move(out), {s.n_arms(), s.dim()});
+}
+
+Array<double> matrices(const Statistics& s) {
+    const std::size_t d = s.dim();
+    std::vector<double> out(s.n_arms() * d * d);
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
+        const double* packed = s.record(arm).data() + 3 + d;
+        double* A = out.data() + arm * d * d;
+        for (std::size_t k = 0; k < d; ++k)
+            for (std::size_t i = k; i < d; ++i) A[k * d + i] = A[i * d + k] = *packed++;
+    }
+    return to_numpy(std::move(out), {s.n_arms(), d, d});
+}
+
+Array<double> records(const Statistics& s) {
+    const auto all = s.records();
+    return to_numpy(std::vector<double>(all.begin(), all.end()), {s.n_arms(), s.record_size()});
+}
+
+void restore(Statistics& s, nb::handle values) {
+    s.restore({doubles(values, "records", {s.n_arms(), s.record_size()}), s.n_arms() * s.record_size()});
+}
+
+Array<double> estimates(Statistics& s) {
+    refresh(s);
+    const Estimates e = s.estimates();
+    std::vector<double> out(s.n_arms() * s.dim());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm)
+        for (std::size_t j = 0; j < s.dim(); ++j) out[arm * s.dim() + j] = e.theta[j * e.width + arm];
+    return to_numpy(std::move(out), {s.n_arms(), s.dim()});
+}
+
+Array<double> scores(Statistics& s, nb::handle x) {
+    const double* row = doubles(x, "x", {s.dim()});
+    refresh(s);
+    std::vector<double> out(s.width());
+    s.estimates().scores(row, out.data());
+    out.resize(s.n_arms());
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+void add(Statistics& s, std::size_t arm, nb::handle x, double reward, double weight) {
+    check_arm(s, arm);
+    s.add(arm, doubles(x, "x", {s.dim()}), reward, weight);
+}
+
+void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double to, double weight) {
+    check_arm(s, arm);
+    s.correct(arm, doubles(x, "x", {s.dim()}), from, to, weight);
+}
+
+void merge(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+    if (other.dim() != s.dim() || into.size() != other.n_arms())
+        fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_arms()) + " arms of dim " +
+                                   std::to_string(other.dim()) + "; these take " + std::to_string(into.size()) +
+                                   " arms of dim " + std::to_string(s.dim()));
+    for (const auto arm : into) check_arm(s, arm);
+    for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
+}
+
+void remove_arm(Statistics& s, std::size_t arm) {
+    check_arm(s, arm);
+    s.erase_arm(arm);
+}
+
+void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
+    if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
+    new (self) Statistics(n_arms, dim, parse_ridge(ridge, value));
+}
+
+}  // namespace
+
+void bind_statistics(nb::module_& m) {
+    nb::class_<Statistics>(m, "Statistics", "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
+        .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
+             nb::arg("value") = 1.0)
+        .def_prop_ro("n_arms", &Statistics::n_arms)
+        .def_prop_ro("dim", &Statistics::dim)
+        .def_prop_ro("nbytes", &Statistics::bytes, "Bytes held: sums, estimates and marks of what is to be solved.")
+        .def_prop_ro("n", [](const Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
+        .def_prop_ro("sum_r", [](const Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r.")
+        .def_prop_ro("sum_rr", [](const Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2.")
+        .def_prop_ro("b", &vectors, owned, "(K, d): sum of r x.")
+        .def_prop_ro("A", &matrices, owned, "(K, d, d): sum of x x'.")
+        .def("records", &records, "(K, 3 + d + d (d + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
+        .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
+        .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed.")
+        .def("scores", &scores, nb::arg("x"), "(K,): x' theta_hat.")
+        .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,
+             "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
+        .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"), nb::arg("weight") = 1.0,
+             "The row stays, its reward changes.")
+        .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
+        .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
+        .def("remove_arm", &remove_arm, nb::arg("arm"))
+        .def("copy", [](const Statistics& s) { return Statistics(s); });
+}
+
+}  // namespace armlet

@@ -1,0 +1,95 @@
+#include "epsilon_greedy.hpp"
+
+#include <numeric>
+
+namespace armlet {
+
+Best best_arm(const double* scores, Arms eligible) {
+    Best best;
+    for (const auto arm : eligible) {
+        if (scores[arm] > best.score)
+            best = {scores[arm], arm, 1};
+        else if (scores[arm] == best.score)
+            ++best.count;
+    }
+    return best;
+}
+
+namespace {
+
+// The tied arm that the coins point at.
+std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits) {
+    if (best.count == 1) return best.first;
+    std::size_t skip = below(bits, best.count);
+    for (const auto arm : eligible)
+        if (scores[arm] == best.score && skip-- == 0) return arm;
+    return best.first;
+}
+
+Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
+    if (schedule.round_robin) return {eligible[t % eligible.size()], 1.0, true};
+    const auto arm = eligible[below(coins.pick, eligible.size())];
+    return {arm, 1.0 / static_cast<double>(eligible.size()), true};
+}
+
+double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
+    const double explored = rate / static_cast<double>(n_eligible);
+    return is_best ? explored + (1.0 - rate) / static_cast<double>(n_best) : explored;
+}
+
+}  // namespace
+
+Choice decide(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, const Coins& coins,
+              Arms eligible, double* scratch) {
+    if (schedule.warming_up(t)) return warm_up(schedule, t, coins, eligible);
+    const double rate = schedule.rate(t);
+    estimates.scores(x, scratch);
+    const Best best = best_arm(scratch, eligible);
+    const bool explored = coins.coin < rate;
+    const auto arm = explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scratch, eligible, best, coins.tie);
+    return {arm, propensity(rate, eligible.size(), best.count, scratch[arm] == best.score), explored};
+}
+
+Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best) {
+    if (schedule.warming_up(t)) return warm_up(schedule, t, coins, eligible);
+    const double rate = schedule.rate(t);
+    const bool explored = coins.coin < rate;
+    const auto arm = explored ? eligible[below(coins.pick, eligible.size())] : best;
+    return {arm, propensity(rate, eligible.size(), 1, arm == best), explored};
+}
+
+void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
+                   double* scratch, std::span<double> out) {
+    std::fill(out.begin(), out.end(), 0.0);
+    if (schedule.warming_up(t) && schedule.round_robin) {
+        out[eligible[t % eligible.size()]] = 1.0;
+        return;
+    }
+    const double rate = schedule.rate(t);
+    estimates.scores(x, scratch);
+    const Best best = best_arm(scratch, eligible);
+    for (const auto arm : eligible) out[arm] = propensity(rate, eligible.size(), best.count, scratch[arm] == best.score);
+}
+
+Trace run(Statistics& statistics, const Schedule& schedule, Seed seed, Word start, const double* contexts,
+          const double* rewards, std::size_t steps) {
+    const std::size_t n_arms = statistics.n_arms(), dim = statistics.dim();
+    std::vector<std::uint32_t> all(n_arms);
+    std::iota(all.begin(), all.end(), 0u);
+    std::vector<double> scratch(statistics.width());
+    Trace trace;
+    trace.arms.reserve(steps), trace.propensities.reserve(steps), trace.explored.reserve(steps);
+    for (std::size_t i = 0; i < steps; ++i) {
+        const Word t = start + i + 1;
+        const double* x = contexts + i * dim;
+        if (!schedule.warming_up(t) && statistics.refresh() != n_arms) break;
+        const Choice choice = decide(statistics.estimates(), schedule, t, x, toss(seed, t), all, scratch.data());
+        if (schedule.learns(choice.explored)) statistics.add(choice.arm, x, rewards[i * n_arms + choice.arm], 1.0);
+        trace.arms.push_back(choice.arm);
+        trace.propensities.push_back(choice.propensity);
+        trace.explored.push_back(choice.explored);
+    }
+    return trace;
+}
+
+}  // namespace armlet

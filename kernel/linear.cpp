@@ -1,0 +1,161 @@
+#include "linear.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "simd.hpp"
+
+namespace armlet {
+
+namespace {
+
+ARMLET_INLINE void add_outer_body(double* A, const double* x, double w, std::size_t d) {
+    for (std::size_t k = 0; k < d; ++k) {
+        const double xk = x[k];
+        const double* rest = x + k;
+        const std::size_t length = d - k;
+        if (w == 1.0)
+            for (std::size_t i = 0; i < length; ++i) A[i] += xk * rest[i];
+        else
+            for (std::size_t i = 0; i < length; ++i) A[i] += w * (xk * rest[i]);
+        A += length;
+    }
+}
+
+template <std::size_t Blocks>
+ARMLET_INLINE void score_blocks(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
+    Vec sum[Blocks] = {};
+    for (std::size_t j = 0; j < d; ++j)
+        for (std::size_t b = 0; b < Blocks; ++b) sum[b] += x[j] * load(theta + j * width + b * lanes);
+    for (std::size_t b = 0; b < Blocks; ++b) store(out + b * lanes, sum[b]);
+}
+
+// Several blocks of arms at a time hide the latency of each one's sum.
+ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
+    for (std::size_t a = 0; a < width;) {
+        const std::size_t left = (width - a) / lanes;
+        const std::size_t blocks = left <= 6 ? left : left < 12 ? left - left / 2 : 6;
+        switch (blocks) {
+            case 1: score_blocks<1>(theta + a, x, d, width, out + a); break;
+            case 2: score_blocks<2>(theta + a, x, d, width, out + a); break;
+            case 3: score_blocks<3>(theta + a, x, d, width, out + a); break;
+            case 4: score_blocks<4>(theta + a, x, d, width, out + a); break;
+            case 5: score_blocks<5>(theta + a, x, d, width, out + a); break;
+            default: score_blocks<6>(theta + a, x, d, width, out + a);
+        }
+        a += blocks * lanes;
+    }
+}
+
+// The factor L of a matrix M = L L', column by column in `M` (rows contiguous, `rows` apart), 1 / L_kk in `inverse`.
+// Each entry loses its products in the order k = 0, 1, ...: the same bits whatever the blocking.
+bool factor_small(double* M, std::size_t rows, std::size_t d, double* inverse) {
+    for (std::size_t k = 0; k < d; ++k) {
+        double* column = M + k * rows;
+        if (!(column[k] > 0.0)) return false;
+        inverse[k] = 1.0 / std::sqrt(column[k]);
+        for (std::size_t i = k + 1; i < d; ++i) column[i] *= inverse[k];
+        for (std::size_t j = k + 1; j < d; ++j)
+            for (std::size_t i = j; i < d; ++i) M[j * rows + i] -= column[i] * column[j];
+    }
+    return true;
+}
+
+// Rows i..i+8 of the block of columns j..j+8, less the products of all columns before j.
+ARMLET_INLINE void gather_tile(const double* M, std::size_t rows, std::size_t i, std::size_t j, Vec* tile) {
+    for (std::size_t c = 0; c < lanes; ++c) tile[c] = load(M + (j + c) * rows + i);
+    for (std::size_t k = 0; k < j; ++k) {
+        const Vec column = load(M + k * rows + i);
+        const double* row = M + k * rows + j;
+        for (std::size_t c = 0; c < lanes; ++c) tile[c] -= column * row[c];
+    }
+}
+
+ARMLET_INLINE void factor_body(double* M, std::size_t rows, double* inverse, bool* definite) {
+    for (std::size_t j = 0; j < rows && *definite; j += lanes) {
+        Vec tile[lanes];
+        double diagonal[lanes * lanes];
+        gather_tile(M, rows, j, j, tile);
+        for (std::size_t c = 0; c < lanes; ++c) store(diagonal + c * lanes, tile[c]);
+        *definite = factor_small(diagonal, lanes, lanes, inverse + j);
+        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(diagonal + c * lanes));
+        for (std::size_t i = j + lanes; i < rows; i += lanes) {
+            gather_tile(M, rows, i, j, tile);
+            for (std::size_t k = 0; k < lanes; ++k) {
+                tile[k] *= inverse[j + k];
+                for (std::size_t c = k + 1; c < lanes; ++c) tile[c] -= tile[k] * diagonal[k * lanes + c];
+            }
+            for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + i, tile[c]);
+        }
+    }
+}
+
+ARMLET_DISPATCH(factor, (double* M, std::size_t rows, double* inverse, bool* definite), (M, rows, inverse, definite))
+
+// y = L^-1 y
+ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
+    for (std::size_t k = 0; k < d; ++k) {
+        y[k] *= inverse[k];
+        const double* column = L + k * rows;
+        for (std::size_t i = k + 1; i < d; ++i) y[i] -= y[k] * column[i];
+    }
+}
+
+ARMLET_DISPATCH(forward, (const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y),
+                (L, inverse, rows, d, y))
+
+// y = L'^-1 y. Each entry loses its products from the last row upwards; eight columns at a time hide the latency.
+void backward(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
+    for (std::size_t end = d; end > 0;) {
+        const std::size_t begin = end > lanes ? (end - 1) / lanes * lanes : 0;
+        for (std::size_t i = d; i-- > end;)
+            for (std::size_t c = begin; c < end; ++c) y[c] -= y[i] * L[c * rows + i];
+        for (std::size_t c = end; c-- > begin;) {
+            y[c] *= inverse[c];
+            for (std::size_t k = begin; k < c; ++k) y[k] -= y[c] * L[k * rows + c];
+        }
+        end = begin;
+    }
+}
+
+// shift I + A as full columns; rows beyond d are those of the identity.
+void unpack(const double* A, double shift, std::size_t d, std::size_t rows, double* M) {
+    for (std::size_t k = 0; k < rows; ++k) {
+        double* column = M + k * rows;
+        std::memset(column, 0, rows * sizeof(double));
+        column[k] = 1.0;
+        if (k >= d) continue;
+        std::memcpy(column + k, A, (d - k) * sizeof(double));
+        column[k] += shift;
+        A += d - k;
+    }
+}
+
+}  // namespace
+
+ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
+
+ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
+                (theta, x, d, width, out))
+
+bool solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
+    const bool small = d <= lanes;
+    const std::size_t rows = small ? d : padded(d);
+    thread_local std::vector<double> scratch;
+    if (scratch.size() < rows * (rows + 2)) scratch.resize(rows * (rows + 2));
+    double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows;
+    unpack(A, shift, d, rows, M);
+    bool definite = true;
+    if (small)
+        definite = factor_small(M, rows, d, inverse);
+    else
+        factor(M, rows, inverse, &definite);
+    if (!definite) return false;
+    std::memcpy(y, b, d * sizeof(double));
+    forward(M, inverse, rows, d, y);
+    backward(M, inverse, rows, d, y);
+    for (std::size_t j = 0; j < d; ++j) theta[j * step] = y[j];
+    return true;
+}
+
+}  // namespace armlet

@@ -1,0 +1,108 @@
+#include "statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace armlet {
+
+double Ridge::shift(double n) const {
+    switch (kind) {
+        case Kind::paper: return std::sqrt(n);  // n lambda_n with lambda_n = 1 / sqrt(n)
+        case Kind::inverse_n: return 1.0;       // n lambda_n with lambda_n = 1 / n
+        case Kind::constant: break;
+    }
+    return value;
+}
+
+Statistics::Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge)
+    : n_arms_(n_arms), dim_(dim), ridge_(ridge), records_(n_arms * record_size()) {
+    touch_all();
+}
+
+Statistics::Sums Statistics::sums(std::size_t arm) {
+    double* r = records_.data() + arm * record_size();
+    return {r[0], r[1], r[2], r + 3, r + 3 + dim_};
+}
+
+void Statistics::touch(std::size_t arm) {
+    if (is_stale_[arm]) return;
+    is_stale_[arm] = 1;
+    stale_.push_back(static_cast<std::uint32_t>(arm));
+}
+
+void Statistics::touch_all() {
+    theta_.assign(dim_ * width(), 0.0);
+    is_stale_.assign(n_arms_, 0);
+    stale_.clear();
+    stale_.reserve(n_arms_);
+    for (std::size_t arm = 0; arm < n_arms_; ++arm)
+        if (record(arm)[0] > 0.0) touch(arm);
+}
+
+void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
+    Sums s = sums(arm);
+    const double scaled = weight * reward;
+    s.n += weight;
+    s.sum_r += scaled;
+    s.sum_rr += scaled * reward;
+    for (std::size_t j = 0; j < dim_; ++j) s.b[j] += scaled * x[j];
+    add_outer(s.A, x, weight, dim_);
+    touch(arm);
+}
+
+void Statistics::correct(std::size_t arm, const double* x, double from, double to, double weight) {
+    Sums s = sums(arm);
+    const double old_reward = weight * from, new_reward = weight * to;
+    s.sum_r += new_reward - old_reward;
+    s.sum_rr += new_reward * to - old_reward * from;
+    for (std::size_t j = 0; j < dim_; ++j) s.b[j] += (new_reward - old_reward) * x[j];
+    touch(arm);
+}
+
+void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t other_arm) {
+    const auto theirs = other.record(other_arm);
+    double* ours = records_.data() + arm * record_size();
+    for (std::size_t i = 0; i < theirs.size(); ++i) ours[i] += theirs[i];
+    touch(arm);
+}
+
+void Statistics::append_arm() {
+    records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
+    records_.resize(records_.size() + record_size());
+    ++n_arms_;
+    touch_all();
+}
+
+void Statistics::erase_arm(std::size_t arm) {
+    const auto begin = records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size());
+    records_.erase(begin, begin + static_cast<std::ptrdiff_t>(record_size()));
+    --n_arms_;
+    touch_all();
+}
+
+std::size_t Statistics::refresh() {
+    while (!stale_.empty()) {
+        const std::size_t arm = stale_.back();
+        const Sums s = sums(arm);
+        double* theta = theta_.data() + arm;
+        if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
+            for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+        else if (!solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width()))
+            return arm;
+        is_stale_[arm] = 0;
+        stale_.pop_back();
+    }
+    return n_arms_;
+}
+
+void Statistics::restore(std::span<const double> records) {
+    std::copy(records.begin(), records.end(), records_.begin());
+    touch_all();
+}
+
+std::size_t Statistics::bytes() const {
+    return (records_.capacity() + theta_.capacity()) * sizeof(double) + stale_.capacity() * sizeof(std::uint32_t) +
+           is_stale_.capacity();
+}
+
+}  // namespace armlet

@@ -1,0 +1,77 @@
+// What Algorithm 1 remembers: n, A, b, sum r and sum r^2 of every arm, and the estimates solved from them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "linear.hpp"
+#include "simd.hpp"
+
+namespace armlet {
+
+// The ridge of (shift I + A) theta = b, the paper's (lambda_n I + A / n) theta = b / n multiplied by n.
+struct Ridge {
+    enum class Kind { paper, inverse_n, constant };
+    Kind kind = Kind::paper;
+    double value = 1.0;  // of a constant ridge
+
+    double shift(double n) const;
+};
+
+// theta_hat of all arms, the arms of one feature side by side: (dim, width), width a multiple of the vector.
+struct Estimates {
+    const double* theta;
+    std::size_t dim, width;
+
+    void scores(const double* x, double* out) const { score(theta, x, dim, width, out); }
+};
+
+class Statistics {
+  public:
+    Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge);
+
+    std::size_t n_arms() const { return n_arms_; }
+    std::size_t dim() const { return dim_; }
+    Ridge ridge() const { return ridge_; }
+
+    // Algorithm 1's n += 1, b += r x, A += x x', with a weight; a negative weight takes a row back.
+    void add(std::size_t arm, const double* x, double reward, double weight);
+    // The row stays, its reward changes.
+    void correct(std::size_t arm, const double* x, double from, double to, double weight);
+    // Adds the sums of an arm of other statistics to an arm of these.
+    void merge(std::size_t arm, const Statistics& other, std::size_t other_arm);
+    void append_arm();
+    void erase_arm(std::size_t arm);
+
+    // Solves the arms that changed; returns the first whose sums are not those of any rows, or n_arms().
+    std::size_t refresh();
+    // Only after refresh().
+    Estimates estimates() const { return {theta_.data(), dim_, width()}; }
+    std::size_t width() const { return padded(n_arms_); }
+
+    // One arm's sums: n, sum_r, sum_rr, b (dim), A (packed). All arms' lie one after the other.
+    std::size_t record_size() const { return 3 + dim_ + packed_size(dim_); }
+    std::span<const double> record(std::size_t arm) const { return {records_.data() + arm * record_size(), record_size()}; }
+    std::span<const double> records() const { return records_; }
+    void restore(std::span<const double> records);
+    std::size_t bytes() const;
+
+  private:
+    struct Sums {
+        double &n, &sum_r, &sum_rr;
+        double *b, *A;
+    };
+    Sums sums(std::size_t arm);
+    void touch(std::size_t arm);
+    void touch_all();
+
+    std::size_t n_arms_, dim_;
+    Ridge ridge_;
+    std::vector<double> records_;
+    std::vector<double> theta_;
+    std::vector<std::uint32_t> stale_;  // arms to solve before the next score
+    std::vector<std::uint8_t> is_stale_;
+};
+
+}  // namespace armlet

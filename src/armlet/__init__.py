@@ -1,0 +1,26 @@
+"""Contextual linear bandits in constant time and memory."""
+
+from armlet.bandit import Bandit, load
+from armlet.core.errors import ArmletError, DecisionError, MergeError, ModelFileError
+from armlet.core.kernel import Decision, Decisions
+from armlet.core.types import Interaction, Policy
+from armlet.core.version import __version__
+from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy, Oracle, Uniform
+
+__all__ = [
+    "AllDataEpsilonGreedy",
+    "ArmletError",
+    "Bandit",
+    "ContextualEpsilonGreedy",
+    "Decision",
+    "DecisionError",
+    "Decisions",
+    "Interaction",
+    "MergeError",
+    "ModelFileError",
+    "Oracle",
+    "Policy",
+    "Uniform",
+    "__version__",
+    "load",
+]

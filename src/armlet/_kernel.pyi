@@ -1,0 +1,218 @@
+"""The compiled part of Armlet. Import it through armlet.core.kernel."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+class Decision:
+    """
+    What `decide` answers: the arm to play, and what `learn` needs when the reward comes.
+    """
+
+    @property
+    def id(self) -> str:
+        """
+        A name for the decision: its step, and 64 bits that tell bandits apart.
+        """
+
+    @property
+    def t(self) -> int:
+        """The step, counted from 1."""
+
+    @property
+    def arm(self, /) -> str | int:
+        """The label of the arm to play."""
+
+    @property
+    def propensity(self) -> float:
+        """The probability with which this arm was to be played."""
+
+    @property
+    def explored(self) -> bool:
+        """Whether the coins, not the estimates, chose the arm."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether a reward was learned from it."""
+
+    @property
+    def reward(self, /) -> float | None:
+        """The reward learned, if any."""
+
+    @property
+    def weight(self) -> float:
+        """The weight with which it was learned."""
+
+    @property
+    def x(self) -> NDArray[numpy.float64]:
+        """A copy of the context, as the bandit saw it."""
+
+    @staticmethod
+    def restore(
+        id: str,
+        arm: str | int,
+        propensity: float,
+        explored: bool,
+        x: NDArray[numpy.float64] | list[float],
+        reward: float | None = None,
+        weight: float = 1.0,
+    ) -> Decision:
+        """
+        A decision from a log or another process, pending unless a reward is given.
+        """
+
+    def __reduce__(self) -> tuple[object, ...]: ...
+    def __repr__(self) -> str: ...
+
+class Decisions:
+    """Many decisions in columns; each item is a Decision."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int, /) -> Decision: ...
+    @property
+    def arms(self, /) -> list[str | int]:
+        """The labels to play."""
+
+    @property
+    def t(self) -> NDArray[numpy.int64]:
+        """(n,): the steps."""
+
+    @property
+    def indices(self) -> NDArray[numpy.int64]:
+        """(n,): the arms by index."""
+
+    @property
+    def propensities(self) -> NDArray[numpy.float64]:
+        """(n,): the probability with which each arm was to be played."""
+
+    @property
+    def explored(self) -> NDArray[numpy.bool_]:
+        """(n,): whether the coins chose."""
+
+    def __repr__(self) -> str: ...
+
+class Statistics:
+    """
+    n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.
+    """
+
+    def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    @property
+    def n_arms(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: sums, estimates and marks of what is to be solved."""
+
+    @property
+    def n(self) -> NDArray[numpy.float64]:
+        """(K,): how many rows, by weight."""
+
+    @property
+    def sum_r(self) -> NDArray[numpy.float64]:
+        """(K,): sum of r."""
+
+    @property
+    def sum_rr(self) -> NDArray[numpy.float64]:
+        """(K,): sum of r^2."""
+
+    @property
+    def b(self) -> NDArray[numpy.float64]:
+        """(K, d): sum of r x."""
+
+    @property
+    def A(self) -> NDArray[numpy.float64]:
+        """(K, d, d): sum of x x'."""
+
+    def records(self) -> NDArray[numpy.float64]:
+        """
+        (K, 3 + d + d (d + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.
+        """
+
+    def restore(self, records: object) -> None:
+        """Takes the sums from what `records` gave."""
+
+    def estimates(self) -> NDArray[numpy.float64]:
+        """(K, d): theta_hat, solved where it changed."""
+
+    def scores(self, x: object) -> NDArray[numpy.float64]:
+        """(K,): x' theta_hat."""
+
+    def add(self, arm: int, x: object, reward: float, weight: float = 1.0) -> None:
+        """n += w, b += w r x, A += w x x'; a negative weight takes a row back."""
+
+    def correct(self, arm: int, x: object, old: float, new: float, weight: float = 1.0) -> None:
+        """The row stays, its reward changes."""
+
+    def merge(self, other: Statistics, into: Sequence[int]) -> None:
+        """Adds the other's arm i to this arm into[i]."""
+
+    def add_arm(self) -> None:
+        """One more arm, of which nothing is known."""
+
+    def remove_arm(self, arm: int) -> None: ...
+    def copy(self) -> Statistics: ...
+
+class Schedule:
+    """When a compiled policy explores, and which steps it learns from."""
+
+    def __init__(self, p: float, *, round_robin: bool, learn_always: bool) -> None: ...
+
+class Engine:
+    """
+    What every decision of a bandit passes through: clock, labels, coins, estimates.
+    """
+
+    def __init__(
+        self,
+        policy: object,
+        schedule: Schedule | None,
+        state: Statistics,
+        labels: list[str | int],
+        seed: int,
+        read_context: Callable[[Any], NDArray[numpy.float64]],
+        *,
+        sign: float = 1.0,
+        normalize: bool = False,
+    ) -> None: ...
+    def decide(self, x: object, eligible: object | None = None) -> Decision: ...
+    def learn(self, decision: Decision, reward: object, weight: object) -> None: ...
+    def correct(self, decision: Decision, old_reward: object, new_reward: object) -> None: ...
+    def forget(self, decision: Decision, reward: object) -> None: ...
+    def decide_many(self, X: object, eligible: object | None = None) -> Decisions: ...
+    def probabilities(self, X: object, t: int, eligible: object | None = None) -> NDArray[numpy.float64]: ...
+    def learn_rows(self, X: object, arms: object, rewards: object, weights: object, explored: object) -> None: ...
+    def normalized(self, X: object) -> NDArray[numpy.float64]: ...
+    def add_arm(self, label: object) -> None: ...
+    def remove_arm(self, arm: int) -> None: ...
+    def set_active(self, arm: int, active: bool) -> None: ...
+    def index_of(self, label: object) -> int | None: ...
+    def snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]:
+        """Clock, labels, which are active, and the sums, all of one moment."""
+
+    @property
+    def t(self) -> int: ...
+    @t.setter
+    def t(self, arg: int, /) -> None: ...
+    @property
+    def state(self, /) -> Statistics: ...
+    @property
+    def labels(self, /) -> list[str | int]: ...
+    @property
+    def active(self) -> NDArray[numpy.bool_]: ...
+
+def coins(seed: int, t: int) -> tuple[float, int, int, int]:
+    """The coin, pick, tie-break and mark of step t."""
+
+def rollout(
+    contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]:
+    """
+    Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.
+    """
+
+def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
+    """(n,): the best arm of every row of X."""

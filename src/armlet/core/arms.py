@@ -1,0 +1,74 @@
+"""Arm labels at the border: str or int outside, indices 0..K-1 inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armlet.core.kernel import Engine
+from armlet.core.types import Arm, Bool, Int64
+
+
+def check_label(label: object) -> Arm:
+    """Return a label that may name an arm.
+
+    Examples
+    --------
+    >>> check_label("north"), check_label(3)
+    ('north', 3)
+    """
+    if isinstance(label, (str, int, np.integer)) and not isinstance(label, bool):
+        return label if isinstance(label, str) else int(label)
+    raise TypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
+
+
+def check_labels(labels: Iterable[object]) -> list[Arm]:
+    """Return the labels of a new bandit: at least one, no two alike.
+
+    Examples
+    --------
+    >>> check_labels(["north", "south"])
+    ['north', 'south']
+    """
+    if isinstance(labels, str):
+        raise TypeError(f"arms is the string {labels!r}; give a list of labels such as ['north', 'south']")
+    checked = [check_label(label) for label in labels]
+    if not checked:
+        raise ValueError("arms is empty; give at least one label")
+    twice = sorted({str(label) for label in checked if checked.count(label) > 1})
+    if twice:
+        raise ValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
+    return checked
+
+
+def find(engine: Engine, label: object) -> int:
+    """Give the index of a label, or say which labels there are."""
+    arm = engine.index_of(check_label(label))
+    if arm is None:
+        raise KeyError(f"there is no arm {label!r}; the arms are {engine.labels}")
+    return arm
+
+
+def mask(engine: Engine, eligible: Iterable[object]) -> Bool:
+    """Mark the eligible arms, (K,)."""
+    if isinstance(eligible, str):
+        raise TypeError(f"eligible is the string {eligible!r}; give a list of labels such as [{eligible!r}]")
+    marks = np.zeros(len(engine.labels), dtype=np.bool_)
+    for label in eligible:
+        marks[find(engine, label)] = True
+    return marks
+
+
+def indices(engine: Engine, labels: Iterable[Arm]) -> Int64:
+    """Give the index of each label, in order."""
+    known = {label: find(engine, label) for label in dict.fromkeys(labels)}
+    return np.array([known[label] for label in labels], dtype=np.int64)
+
+
+def label_array(labels: list[Arm]) -> npt.NDArray[Any]:
+    """Make an array of labels that stay what they are: str, int, or objects where both occur."""
+    kinds = {type(label) for label in labels}
+    return np.array(labels, dtype=None if len(kinds) == 1 else object)

@@ -1,0 +1,128 @@
+"""Algorithm 1 in plain numpy, line by line beside the paper: the oracle of every compiled path.
+
+Nothing here is fast. Every sum is written in the order in which the kernel makes it, and numpy never fuses a product
+into a sum, so kernel and reference agree to the last bit, ties and all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from armlet.core.choosing import below, best_arms
+from armlet.core.ridge import Ridge
+from armlet.core.types import Choice, Coins, Float64, Int64
+
+
+def coins(seed: int, t: int) -> Coins:
+    """Toss the coins of step t with numpy's own Philox."""
+    # numpy steps its counter before the first draw, so counter t - 1 gives block t
+    words = np.random.Philox(key=seed, counter=t - 1).random_raw(4).tolist()
+    return Coins((words[0] >> 11) * 2.0**-53, words[1], words[2], words[3])
+
+
+def cholesky(M: Float64) -> tuple[Float64, Float64]:
+    """Give L with M = L L' (its diagonal left as pivots) and 1 / L_kk."""
+    L, inverse = np.tril(M), np.empty(len(M))
+    for k in range(len(M)):
+        inverse[k] = 1.0 / math.sqrt(L[k, k])
+        L[k + 1 :, k] *= inverse[k]
+        L[k + 1 :, k + 1 :] -= np.tril(np.outer(L[k + 1 :, k], L[k + 1 :, k]))
+    return L, inverse
+
+
+def solve(M: Float64, b: Float64) -> Float64:
+    """Solve M theta = b by Cholesky."""
+    L, inverse = cholesky(M)
+    theta = b.copy()
+    for k in range(len(b)):
+        theta[k] *= inverse[k]
+        theta[k + 1 :] -= theta[k] * L[k + 1 :, k]
+    for k in reversed(range(len(b))):
+        theta[k] *= inverse[k]
+        theta[:k] -= theta[k] * L[k, :k]
+    return theta
+
+
+@dataclass(slots=True)
+class Reference:
+    """Algorithm 1 with all its state in the open."""
+
+    n_arms: int
+    dim: int
+    p: float
+    seed: int
+    ridge: Ridge = field(default_factory=lambda: Ridge("paper"))
+    warmup: Literal["round-robin", "uniform"] = "round-robin"
+    learns_from: Literal["explored steps", "every step"] = "explored steps"
+    n: Float64 = field(init=False)  # (K,)
+    A: Float64 = field(init=False)  # (K, d, d): sum of x x'
+    b: Float64 = field(init=False)  # (K, d): sum of r x
+    sum_r: Float64 = field(init=False)  # (K,)
+    sum_rr: Float64 = field(init=False)  # (K,)
+
+    def __post_init__(self) -> None:
+        K, d = self.n_arms, self.dim
+        self.n, self.A, self.b = np.zeros(K), np.zeros((K, d, d)), np.zeros((K, d))
+        self.sum_r, self.sum_rr = np.zeros(K), np.zeros(K)
+
+    def estimate(self, arm: int) -> Float64:
+        """Solve (lambda_n I + A / n) theta = b / n, multiplied by n; theta = 0 before the first row."""
+        if not self.n[arm] > 0:
+            return np.zeros(self.dim)
+        shift = self.ridge.shift(float(self.n[arm]))
+        return solve(self.A[arm] + shift * np.eye(self.dim), self.b[arm])
+
+    def estimates(self) -> Float64:
+        """Give theta_hat of every arm, (K, d)."""
+        return np.array([self.estimate(arm) for arm in range(self.n_arms)])
+
+    def scores(self, x: Float64) -> Float64:
+        """Give x' theta_hat of every arm, summed in the order of the features."""
+        theta, scores = self.estimates(), np.zeros(self.n_arms)
+        for j in range(self.dim):
+            scores += x[j] * theta[:, j]
+        return scores
+
+    def decide(self, t: int, x: Float64) -> Choice:
+        """Play step t."""
+        K, tossed = self.n_arms, coins(self.seed, t)
+        if t <= math.ceil(self.p):  # for t = 1 to p
+            if self.warmup == "round-robin":
+                return Choice(t % K, 1.0, True)
+            return Choice(below(tossed.pick, K), 1.0 / K, True)
+        rate = self.p / t
+        best = best_arms(self.scores(x), np.arange(K))
+        explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
+        arm = below(tossed.pick, K) if explored else int(best[below(tossed.tie, len(best))])
+        return Choice(arm, rate / K + ((1 - rate) / len(best) if arm in best else 0.0), explored)
+
+    def update(self, x: Float64, choice: Choice, reward: float) -> None:
+        """Learn from step t if it explored."""
+        if choice.explored or self.learns_from == "every step":
+            self.add(choice.arm, x, reward)
+
+    def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
+        """N += 1, b += r x, A += x x', with a weight."""
+        self.n[arm] += weight
+        self.sum_r[arm] += weight * reward
+        self.sum_rr[arm] += weight * reward * reward
+        self.b[arm] += weight * reward * x
+        self.A[arm] += weight * np.outer(x, x)
+
+    def run(self, contexts: Float64, rewards: Float64) -> list[Choice]:
+        """Play all steps: contexts (T, d), rewards of every arm (T, K)."""
+        choices = []
+        for t, (x, r) in enumerate(zip(contexts, rewards, strict=True), start=1):
+            choice = self.decide(t, x)
+            self.update(x, choice, float(r[choice.arm]))
+            choices.append(choice)
+        return choices
+
+
+def arms_played(choices: list[Choice]) -> Int64:
+    """Give the arms of a run, (T,)."""
+    return np.array([choice.arm for choice in choices], dtype=np.int64)

@@ -1,0 +1,30 @@
+"""What a policy of this family remembers: n, A, b, sum_r and sum_rr per arm, in one block of memory.
+
+The sums are additive, so rows can be added, taken back, corrected and merged exactly; estimates are solved from them
+lazily, only for the arms that changed. Memory O(K d^2); update O(d^2); solve O(d^3) an arm.
+"""
+
+from __future__ import annotations
+
+from armlet.core.kernel import Statistics
+from armlet.core.types import Interaction
+
+__all__ = ["Statistics", "record"]
+
+
+def record(state: Statistics, interaction: Interaction) -> None:
+    """Fold one interaction into the sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> state = Statistics(n_arms=2, dim=1)
+    >>> record(state, Interaction(t=1, x=np.array([2.0]), arm=1, reward=3.0))
+    >>> state.n.tolist(), state.b.tolist()
+    ([0.0, 1.0], [[0.0], [6.0]])
+    """
+    i = interaction
+    if i.replaces is None:
+        state.add(i.arm, i.x, i.reward, i.weight)
+    else:
+        state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)

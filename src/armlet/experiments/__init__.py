@@ -1,0 +1,1 @@
+"""Experiments: settings, a run, and what it showed; one file each."""

@@ -1,0 +1,1 @@
+"""Contracts that ship: run them over a policy of your own."""
