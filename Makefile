@@ -28,7 +28,7 @@ bench: $(VENV)/installed ## Measure against the peers, each in an environment of
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
-	$(BIN)/python -m nanobind.stubgen --module armlet._kernel --output-file src/armlet/_kernel.pyi
+	$(BIN)/python -m nanobind.stubgen --include-private --module armlet._kernel --pattern-file kernel/bindings/stubs.txt --output-file src/armlet/_kernel.pyi
 	$(BIN)/ruff format --quiet src/armlet/_kernel.pyi
 
 clean: ## Remove everything that was built or installed here

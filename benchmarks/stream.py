@@ -26,13 +26,13 @@ class Stream:
     rewards: Rewards  # ROWS lists of K floats
 
     def take(self, start: int, size: int) -> Block:
-        """`size` steps (at most ROWS) from position `start` on, round and round."""
+        """Take `size` steps (at most ROWS) from position `start` on, round and round."""
         i = start % ROWS
         rest = max(0, i + size - ROWS)
         return self.contexts[i : i + size] + self.contexts[:rest], self.rewards[i : i + size] + self.rewards[:rest]
 
     def blocks(self, size: int) -> list[Block]:
-        """All rows cut into blocks of `size` steps; a short rest is left out."""
+        """Cut all rows into blocks of `size` steps; a short rest is left out."""
         return [self.take(i, size) for i in range(0, ROWS - size + 1, size)]
 
 

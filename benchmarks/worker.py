@@ -1,12 +1,12 @@
 """Times one policy at one size, in the environment of its own library; prints one line of JSON.
 
-    python benchmarks/worker.py '{"adapter": "river", "variant": "linucb", "dim": 3, "n_arms": 6,
-                                  "warm_steps": 1000, "warm_seconds": 2, "steps": 20000, "seconds": 2}'
+    python benchmarks/worker.py '{"adapter": "river", "variant": "ucb", "dim": 3, "n_arms": 6,
+                                  "warm_steps": 2000, "warm_seconds": 2, "steps": 20000, "seconds": 2}'
 
 A step is one decision and one update. Reading the clock costs about as much as the fastest step, so steps are
 timed in blocks that last about 20 microseconds: up to 100 steps for a fast policy, a single one for a slow one.
 The median is that of the blocks by the wall clock; the mean is the CPU time of the window over its steps, which
-other processes on the machine cannot inflate.
+other processes on the machine cannot inflate. Some more steps, not timed, tell whether the policy learned anything.
 """
 
 import importlib
@@ -16,6 +16,7 @@ import statistics
 import sys
 from dataclasses import dataclass
 from time import perf_counter, perf_counter_ns, process_time_ns
+from typing import SupportsIndex
 
 from adapters.base import Policy
 from stream import ROWS, Stream, make_stream
@@ -23,7 +24,11 @@ from stream import ROWS, Stream, make_stream
 BLOCK_NS = 20_000
 LARGEST_BLOCK = 100
 PILOT_NS = 1_000_000
+PILOTS = 16
 CHUNK_SECONDS = 0.05
+SLOW_NS = 100_000_000
+EARNING_STEPS = 256
+EARNING_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,16 @@ class Job:
     seconds: float
 
 
+class Payout(list[float]):
+    """The rewards of one step, which remember the one that was asked for."""
+
+    paid = 0.0
+
+    def __getitem__(self, arm: SupportsIndex) -> float:  # type: ignore[override]
+        self.paid = super().__getitem__(arm)
+        return self.paid
+
+
 def warm_up(policy: Policy, stream: Stream, job: Job) -> int:
     """Play up to `warm_steps` steps, in chunks that let the budget of seconds be kept; return how many."""
     done, chunk = 0, 1
@@ -54,20 +69,23 @@ def warm_up(policy: Policy, stream: Stream, job: Job) -> int:
     return done
 
 
-def block_size(policy: Policy, stream: Stream) -> int:
-    """How many steps last about 20 microseconds, found by playing a millisecond."""
-    size = 1
-    while True:
+def step_ns(policy: Policy, stream: Stream) -> float:
+    """Get a first idea of what a step takes: the quickest of runs that grow to a millisecond."""
+    size, best = 1, float("inf")
+    for _ in range(PILOTS):
         started = perf_counter_ns()
         policy.play(*stream.take(0, size))
         took = perf_counter_ns() - started
-        if took > PILOT_NS or size == ROWS:
-            return max(1, min(LARGEST_BLOCK, round(BLOCK_NS * size / took)))
-        size *= 2
+        best = min(best, took / size)
+        if took < PILOT_NS:
+            size = min(2 * size, ROWS)
+        elif took > SLOW_NS:
+            break
+    return best
 
 
 def timed_blocks(policy: Policy, stream: Stream, block: int, job: Job) -> list[int]:
-    """Nanoseconds of each block of the window."""
+    """Take the nanoseconds of each block of the window."""
     marks: list[int] = []
     n_blocks = -(-job.steps // block)
     stop = perf_counter_ns() + int(job.seconds * 1e9)
@@ -81,12 +99,24 @@ def timed_blocks(policy: Policy, stream: Stream, block: int, job: Job) -> list[i
     return marks
 
 
+def earned(policy: Policy, stream: Stream) -> float:
+    """Take the mean reward of some further steps."""
+    paid: list[float] = []
+    stop = perf_counter() + EARNING_SECONDS
+    while len(paid) < EARNING_STEPS and (not paid or perf_counter() < stop):
+        contexts, rewards = stream.take(len(paid), 1)
+        payout = Payout(rewards[0])
+        policy.play(contexts, [payout])
+        paid.append(payout.paid)
+    return statistics.fmean(paid)
+
+
 def run(job: Job) -> dict[str, float]:
     adapter = importlib.import_module(f"adapters.{job.adapter}")
     policy: Policy = adapter.make(job.variant, job.dim, job.n_arms)
     stream = make_stream(job.dim, job.n_arms)
     warmed = warm_up(policy, stream, job)
-    block = block_size(policy, stream)
+    block = max(1, min(LARGEST_BLOCK, round(BLOCK_NS / step_ns(policy, stream))))
     cpu_started = process_time_ns()
     marks = timed_blocks(policy, stream, block, job)
     cpu = process_time_ns() - cpu_started
@@ -99,6 +129,7 @@ def run(job: Job) -> dict[str, float]:
         "steps": steps,
         "block": block,
         "state_bytes": policy.state_bytes(),
+        "reward": earned(policy, stream),
     }
 
 

@@ -47,13 +47,20 @@ ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t 
     }
 }
 
+// What rounding leaves of a pivot that should be gone, relative to its diagonal entry, and what it never leaves.
+double negligible(std::size_t d) { return static_cast<double>(d) * 0x1p-52; }
+constexpr double impossible = -1e-6;
+
 // The factor L of a matrix M = L L', column by column in `M` (rows contiguous, `rows` apart), 1 / L_kk in `inverse`.
 // Each entry loses its products in the order k = 0, 1, ...: the same bits whatever the blocking.
-bool factor_small(double* M, std::size_t rows, std::size_t d, double* inverse) {
+// A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0: features of
+// size 1e9 and more can make the ridge vanish in M. False if M is not positive semidefinite.
+bool factor_small(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse) {
     for (std::size_t k = 0; k < d; ++k) {
         double* column = M + k * rows;
-        if (!(column[k] > 0.0)) return false;
-        inverse[k] = 1.0 / std::sqrt(column[k]);
+        const double pivot = column[k];
+        if (!(diagonal[k] > 0.0) || pivot < impossible * diagonal[k]) return false;
+        inverse[k] = pivot > floor * diagonal[k] ? 1.0 / std::sqrt(pivot) : 0.0;
         for (std::size_t i = k + 1; i < d; ++i) column[i] *= inverse[k];
         for (std::size_t j = k + 1; j < d; ++j)
             for (std::size_t i = j; i < d; ++i) M[j * rows + i] -= column[i] * column[j];
@@ -71,26 +78,29 @@ ARMLET_INLINE void gather_tile(const double* M, std::size_t rows, std::size_t i,
     }
 }
 
-ARMLET_INLINE void factor_body(double* M, std::size_t rows, double* inverse, bool* definite) {
+ARMLET_INLINE void factor_body(double* M, std::size_t rows, const double* diagonal, double floor, double* inverse,
+                               bool* definite) {
     for (std::size_t j = 0; j < rows && *definite; j += lanes) {
         Vec tile[lanes];
-        double diagonal[lanes * lanes];
+        double corner[lanes * lanes];
         gather_tile(M, rows, j, j, tile);
-        for (std::size_t c = 0; c < lanes; ++c) store(diagonal + c * lanes, tile[c]);
-        *definite = factor_small(diagonal, lanes, lanes, inverse + j);
-        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(diagonal + c * lanes));
+        for (std::size_t c = 0; c < lanes; ++c) store(corner + c * lanes, tile[c]);
+        *definite = factor_small(corner, lanes, lanes, diagonal + j, floor, inverse + j);
+        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(corner + c * lanes));
         for (std::size_t i = j + lanes; i < rows; i += lanes) {
             gather_tile(M, rows, i, j, tile);
             for (std::size_t k = 0; k < lanes; ++k) {
                 tile[k] *= inverse[j + k];
-                for (std::size_t c = k + 1; c < lanes; ++c) tile[c] -= tile[k] * diagonal[k * lanes + c];
+                for (std::size_t c = k + 1; c < lanes; ++c) tile[c] -= tile[k] * corner[k * lanes + c];
             }
             for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + i, tile[c]);
         }
     }
 }
 
-ARMLET_DISPATCH(factor, (double* M, std::size_t rows, double* inverse, bool* definite), (M, rows, inverse, definite))
+ARMLET_DISPATCH(factor,
+                (double* M, std::size_t rows, const double* diagonal, double floor, double* inverse, bool* definite),
+                (M, rows, diagonal, floor, inverse, definite))
 
 // y = L^-1 y
 ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
@@ -142,14 +152,15 @@ bool solve(const double* A, const double* b, double shift, std::size_t d, double
     const bool small = d <= lanes;
     const std::size_t rows = small ? d : padded(d);
     thread_local std::vector<double> scratch;
-    if (scratch.size() < rows * (rows + 2)) scratch.resize(rows * (rows + 2));
-    double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows;
+    if (scratch.size() < rows * (rows + 3)) scratch.resize(rows * (rows + 3));
+    double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows, *diagonal = y + rows;
     unpack(A, shift, d, rows, M);
+    for (std::size_t k = 0; k < rows; ++k) diagonal[k] = M[k * rows + k];
     bool definite = true;
     if (small)
-        definite = factor_small(M, rows, d, inverse);
+        definite = factor_small(M, rows, d, diagonal, negligible(d), inverse);
     else
-        factor(M, rows, inverse, &definite);
+        factor(M, rows, diagonal, negligible(d), inverse, &definite);
     if (!definite) return false;
     std::memcpy(y, b, d * sizeof(double));
     forward(M, inverse, rows, d, y);

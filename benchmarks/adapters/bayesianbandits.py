@@ -20,7 +20,7 @@ POLICIES = {
 }
 
 
-class Agent(Policy):
+class _Agent(Policy):
     def __init__(self, variant: str, n_arms: int) -> None:
         arms = [Arm(arm, learner=NormalRegressor(alpha=1.0, beta=1.0)) for arm in range(n_arms)]
         self.agent = ContextualAgent(arms, POLICIES[variant], random_seed=1)
@@ -37,4 +37,4 @@ class Agent(Policy):
 
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:  # noqa: ARG001 - it learns the dimension from the data
-    return Agent(variant, n_arms)
+    return _Agent(variant, n_arms)

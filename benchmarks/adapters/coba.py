@@ -10,7 +10,7 @@ from adapters.base import Policy
 from stream import Contexts, Rewards
 
 
-class LinUcb(Policy):
+class _LinUcb(Policy):
     def __init__(self, n_arms: int) -> None:
         self.learner = LinUCBLearner(alpha=1.0, features=["ax"], seed=1)
         self.actions = [tuple(float(i == arm) for i in range(n_arms)) for arm in range(n_arms)]
@@ -28,4 +28,4 @@ class LinUcb(Policy):
 
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:  # noqa: ARG001 - one variant, dimension from the data
-    return LinUcb(n_arms)
+    return _LinUcb(n_arms)

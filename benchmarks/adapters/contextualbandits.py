@@ -16,7 +16,7 @@ from stream import Contexts, Rewards
 warnings.filterwarnings("ignore")  # it warns at each step that an arm has seen one kind of reward only
 
 
-class ContextualBandits(Policy):
+class _ContextualBandits(Policy):
     def __init__(self, model: EpsilonGreedy | LinUCB | LinTS) -> None:
         self.model = model
 
@@ -33,8 +33,9 @@ class ContextualBandits(Policy):
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:  # noqa: ARG001 - it learns the dimension from the data
     if variant == "ucb":
-        return ContextualBandits(LinUCB(n_arms, random_state=1, njobs=1))
+        return _ContextualBandits(LinUCB(n_arms, random_state=1, njobs=1))
     if variant == "ts":
-        return ContextualBandits(LinTS(n_arms, random_state=1, njobs=1))
+        # its other way to sample, of coefficients, is slower and earned no more than random arms did
+        return _ContextualBandits(LinTS(n_arms, sample_from="ci", random_state=1, njobs=1))
     base = LinearRegression(lambda_=1.0, method="sm", use_float=False)
-    return ContextualBandits(EpsilonGreedy(base, n_arms, batch_train=True, random_state=1, njobs=1))
+    return _ContextualBandits(EpsilonGreedy(base, n_arms, batch_train=True, random_state=1, njobs=1))

@@ -13,7 +13,7 @@ POLICIES = {
 }
 
 
-class MabWiser(Policy):
+class _MabWiser(Policy):
     def __init__(self, variant: str, dim: int, n_arms: int) -> None:
         self.mab = MAB(list(range(n_arms)), POLICIES[variant], seed=1)
         # partial_fit needs a fit before it, which sets the number of features
@@ -31,4 +31,4 @@ class MabWiser(Policy):
 
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:
-    return MabWiser(variant, dim, n_arms)
+    return _MabWiser(variant, dim, n_arms)

@@ -21,7 +21,7 @@ sys.modules["obp.policy"] = package
 from obp.policy.linear import LinEpsilonGreedy, LinTS, LinUCB  # noqa: E402 - after the bare package
 
 
-class Linear(Policy):
+class _Linear(Policy):
     def __init__(self, policy: LinEpsilonGreedy | LinUCB | LinTS) -> None:
         self.policy = policy
 
@@ -39,6 +39,6 @@ class Linear(Policy):
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:
     if variant == "ts":
-        return Linear(LinTS(dim=dim, n_actions=n_arms, random_state=1))
+        return _Linear(LinTS(dim=dim, n_actions=n_arms, random_state=1))
     kind, epsilon = {"epsilon": (LinEpsilonGreedy, 0.05), "ucb": (LinUCB, 1.0)}[variant]
-    return Linear(kind(dim=dim, n_actions=n_arms, epsilon=epsilon, random_state=1))
+    return _Linear(kind(dim=dim, n_actions=n_arms, epsilon=epsilon, random_state=1))

@@ -17,21 +17,21 @@ from stream import Contexts, Rewards
 Decide = Callable[[NDArray[np.float64]], tuple[int, bool]]
 
 
-class Constant:
+class _Constant:
     """A decision that is always the same arm."""
 
     arm = 0
 
 
-class LoopFloor(Policy):
+class _LoopFloor(Policy):
     """The loop around Armlet with a policy that does nothing: what the harness costs."""
 
-    decision = Constant()
+    decision = _Constant()
 
-    def decide(self, x: NDArray[np.float64]) -> Constant:  # noqa: ARG002 - the cost of passing it counts
+    def decide(self, x: NDArray[np.float64]) -> _Constant:  # noqa: ARG002 - the cost of passing it counts
         return self.decision
 
-    def learn(self, decision: Constant, reward: float) -> None:
+    def learn(self, decision: _Constant, reward: float) -> None:
         pass
 
     def play(self, contexts: Contexts, rewards: Rewards) -> None:
@@ -44,7 +44,7 @@ class LoopFloor(Policy):
         return 0
 
 
-class Cached(Policy):
+class _Cached(Policy):
     """Algorithm 1 in numpy; an explored arm is solved again before the next exploit step."""
 
     def __init__(self, dim: int, n_arms: int) -> None:
@@ -92,7 +92,7 @@ class Cached(Policy):
         return self.n.nbytes + self.A.nbytes + self.b.nbytes + self.theta.nbytes
 
 
-class AsPrinted(Cached):
+class _AsPrinted(_Cached):
     """Algorithm 1 in numpy; every exploit step solves for all arms.
 
     The sums do not depend on when the estimates are solved for, so the cached version does the warming up.
@@ -117,5 +117,5 @@ class AsPrinted(Cached):
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:
     if variant == "floor":
-        return LoopFloor()
-    return {"cached": Cached, "printed": AsPrinted}[variant](dim, n_arms)
+        return _LoopFloor()
+    return {"cached": _Cached, "printed": _AsPrinted}[variant](dim, n_arms)

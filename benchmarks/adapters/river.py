@@ -3,12 +3,13 @@
 import pickle
 import random
 
-from adapters.base import Policy
 from river import bandit, linear_model, optim
+
+from adapters.base import Policy
 from stream import Contexts, Rewards
 
 
-class LinUcb(Policy):
+class _LinUcb(Policy):
     """The only contextual policy of the library."""
 
     def __init__(self, dim: int, n_arms: int) -> None:
@@ -26,10 +27,12 @@ class LinUcb(Policy):
         return len(pickle.dumps(self.policy._bayes_lin_regs))
 
 
-class EpsilonGreedy(Policy):
+class _EpsilonGreedy(Policy):
     """One regression per arm; the best predicted arm, or any with probability 0.05."""
 
-    def __init__(self, models: list[linear_model.BayesianLinearRegression | linear_model.LinearRegression], dim: int) -> None:
+    def __init__(
+        self, models: list[linear_model.BayesianLinearRegression | linear_model.LinearRegression], dim: int
+    ) -> None:
         self.models, self.names = models, list(range(dim))
         self.rng = random.Random(1)
 
@@ -51,7 +54,7 @@ class EpsilonGreedy(Policy):
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:
     if variant == "ucb":
-        return LinUcb(dim, n_arms)
+        return _LinUcb(dim, n_arms)
     if variant == "bayes":
-        return EpsilonGreedy([linear_model.BayesianLinearRegression() for _ in range(n_arms)], dim)
-    return EpsilonGreedy([linear_model.LinearRegression(optim.SGD(0.05)) for _ in range(n_arms)], dim)
+        return _EpsilonGreedy([linear_model.BayesianLinearRegression() for _ in range(n_arms)], dim)
+    return _EpsilonGreedy([linear_model.LinearRegression(optim.SGD(0.05)) for _ in range(n_arms)], dim)

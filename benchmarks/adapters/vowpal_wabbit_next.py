@@ -9,7 +9,7 @@ from adapters.base import Policy
 from stream import Contexts, Rewards
 
 
-class Workspace(Policy):
+class _Workspace(Policy):
     def __init__(self, dim: int, n_arms: int) -> None:
         self.vw = vw.Workspace([f"--cb_explore={n_arms}", "--epsilon=0.05", "--random_seed=1"])
         self.parse = vw.TextFormatParser(self.vw).parse_line
@@ -21,7 +21,7 @@ class Workspace(Policy):
         return len(self.vw.serialize())
 
 
-class Text(Workspace):
+class _Text(_Workspace):
     """One parsed line, predicted, labelled and learned."""
 
     def play(self, contexts: Contexts, rewards: Rewards) -> None:
@@ -35,7 +35,7 @@ class Text(Workspace):
             learn(example)
 
 
-class Pushed(Workspace):
+class _Pushed(_Workspace):
     """An Example filled from the array, without text; the library holds float32."""
 
     def play(self, contexts: Contexts, rewards: Rewards) -> None:
@@ -52,4 +52,4 @@ class Pushed(Workspace):
 
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:
-    return {"text": Text, "numpy": Pushed}[variant](dim, n_arms)
+    return {"text": _Text, "numpy": _Pushed}[variant](dim, n_arms)

@@ -17,7 +17,7 @@ from stream import Contexts, Rewards
 ADF_OPTIONS = {"adf-epsilon": "--epsilon 0.05", "adf-squarecb": "--squarecb"}
 
 
-class Workspace(Policy):
+class _Workspace(Policy):
     def __init__(self, options: str, dim: int, n_arms: int) -> None:
         self.vw = vowpalwabbit.Workspace(f"{options} --quiet --random_seed 1")
         self.arms = range(n_arms)
@@ -33,7 +33,7 @@ class Workspace(Policy):
             return path.stat().st_size
 
 
-class Text(Workspace):
+class _Text(_Workspace):
     """A line of text to predict, and the same line with its label to learn."""
 
     def play(self, contexts: Contexts, rewards: Rewards) -> None:
@@ -46,7 +46,7 @@ class Text(Workspace):
             learn(f"{arm + 1}:{1.0 - reward[arm]}:{pmf[arm]} {line}")
 
 
-class Example(Workspace):
+class _Example(_Workspace):
     """One parsed Example, predicted, labelled and learned: the text is parsed once.
 
     An example set up without a label is marked as one for tests and never learned, so it is set up again.
@@ -65,7 +65,7 @@ class Example(Workspace):
             vw.finish_example(example)
 
 
-class ActionFeatures(Workspace):
+class _ActionFeatures(_Workspace):
     """The adf format: a shared line and one line for each action."""
 
     def __init__(self, options: str, dim: int, n_arms: int) -> None:
@@ -85,5 +85,5 @@ class ActionFeatures(Workspace):
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:
     if variant in ADF_OPTIONS:
-        return ActionFeatures(ADF_OPTIONS[variant], dim, n_arms)
-    return {"text": Text, "example": Example}[variant](f"--cb_explore {n_arms} --epsilon 0.05", dim, n_arms)
+        return _ActionFeatures(ADF_OPTIONS[variant], dim, n_arms)
+    return {"text": _Text, "example": _Example}[variant](f"--cb_explore {n_arms} --epsilon 0.05", dim, n_arms)

@@ -7,6 +7,7 @@
 
 #include "batch.hpp"
 #include "binding.hpp"
+#include "hot.hpp"
 
 namespace armlet {
 
@@ -194,7 +195,7 @@ void Engine::learn(Decision& d, nb::handle reward, nb::handle weight) {
     if (d.learned)
         fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
                                   "; change it with correct(decision, old_reward, new_reward)");
-    const double r = read_reward(reward), w = read_weight(weight);
+    const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     update(d, r, w, std::nullopt);
     d.learned = true, d.reward = r, d.weight = w;
 }
@@ -329,33 +330,37 @@ nb::tuple Engine::snapshot() const { return nb::make_tuple(t, labels(), active()
 void bind_engine(nb::module_& m) {
     nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
         .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"), nb::arg("learn_always"));
-    nb::class_<Engine>(m, "Engine", "What every decision of a bandit passes through: clock, labels, coins, estimates.")
+    static PyType_Slot slots[] = {{Py_tp_methods, hot_methods}, {0, nullptr}};
+    nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
+                       "What every decision of a bandit passes through: clock, labels, coins, estimates.")
         .def(nb::init<nb::object, std::optional<Schedule>, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
              nb::arg("policy"), nb::arg("schedule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
              nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
              nb::sig("def __init__(self, policy: object, schedule: Schedule | None, state: Statistics, labels: list[str | int], "
-                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, sign: float = 1.0, "
-                     "normalize: bool = False) -> None"))
-        .def("decide", &Engine::decide, nb::arg("x"), nb::arg("eligible").none() = nb::none())
-        .def("learn", &Engine::learn, nb::arg("decision"), nb::arg("reward"), nb::arg("weight"))
-        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"))
-        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"))
-        .def("decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none() = nb::none())
-        .def("probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none() = nb::none())
-        .def("learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
+                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
+                     "sign: float = 1.0, normalize: bool = False) -> None"))
+        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
+             "Replace the reward that was learned from a decision, exactly.")
+        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
+             "Take back what was learned from a decision, exactly; it may be learned again.")
+        .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none())
+        .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none())
+        .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
              nb::arg("explored"))
-        .def("normalized", &Engine::normalized, nb::arg("X"))
-        .def("add_arm", &Engine::add_arm, nb::arg("label"))
-        .def("remove_arm", &Engine::remove_arm, nb::arg("arm"))
-        .def("set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
-        .def("index_of", &Engine::index_of, nb::arg("label"), nb::sig("def index_of(self, label: object) -> int | None"))
-        .def("snapshot", &Engine::snapshot,
-             nb::sig("def snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]"),
+        .def("_normalized", &Engine::normalized, nb::arg("X"))
+        .def("_add_arm", &Engine::add_arm, nb::arg("label"))
+        .def("_remove_arm", &Engine::remove_arm, nb::arg("arm"))
+        .def("_set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
+        .def("_index_of", &Engine::index_of, nb::arg("label"), nb::sig("def _index_of(self, label: object) -> int | None"))
+        .def("_advance", &Engine::advance, nb::arg("steps"))
+        .def("_snapshot", &Engine::snapshot,
+             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]"),
              "Clock, labels, which are active, and the sums, all of one moment.")
-        .def_rw("t", &Engine::t)
-        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> Statistics"))
-        .def_prop_ro("labels", &Engine::labels, nb::sig("def labels(self, /) -> list[str | int]"))
-        .def_prop_ro("active", &Engine::active, owned);
+        .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
+        .def_prop_ro("_active", &Engine::active, owned)
+        .def_prop_ro("t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
+        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> Statistics"),
+                "What is known: the sums of every arm.");
 }
 
 }  // namespace armlet

@@ -1,7 +1,7 @@
 // The part of a bandit that every decision passes through: clock, labels, coins, estimates.
 //
 // Each call holds the interpreter lock from its first look at the state to its last change of it, so any number of
-// threads may decide and learn at once. Calls into a policy written in Python take turns through a lock of their own.
+// threads may decide and learn at once. Masks of eligible arms come from armlet.core.arms. Calls into a policy written in Python take turns through a lock of their own.
 #pragma once
 #include <optional>
 
@@ -17,7 +17,7 @@ class Engine {
            nb::object read_context, double sign, bool normalize);
 
     Decision decide(nb::handle x, nb::handle eligible);
-    void learn(Decision& decision, nb::handle reward, nb::handle weight);
+    void learn(Decision& decision, nb::handle reward, nb::handle weight);  // weight may be missing
     void correct(Decision& decision, nb::handle old_reward, nb::handle new_reward);
     void forget(Decision& decision, nb::handle reward);
 
@@ -29,6 +29,7 @@ class Engine {
     void add_arm(nb::object label);
     void remove_arm(std::size_t arm);
     void set_active(std::size_t arm, bool active);
+    void advance(Word steps) { t += steps; }
 
     nb::object policy, state;
     Word t = 0;

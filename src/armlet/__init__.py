@@ -1,8 +1,8 @@
 """Contextual linear bandits in constant time and memory."""
 
 from armlet.bandit import Bandit, load
-from armlet.core.errors import ArmletError, DecisionError, MergeError, ModelFileError
-from armlet.core.kernel import Decision, Decisions
+from armlet.core.errors import ArmletError, DecisionError, MergeError, ModelFileError, TableError
+from armlet.core.kernel import Decision, Decisions, Statistics
 from armlet.core.types import Interaction, Policy
 from armlet.core.version import __version__
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy, Oracle, Uniform
@@ -20,6 +20,8 @@ __all__ = [
     "ModelFileError",
     "Oracle",
     "Policy",
+    "Statistics",
+    "TableError",
     "Uniform",
     "__version__",
     "load",

@@ -1,10 +1,12 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
+
+from armlet.core.types import Arm, Context
 
 class Decision:
     """
@@ -178,31 +180,63 @@ class Engine:
         sign: float = 1.0,
         normalize: bool = False,
     ) -> None: ...
-    def decide(self, x: object, eligible: object | None = None) -> Decision: ...
-    def learn(self, decision: Decision, reward: object, weight: object) -> None: ...
-    def correct(self, decision: Decision, old_reward: object, new_reward: object) -> None: ...
-    def forget(self, decision: Decision, reward: object) -> None: ...
-    def decide_many(self, X: object, eligible: object | None = None) -> Decisions: ...
-    def probabilities(self, X: object, t: int, eligible: object | None = None) -> NDArray[numpy.float64]: ...
-    def learn_rows(self, X: object, arms: object, rewards: object, weights: object, explored: object) -> None: ...
-    def normalized(self, X: object) -> NDArray[numpy.float64]: ...
-    def add_arm(self, label: object) -> None: ...
-    def remove_arm(self, arm: int) -> None: ...
-    def set_active(self, arm: int, active: bool) -> None: ...
-    def index_of(self, label: object) -> int | None: ...
-    def snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]:
+    def decide(self, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+        """
+        Choose an arm for one context, and advance the clock.
+
+        Parameters
+        ----------
+        x
+            A numpy row, a list, or a mapping by feature name.
+        eligible
+            The arms that may be played this time; all that are not retired if left out.
+        """
+
+    def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
+        """
+        Learn the reward of a decision: late, out of order, or never, but only once.
+
+        Parameters
+        ----------
+        decision
+            What `decide` gave.
+        reward
+            Any finite number; a cost if the objective is "min".
+        weight
+            How much it counts, a positive number.
+        """
+
+    def correct(self, decision: Decision, old_reward: object, new_reward: object) -> None:
+        """Replace the reward that was learned from a decision, exactly."""
+
+    def forget(self, decision: Decision, reward: object) -> None:
+        """
+        Take back what was learned from a decision, exactly; it may be learned again.
+        """
+
+    def _decide_many(self, X: object, eligible: object | None) -> Decisions: ...
+    def _probabilities(self, X: object, t: int, eligible: object | None) -> NDArray[numpy.float64]: ...
+    def _learn_rows(self, X: object, arms: object, rewards: object, weights: object, explored: object) -> None: ...
+    def _normalized(self, X: object) -> NDArray[numpy.float64]: ...
+    def _add_arm(self, label: object) -> None: ...
+    def _remove_arm(self, arm: int) -> None: ...
+    def _set_active(self, arm: int, active: bool) -> None: ...
+    def _index_of(self, label: object) -> int | None: ...
+    def _advance(self, steps: int) -> None: ...
+    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]:
         """Clock, labels, which are active, and the sums, all of one moment."""
 
     @property
-    def t(self) -> int: ...
-    @t.setter
-    def t(self, arg: int, /) -> None: ...
+    def _labels(self, /) -> list[str | int]: ...
     @property
-    def state(self, /) -> Statistics: ...
+    def _active(self) -> NDArray[numpy.bool_]: ...
     @property
-    def labels(self, /) -> list[str | int]: ...
+    def t(self) -> int:
+        """Decisions taken so far."""
+
     @property
-    def active(self) -> NDArray[numpy.bool_]: ...
+    def state(self, /) -> Statistics:
+        """What is known: the sums of every arm."""
 
 def coins(seed: int, t: int) -> tuple[float, int, int, int]:
     """The coin, pick, tie-break and mark of step t."""

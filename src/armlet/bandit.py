@@ -6,11 +6,8 @@ the reads while others `learn`: each call sees and leaves a whole state.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import json
 import os
-import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -18,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.core import arms as labelling
-from armlet.core import columns, files
+from armlet.core import columns
 from armlet.core.contexts import ContextReader, feature_names
 from armlet.core.errors import DecisionError, MergeError, ModelFileError
 from armlet.core.kernel import Decision, Decisions, Engine, Statistics, argmax_rows
-from armlet.core.types import Arm, Bool, Context, Contexts, Float64, Policy
+from armlet.core.types import Arm, Bool, Contexts, Float64, Policy
 from armlet.core.version import __version__
-from armlet.policies import POLICIES, Uniform
+from armlet.policies import POLICIES
 
 Objective: TypeAlias = Literal["max", "min"]
 Normalize: TypeAlias = Literal["l2"]
@@ -32,7 +29,7 @@ Normalize: TypeAlias = Literal["l2"]
 CHUNK = 4096  # rows learned in one go; other threads get their turn in between
 
 
-class Bandit:
+class Bandit(Engine):
     """A contextual bandit: `decide`, play, `learn`.
 
     Parameters
@@ -78,64 +75,48 @@ class Bandit:
         _check_choice("objective", objective, ("max", "min"))
         _check_choice("normalize", normalize, (None, "l2"))
         policy.check(len(labels), dim, 0)
-        self._policy, self._objective, self._normalize = policy, objective, normalize
-        self._seed = _check_seed(seed)
-        self._sign = 1.0 if objective == "max" else -1.0
-        self._reader = ContextReader(dim, names)
-        self._engine = self._start(labels, [], 0, policy.init(len(labels), dim))
+        state = policy.init(len(labels), dim)
+        self._set_up(labels, state, ContextReader(dim, names), policy, objective, normalize, _check_seed(seed))
 
-    def _start(self, labels: list[Arm], retired: Iterable[Arm], t: int, state: Statistics) -> Engine:
-        engine = Engine(
-            self._policy,
-            self._policy.schedule(),
-            state,
-            labels,
-            self._seed,
-            self._reader.row,
-            sign=self._sign,
-            normalize=self._normalize == "l2",
-        )
-        engine.t = t
+    def _set_up(
+        self,
+        labels: list[Arm],
+        state: Statistics,
+        reader: ContextReader,
+        policy: Policy,
+        objective: Objective,
+        normalize: Normalize | None,
+        seed: int,
+    ) -> None:
+        sign, scale = 1.0 if objective == "max" else -1.0, normalize == "l2"
+        super().__init__(policy, policy.schedule(), state, labels, seed, reader.row, sign=sign, normalize=scale)
+        self._reader, self._policy, self._objective = reader, policy, objective
+        self._normalize, self._seed, self._sign = normalize, seed, sign
+
+    def _restore(self, t: int, retired: Iterable[Arm]) -> None:
+        self._advance(t)
         for arm in retired:
-            engine.set_active(labelling.find(engine, arm), False)
-        return engine
+            self._set_active(labelling.find(self, arm), False)
 
     def _like(self, state: Statistics) -> Bandit:
         """Make a bandit that differs in its state only."""
-        twin = copy.copy(self)
-        twin._engine = self._start(self.arms, self.retired, self.t, state)
+        twin = Bandit.__new__(Bandit)
+        twin._set_up(self.arms, state, self._reader, self._policy, self._objective, self._normalize, self._seed)
+        twin._restore(self.t, self.retired)
         return twin
 
     def _matrix(self, X: Contexts) -> Float64:
         rows = self._reader.matrix(X)
-        return self._engine.normalized(rows) if self._normalize else rows
+        return self._normalized(rows) if self._normalize else rows
 
     def _mask(self, eligible: Iterable[Arm] | None) -> Bool | None:
-        return None if eligible is None else labelling.mask(self._engine, eligible)
+        return None if eligible is None else labelling.mask(self, eligible)
 
-    # ---- the loop
-
-    def decide(self, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
-        """Choose an arm for one context, and advance the clock.
-
-        Parameters
-        ----------
-        x
-            A numpy row, a list, or a mapping by feature name.
-        eligible
-            The arms that may be played this time; all that are not retired if left out.
-        """
-        if eligible is None:
-            return self._engine.decide(x)
-        return self._engine.decide(x, self._mask(eligible))
-
-    def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
-        """Learn the reward of a decision: late, out of order, or never, but only once."""
-        self._engine.learn(decision, reward, weight)
+    # ---- the loop: decide, learn, correct and forget are the engine's own
 
     def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
         """Choose for many contexts: the same decisions, bit for bit, as one by one."""
-        return self._engine.decide_many(self._matrix(X), self._mask(eligible))
+        return self._decide_many(self._matrix(X), self._mask(eligible))
 
     def learn_many(
         self,
@@ -153,17 +134,9 @@ class Bandit:
         for row, decision in enumerate(given):
             if decision.learned:
                 raise DecisionError(f"decision {decision.id} in row {row} was learned already; leave it out")
-            labelling.find(self._engine, decision.arm)
+            labelling.find(self, decision.arm)
         for decision, value, size in zip(given, values, sizes, strict=True):
-            self._engine.learn(decision, value, size)
-
-    def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None:
-        """Replace the reward that was learned from a decision, exactly."""
-        self._engine.correct(decision, old_reward, new_reward)
-
-    def forget(self, decision: Decision, reward: float) -> None:
-        """Take back what was learned from a decision, exactly; it may be learned again."""
-        self._engine.forget(decision, reward)
+            self.learn(decision, value, weight=size)
 
     # ---- logs
 
@@ -190,7 +163,7 @@ class Bandit:
         """
         rows = self._matrix(X)
         n = len(rows)
-        played = labelling.indices(self._engine, columns.labels(arms, n))
+        played = labelling.indices(self, columns.labels(arms, n))
         values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         if explored is None and self._policy.learns_from == "explored steps":
             raise ValueError(
@@ -200,7 +173,7 @@ class Bandit:
         coins = columns.explored(True if explored is None else explored, n)
         for start in range(0, n, CHUNK):
             part = slice(start, start + CHUNK)
-            self._engine.learn_rows(rows[part], played[part], values[part], sizes[part], coins[part])
+            self._learn_rows(rows[part], played[part], values[part], sizes[part], coins[part])
 
     def fit(
         self,
@@ -214,56 +187,56 @@ class Bandit:
         """Forget everything, then learn from a log as `partial_fit` does."""
         fresh = self._like(self._policy.init(len(self.arms), self.dim))
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
-        self._engine.state.restore(fresh._engine.state.records())
+        self.state.restore(fresh.state.records())
 
     # ---- reading: never random, never changes anything
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
         """Give the arm that looks best for each context, (n,); the first of those that tie."""
         mask = self._mask(eligible)
-        arms = np.flatnonzero(self._engine.active if mask is None else self._engine.active & mask)
+        arms = np.flatnonzero(self._active if mask is None else self._active & mask)
         if not arms.size:
             raise ValueError("eligible leaves no arm to predict: name at least one that is not retired")
-        best = argmax_rows(self._matrix(X), self._policy.estimates(self._engine.state)[arms])
+        best = argmax_rows(self._matrix(X), self._policy.estimates(self.state)[arms])
         return labelling.label_array(self.arms)[arms[best]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
-        theta = self._policy.estimates(self._engine.state)
+        theta = self._policy.estimates(self.state)
         return self._sign * (self._matrix(X) @ theta.T)
 
     def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
         """Give the probability with which the next decision would play each arm, (n, K)."""
-        return self._engine.probabilities(self._matrix(X), self.t + 1, self._mask(eligible))
+        return self._probabilities(self._matrix(X), self.t + 1, self._mask(eligible))
 
     # ---- arms
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""
         label = labelling.check_label(arm)
-        if self._engine.index_of(label) is not None:
+        if self._index_of(label) is not None:
             raise ValueError(f"there is an arm {label!r} already; restore_arm brings a retired one back")
         self._policy.check(len(self.arms) + 1, self.dim, self.t)
-        self._engine.add_arm(label)
+        self._add_arm(label)
 
     def retire_arm(self, arm: Arm) -> None:
         """Play an arm no more, but keep what is known of it and learn its late rewards."""
-        index = labelling.find(self._engine, arm)
-        if not np.delete(self._engine.active, index).any():
+        index = labelling.find(self, arm)
+        if not np.delete(self._active, index).any():
             raise ValueError(f"arm {arm!r} is the only one left to play; add another before retiring it")
-        self._engine.set_active(index, False)
+        self._set_active(index, False)
 
     def restore_arm(self, arm: Arm) -> None:
         """Play a retired arm again."""
-        self._engine.set_active(labelling.find(self._engine, arm), True)
+        self._set_active(labelling.find(self, arm), True)
 
     def remove_arm(self, arm: Arm) -> None:
         """Drop an arm and all that is known of it; its late rewards will be refused."""
-        index = labelling.find(self._engine, arm)
-        if not np.delete(self._engine.active, index).any():
+        index = labelling.find(self, arm)
+        if not np.delete(self._active, index).any():
             raise ValueError(f"arm {arm!r} is the only one left to play; add another before removing it")
         self._policy.check(len(self.arms) - 1, self.dim, self.t)
-        self._engine.remove_arm(index)
+        self._remove_arm(index)
 
     # ---- merging and files
 
@@ -276,21 +249,23 @@ class Bandit:
             self.add_arm(arm)
         for arm in set(new) & set(other.retired):
             self.retire_arm(arm)
-        into = labelling.indices(self._engine, other.arms)
-        self._engine.state.merge(other._engine.state, into.tolist())
-        self._engine.t += other.t
+        into = labelling.indices(self, other.arms)
+        self.state.merge(other.state, into.tolist())
+        self._advance(other.t)
 
     def __add__(self, other: Bandit) -> Bandit:
         """Merge into a new bandit with this one's seed."""
         if not isinstance(other, Bandit):
             return NotImplemented
-        total = self._like(self._engine.state.copy())
+        total = self._like(self.state.copy())
         total.merge(other)
         return total
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays."""
-        t, labels, active, records = self._engine.snapshot()
+        from armlet.core import files  # not before it is needed: it would double the time to import armlet
+
+        t, labels, active, records = self._snapshot()
         header: dict[str, files.Json] = {
             "armlet": __version__,
             "policy": {"name": type(self._policy).__name__, "settings": _settings(self._policy)},
@@ -310,12 +285,12 @@ class Bandit:
     @property
     def arms(self) -> list[Arm]:
         """The labels, retired ones included, in the order of columns."""
-        return self._engine.labels
+        return self._labels
 
     @property
     def retired(self) -> list[Arm]:
         """The labels of retired arms."""
-        return [arm for arm, active in zip(self.arms, self._engine.active, strict=True) if not active]
+        return [arm for arm, active in zip(self.arms, self._active, strict=True) if not active]
 
     @property
     def dim(self) -> int:
@@ -343,24 +318,14 @@ class Bandit:
         return self._policy
 
     @property
-    def state(self) -> Statistics:
-        """What it knows: the sums of every arm."""
-        return self._engine.state
-
-    @property
     def seed(self) -> int:
         """The seed of its coins."""
         return self._seed
 
     @property
-    def t(self) -> int:
-        """Decisions taken so far."""
-        return self._engine.t
-
-    @property
     def nbytes(self) -> int:
         """Bytes of memory that the state takes, whatever t."""
-        return self._engine.state.nbytes
+        return self.state.nbytes
 
     def __repr__(self) -> str:
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self._policy}, t={self.t})"
@@ -369,9 +334,7 @@ class Bandit:
         for what in ("policy", "dim", "features", "objective", "normalize"):
             ours, theirs = getattr(self, what), getattr(other, what)
             if ours != theirs:
-                raise MergeError(
-                    f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up"
-                )
+                raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
 
 
 def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandit:
@@ -384,40 +347,36 @@ def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandi
     policy
         The policy, if it is not one of Armlet's own.
     """
+    from armlet.core import files
+
     header, arrays = files.read_model(path)
     try:
-        return _restore(header, arrays["records"], policy)
+        return _rebuild(header, arrays["records"], policy)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)}: the file does not describe a bandit: {error}") from error
 
 
-def _restore(header: dict[str, Any], records: npt.NDArray[Any], policy: Policy | None) -> Bandit:
-    labels = labelling.check_labels(header["arms"])
-    chosen = _read_policy(header["policy"], policy)
-    bandit = Bandit(
-        labels,
-        header["dim"],
-        policy=Uniform(),  # any arms will do for it; the file's own may have met theirs one by one
-        features=header["features"],
-        objective=header["objective"],
-        normalize=header["normalize"],
-        seed=header["seed"],
-    )
-    state = chosen.init(len(labels), bandit.dim)
+def _rebuild(header: dict[str, Any], records: npt.NDArray[Any], given: Policy | None) -> Bandit:
+    labels, policy = labelling.check_labels(header["arms"]), _read_policy(header["policy"], given)
+    names, dim = feature_names(header["features"], header["dim"])
+    _check_choice("objective", header["objective"], ("max", "min"))
+    _check_choice("normalize", header["normalize"], (None, "l2"))
+    policy.check(len(labels), dim, header["t"])
+    state = policy.init(len(labels), dim)
     if not np.isfinite(records).all() or (records[:, 0] < -1e-9).any():
         raise ValueError("the sums are not those of any rows")
     state.restore(records)
-    bandit._policy = chosen
-    bandit._engine = bandit._start(labels, header["retired"], header["t"], state)
+    bandit = Bandit.__new__(Bandit)
+    settings = header["objective"], header["normalize"], _check_seed(header["seed"])
+    bandit._set_up(labels, state, ContextReader(dim, names), policy, *settings)
+    bandit._restore(header["t"], header["retired"])
     return bandit
 
 
 def _read_policy(saved: dict[str, Any], given: Policy | None) -> Policy:
     name = saved["name"]
     if given is None and name not in POLICIES:
-        raise ValueError(
-            f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))"
-        )
+        raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
     policy = given if given is not None else POLICIES[name](**saved["settings"])
     if (type(policy).__name__, _settings(policy)) != (name, saved["settings"]):
         raise ValueError(f"it was saved with {name} and settings {saved['settings']}, not with {policy}")
@@ -426,16 +385,17 @@ def _read_policy(saved: dict[str, Any], given: Policy | None) -> Policy:
 
 def _settings(policy: Policy) -> dict[str, Any]:
     if not dataclasses.is_dataclass(policy):
-        raise TypeError(
-            f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved"
-        )
-    settings: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(policy)))
-    return settings
+        raise TypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
+    return {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
 def _check_seed(seed: int | None) -> int:
     if seed is None:
-        return secrets.randbits(128)
+        return int.from_bytes(os.urandom(16), "little")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**128:
         raise ValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
     return int(seed)

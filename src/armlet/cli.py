@@ -53,15 +53,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Run Algorithm 1 on one problem of the paper's Figure (a); plot and report its regret."
-    )
+    parser.description = "Run Algorithm 1 on one problem of the paper's Figure (a); plot and report its regret."
     parser.add_argument("--out", default="results", metavar="DIR", help="where to write; default: results")
     parser.add_argument("--horizon", type=int, metavar="T", help="steps in a run; default: 100000")
     parser.add_argument("--runs", type=int, metavar="N", help="independent runs; default: 20")
-    parser.add_argument(
-        "--p", type=float, nargs="+", help="how much to explore, one or more; default: 24 120 600"
-    )
+    parser.add_argument("--p", type=float, nargs="+", help="how much to explore, one or more; default: 24 120 600")
     parser.add_argument("--seed", type=int, metavar="N", help="of the problem and all runs; default: 2013")
     parser.set_defaults(command=_demo, parser=parser)
 

@@ -46,9 +46,9 @@ def check_labels(labels: Iterable[object]) -> list[Arm]:
 
 def find(engine: Engine, label: object) -> int:
     """Give the index of a label, or say which labels there are."""
-    arm = engine.index_of(check_label(label))
+    arm = engine._index_of(check_label(label))
     if arm is None:
-        raise KeyError(f"there is no arm {label!r}; the arms are {engine.labels}")
+        raise KeyError(f"there is no arm {label!r}; the arms are {engine._labels}")
     return arm
 
 
@@ -56,7 +56,7 @@ def mask(engine: Engine, eligible: Iterable[object]) -> Bool:
     """Mark the eligible arms, (K,)."""
     if isinstance(eligible, str):
         raise TypeError(f"eligible is the string {eligible!r}; give a list of labels such as [{eligible!r}]")
-    marks = np.zeros(len(engine.labels), dtype=np.bool_)
+    marks = np.zeros(len(engine._labels), dtype=np.bool_)
     for label in eligible:
         marks[find(engine, label)] = True
     return marks

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.errors import ArmletError
+from armlet.core.errors import TableError
 from armlet.core.types import ArrowTable, Bool, Float64, Int64
 
 EXACT = 2**53  # every integer up to here is a float64; beyond, neighbours fall together
@@ -28,10 +28,6 @@ BOOLEAN = "b"  # one bit a value
 EMPTY = "n"  # no buffers at all: what a column without a single value is exported as
 STRINGS = {"u": "string", "U": "string", "v": "string", "z": "binary", "Z": "binary", "w": "binary"}
 TYPE_NAMES = STRINGS | {"t": "date or time", "d": "decimal", "+": "list or struct", "b": "bool", "n": "null"}
-
-
-class TableError(ArmletError):
-    """A table's producer failed while its rows were being read."""
 
 
 RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -123,10 +119,8 @@ def read_columns(table: ArrowTable, wanted: Sequence[str] | None = None) -> dict
 
     Raises
     ------
-    ValueError
-        For missing, extra or duplicate names, and for an integer that no float64 equals.
-    TypeError
-        For a column that is not numeric, and for a table that is a single column.
+    ValueError or TypeError
+        For missing, extra or duplicate names, integers beyond 2**53, and columns that are not numeric.
     TableError
         If the producer fails; its own message is inside.
 

@@ -15,3 +15,7 @@ class ModelFileError(ArmletError):
 
 class MergeError(ArmletError):
     """Two bandits whose sums do not mean the same thing cannot be added."""
+
+
+class TableError(ArmletError):
+    """A table's producer failed while its rows were being read."""

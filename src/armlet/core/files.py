@@ -52,9 +52,7 @@ class _Entry(NamedTuple):
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize  # Python integers: never overflows
 
 
-def write_model(
-    path: str | os.PathLike[str], header: Mapping[str, Json], arrays: Mapping[str, Array]
-) -> None:
+def write_model(path: str | os.PathLike[str], header: Mapping[str, Json], arrays: Mapping[str, Array]) -> None:
     """Write one model file, whole or not at all.
 
     The bytes go to a temporary file beside `path` and take its place only when they are on the disk.
@@ -128,9 +126,7 @@ def _encode(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> list[byt
     full: dict[str, Json] = {**header, "schema": SCHEMA_VERSION, "arrays": entries}
     line = _canonical({**full, "checksum": _checksum(full, body)})
     if len(line) > MAX_HEADER_BYTES:
-        raise ValueError(
-            f"header takes {len(line)} bytes as JSON; {MAX_HEADER_BYTES} is the most that is read"
-        )
+        raise ValueError(f"header takes {len(line)} bytes as JSON; {MAX_HEADER_BYTES} is the most that is read")
     return [_MAGIC, line, *body]
 
 

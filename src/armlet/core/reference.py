@@ -25,10 +25,14 @@ def coins(seed: int, t: int) -> Coins:
 
 
 def cholesky(M: Float64) -> tuple[Float64, Float64]:
-    """Give L with M = L L' (its diagonal left as pivots) and 1 / L_kk."""
-    L, inverse = np.tril(M), np.empty(len(M))
-    for k in range(len(M)):
-        inverse[k] = 1.0 / math.sqrt(L[k, k])
+    """Give L with M = L L' (its diagonal left as pivots) and 1 / L_kk.
+
+    A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0.
+    """
+    L, inverse, d = np.tril(M), np.zeros(len(M)), len(M)
+    for k in range(d):
+        if L[k, k] > d * 2.0**-52 * M[k, k]:
+            inverse[k] = 1.0 / math.sqrt(L[k, k])
         L[k + 1 :, k] *= inverse[k]
         L[k + 1 :, k + 1 :] -= np.tril(np.outer(L[k + 1 :, k], L[k + 1 :, k]))
     return L, inverse

@@ -1,0 +1,126 @@
+"""What Armlet set out to reach, beside what was measured. A goal that was missed is printed as missed."""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from peers import ARMLET, NUMPY
+from report import significant
+from timing import SIZES, Cell, Size
+
+TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
+SAVED, MEMORY = 1.1, 2.5
+FLAT = 1.5  # the slowest window against the fastest; a cost that grew with t would be 10^4 times apart
+BATCH = 1.5
+IMPORT_MS = 20.0
+COMMAND_LINE = 2.0
+
+
+class Window(TypedDict):
+    """One window of flat.py."""
+
+    t: int
+    ns: float
+    explored: float
+
+
+class FlatReport(TypedDict):
+    """What flat.py prints."""
+
+    windows: list[Window]
+    state: dict[str, dict[str, float]]
+    start: dict[str, float]
+
+
+BatchReport = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One goal: what it asks, whether it was met, and the figure."""
+
+    text: str
+    met: bool
+    figure: str
+
+    @property
+    def line(self) -> str:
+        """Say it in one line."""
+        return f"- {'met    ' if self.met else 'NOT MET'}  {self.text}: {self.figure}"
+
+
+def speed_goals(cells: list[Cell]) -> list[Goal]:
+    """Compare with every peer, and with the same algorithm in numpy, at each size."""
+    goals: list[Goal] = []
+    for size in SIZES:
+        here = [cell for cell in cells if cell.size == size and cell.measured]
+        ours = [cell for cell in here if cell.peer is ARMLET]
+        peers = [cell for cell in here if cell.peer not in (ARMLET, NUMPY)]
+        cached = [cell for cell in here if cell.row.variant == "cached"]
+        if ours and peers:
+            goals.append(peer_goal(size, ours[0], peers))
+        if ours and cached:
+            ratio = cached[0].best(size.by) / ours[0].best(size.by)
+            goals.append(Goal(f"faster than cached numpy at {size.label}", ratio > 1, f"{ratio:.2f} times"))
+    return goals
+
+
+def peer_goal(size: Size, ours: Cell, peers: list[Cell]) -> Goal:
+    least = TIMES_FASTER[size.dim, size.n_arms]
+    closest = sorted(peers, key=lambda cell: cell.best(size.by))[:3]
+    ratios = [cell.best(size.by) / ours.best(size.by) for cell in closest]
+    named = [f"{cell.row.label} {significant(ratio)}" for cell, ratio in zip(closest, ratios, strict=True)]
+    what = "mean" if size.by == "mean_us" else "median"
+    text = f"at least {least:.0f} times faster than every peer at {size.label}, by the {what} step"
+    return Goal(text, ratios[0] >= least, "; ".join(named))
+
+
+def flat_goals(report: FlatReport) -> list[Goal]:
+    times = [window["ns"] for window in report["windows"]]
+    spread = max(times) / min(times)
+    shown = ", ".join(f"{time:.0f}" for time in times)
+    return [
+        Goal(
+            f"time per step flat from t = 10^2 to 10^6 (slowest at most {FLAT} times the fastest)",
+            spread <= FLAT,
+            f"{spread:.2f} ({shown} ns)",
+        ),
+        *state_goals(report["state"]),
+        *start_goals(report["start"]),
+    ]
+
+
+def state_goals(state: dict[str, dict[str, float]]) -> list[Goal]:
+    goals: list[Goal] = []
+    for name, most in (("saved", SAVED), ("memory", MEMORY)):
+        ratios = {size: held[name] / held["needed"] for size, held in state.items()}
+        shown = ", ".join(f"{size} {ratio:.3f}" for size, ratio in ratios.items())
+        text = f"{name} state at most {most} times K (d (d + 1) / 2 + d + 3) doubles"
+        goals.append(Goal(text, max(ratios.values()) <= most, shown))
+    return goals
+
+
+def start_goals(start: dict[str, float]) -> list[Goal]:
+    extra = start["armlet"] - start["numpy"]
+    shown = f"{extra:.1f} ms (numpy {start['numpy']:.0f}, armlet {start['armlet']:.0f})"
+    goals = [Goal(f"import armlet within {IMPORT_MS:.0f} ms of import numpy", extra <= IMPORT_MS, shown)]
+    for command in ("armlet --version", "armlet --help"):
+        ratio = start[command] / start["numpy"]
+        text = f"{command} at most {COMMAND_LINE:.0f} times the CPU time of importing numpy"
+        goals.append(Goal(text, ratio <= COMMAND_LINE, f"{ratio:.2f} times"))
+    return goals
+
+
+def batch_goals(report: BatchReport) -> list[Goal]:
+    goals: list[Goal] = []
+    for size, row in report.items():
+        rival = min(row["numpy"], row["numpy in chunks"])
+        ratio = rival / row["armlet"]
+        figures = f"{row['armlet']:.0f} ns a row; numpy {row['numpy']:.0f}, in chunks {row['numpy in chunks']:.0f}"
+        text = f"batch decisions at least {BATCH} times as fast as numpy at {size}"
+        goals.append(Goal(text, ratio >= BATCH, f"{ratio:.2f} times ({figures})"))
+        right = row["differ"] == row["checked"] == row["armlet_right"]
+        differ = f"{row['differ']:.0f} of 10^6 rows differ from numpy's"
+        if row["differ"]:
+            differ += f", exact arithmetic agrees with ours in {row['armlet_right']:.0f} of {row['checked']:.0f}"
+        goals.append(Goal(f"batch arms identical to the float64 argmax at {size}", right, differ))
+    return goals

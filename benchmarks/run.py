@@ -1,0 +1,174 @@
+"""Measures Armlet against its peers, each installed from PyPI into an environment of its own.
+
+Prints progress, one table per size and each goal with what was measured; writes results/bench.json and
+results/bench.md. See worker.py for what a step is and how it is timed, and peers.py for what is compared.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import cast
+
+from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, speed_goals
+from peers import ARMLET, OURS, PEERS, Peer
+from report import Footprint, size_table
+from startup import distribution_megabytes, import_seconds, package_megabytes
+from timing import SIZES, Cell, WorkerError, call, measure
+from venvs import ROOT, Environment, InstallError, environment, last_line
+
+PARTS = ("batch", "flat")
+EXAMPLES = """examples:
+  make bench                                      everything: about 25 minutes, some more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 8 minutes
+  .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
+  .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
+"""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    names = [peer.name for peer in (*OURS, *PEERS)] + list(PARTS)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/run.py",
+        description="Measure Armlet against its peers.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"one or more of: {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="one round instead of three, fewer repetitions")
+    return parser.parse_args(arguments)
+
+
+def chosen_peers(only: list[str] | None) -> list[Peer]:
+    """Choose the peers to measure; Armlet and numpy are always among them, for the ratios."""
+    if only is None:
+        return [*OURS, *PEERS]
+    named = [peer for peer in PEERS if peer.name in only]
+    wanted = named or any(peer.name in only for peer in OURS)
+    return [*OURS, *named] if wanted else []
+
+
+def install(peers: list[Peer]) -> tuple[dict[str, Environment], dict[str, str]]:
+    """Make an environment for each peer that pip can install, and say why for the others."""
+    ready: dict[str, Environment] = {}
+    failed: dict[str, str] = {}
+    numpy_megabytes = distribution_megabytes("numpy")
+    for peer in peers:
+        if peer in OURS:
+            own = package_megabytes("armlet") if peer is ARMLET else 0.0
+            ready[peer.name] = Environment(Path(sys.executable), own + numpy_megabytes)
+            continue
+        try:
+            ready[peer.name] = environment(peer)
+        except InstallError as error:
+            failed[peer.name] = str(error)
+            print(f"    {peer.name}: cannot be installed, {error}")
+    return ready, failed
+
+
+def footprints(peers: list[Peer], ready: dict[str, Environment], repeats: int) -> dict[str, Footprint]:
+    """Measure import time and size of each library that could be installed."""
+    found: dict[str, Footprint] = {}
+    for peer in peers:
+        if peer.name not in ready:
+            continue
+        place = ready[peer.name]
+        try:
+            seconds = import_seconds(place.python, peer.import_line, repeats)
+        except subprocess.CalledProcessError as error:
+            print(f"    {peer.name}: cannot be imported, {last_line(error.stderr.decode())}")
+            continue
+        found[peer.name] = Footprint(1e3 * seconds, place.megabytes)
+        print(f"    {peer.name}: {1e3 * seconds:.0f} ms", flush=True)
+    return found
+
+
+def part(script: str, argument: str) -> dict[str, object] | None:
+    """Get the report of batch.py or flat.py, or None with the reason printed."""
+    try:
+        return call(Path(sys.executable), script, argument, timeout=900)
+    except WorkerError as error:
+        print(f"    {script} failed: {error}")
+        return None
+
+
+def heading(text: str) -> None:
+    print(f"==> {text}", flush=True)
+
+
+def measure_peers(peers: list[Peer], quick: bool) -> tuple[list[Cell], dict[str, Footprint], dict[str, str]]:
+    """Measure the cells of the table and what each library costs to have; say why some are missing."""
+    heading(f"environments of {len(peers) - len(OURS)} peers, under .venvs/")
+    ready, failed = install(peers)
+    heading("imports: CPU time in fresh processes")
+    held = footprints(peers, ready, 3 if quick else 7)
+    cells = [
+        Cell(peer, row, size, ready[peer.name].python)
+        for peer in peers
+        for row in peer.rows
+        for size in SIZES
+        if peer.name in ready
+    ]
+    rounds = 1 if quick else 3
+    heading(f"steps: {len(cells)} cells, {rounds} rounds, about {len(cells) * rounds * 5 / 60:.0f} minutes")
+    measure(cells, rounds)
+    return cells, held, failed
+
+
+def tables(cells: list[Cell], held: dict[str, Footprint], failed: dict[str, str]) -> list[str]:
+    lines = [line for size in SIZES for line in size_table(size, cells, held)] if cells else []
+    return lines + [f"- {name}: cannot be installed, {reason}" for name, reason in failed.items()]
+
+
+def write(folder: Path, lines: list[str], raw: dict[str, object]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "bench.md").write_text("\n".join(["# Armlet against its peers", "", *lines, ""]))
+    (folder / "bench.json").write_text(json.dumps(raw, indent=1))
+
+
+def raw_cells(cells: list[Cell]) -> list[dict[str, object]]:
+    return [
+        {
+            "peer": cell.peer.name,
+            "policy": cell.row.label,
+            "learner": cell.row.learner.value,
+            "size": [cell.size.dim, cell.size.n_arms],
+            "rounds": cell.rounds,
+            "failure": cell.failure,
+        }
+        for cell in cells
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
+    started = perf_counter()
+    peers = chosen_peers(options.only)
+    cells, held, failed = measure_peers(peers, options.quick) if peers else ([], {}, {})
+    goals: list[Goal] = speed_goals(cells)
+    raw: dict[str, object] = {"python": platform.python_version(), "cores": os.cpu_count()}
+    if options.only is None or "flat" in options.only:
+        heading("flat.py: time against t, bytes of state, start-up (about a minute)")
+        if (flat := part("flat.py", "0.2" if options.quick else "1")) is not None:
+            goals += flat_goals(cast(FlatReport, flat))
+            raw["flat"] = flat
+    if options.only is None or "batch" in options.only:
+        heading("batch.py: a million decisions at once (about a minute, 2 GB of memory)")
+        if (batch := part("batch.py", "2" if options.quick else "5")) is not None:
+            goals += batch_goals(cast(BatchReport, batch))
+            raw["batch"] = batch
+    lines = [*tables(cells, held, failed), "## Goals", "", *(goal.line for goal in goals)]
+    raw |= {"cells": raw_cells(cells), "footprints": {name: asdict(item) for name, item in held.items()}}
+    raw |= {"failed": failed, "goals": [asdict(goal) for goal in goals]}
+    write(ROOT / "results", lines, raw)
+    print("", *lines, "", sep="\n")
+    print(f"written to results/bench.md and results/bench.json after {(perf_counter() - started) / 60:.0f} minutes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,110 @@
+// The two calls that a program makes most, as plain CPython methods: a third of the overhead of a general binding.
+#include "hot.hpp"
+
+#include <array>
+
+#include "engine.hpp"
+
+namespace armlet {
+
+namespace {
+
+// Sorts the arguments of a vectorcall by name: `names` are those of the parameters, the first `positional` of which may
+// come without one. Missing ones stay null; the first `required` may not be missing.
+template <std::size_t N>
+bool parse(const char* function, const std::array<const char*, N>& names, std::size_t positional, std::size_t required,
+           PyObject* const* args, Py_ssize_t n_args, PyObject* keywords, std::array<PyObject*, N>& out) {
+    const auto given = static_cast<std::size_t>(n_args);
+    bool known = given <= positional;
+    for (std::size_t i = 0; known && i < given; ++i) out[i] = args[i];
+    const Py_ssize_t n_keywords = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    for (Py_ssize_t k = 0; known && k < n_keywords; ++k) {
+        std::size_t i = 0;
+        while (i < N && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, k), names[i]) != 0) ++i;
+        known = i < N && !out[i];
+        if (known) out[i] = args[n_args + k];
+    }
+    for (std::size_t i = 0; i < required; ++i) known = known && out[i];
+    if (known) return true;
+    std::string expected;
+    for (std::size_t i = 0; i < N; ++i) expected += (i ? ", " : "") + std::string(i == positional ? "*, " : "") + names[i];
+    PyErr_SetString(PyExc_TypeError, (std::string(function) + " takes (" + expected + ")").c_str());
+    return false;
+}
+
+// Runs `call` and turns what it throws into a Python exception.
+template <typename Call>
+PyObject* guarded(Call&& call) noexcept {
+    try {
+        return call();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 2> in{};
+    if (n == 1 && !keywords)
+        in[0] = args[0];
+    else if (!parse("decide", std::array{"x", "eligible"}, 1, 1, args, n, keywords, in))
+        return nullptr;
+    return guarded([&] {
+        nb::object mask = nb::none();
+        if (in[1] && in[1] != Py_None) mask = nb::module_::import_("armlet.core.arms").attr("mask")(nb::handle(self), nb::handle(in[1]));
+        return nb::cast(nb::inst_ptr<Engine>(self)->decide(in[0], mask)).release().ptr();
+    });
+}
+
+PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 3> in{};
+    if (n == 2 && !keywords)
+        in[0] = args[0], in[1] = args[1];
+    else if (!parse("learn", std::array{"decision", "reward", "weight"}, 2, 2, args, n, keywords, in))
+        return nullptr;
+    return guarded([&]() -> PyObject* {
+        static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Decision>().ptr());
+        if (Py_TYPE(in[0]) != type)
+            fail(PyExc_TypeError, "decision is " + quoted(in[0]) + "; pass the Decision that decide gave");
+        nb::inst_ptr<Engine>(self)->learn(*nb::inst_ptr<Decision>(in[0]), in[1], in[2]);
+        Py_RETURN_NONE;
+    });
+}
+
+}  // namespace
+
+PyMethodDef hot_methods[] = {
+    {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
+     R"(decide($self, x, *, eligible=None)
+--
+
+Choose an arm for one context, and advance the clock.
+
+Parameters
+----------
+x
+    A numpy row, a list, or a mapping by feature name.
+eligible
+    The arms that may be played this time; all that are not retired if left out.
+)"},
+    {"learn", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&learn_call)), METH_FASTCALL | METH_KEYWORDS,
+     R"(learn($self, decision, reward, *, weight=1.0)
+--
+
+Learn the reward of a decision: late, out of order, or never, but only once.
+
+Parameters
+----------
+decision
+    What `decide` gave.
+reward
+    Any finite number; a cost if the objective is "min".
+weight
+    How much it counts, a positive number.
+)"},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace armlet

@@ -1,0 +1,149 @@
+"""What every policy promises, as checks that can be run over any of them.
+
+`check_policy` runs over Armlet's own registry in its tests; run it over a policy of your own in yours.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from armlet.bandit import Bandit, load
+from armlet.core.kernel import Decision
+from armlet.core.types import Float64, Interaction, Policy
+
+Check: TypeAlias = Callable[[Policy, int, int], None]
+
+STEPS = 400
+
+
+def _bandit(policy: Policy, n_arms: int, dim: int, seed: int = 5) -> Bandit:
+    return Bandit(range(n_arms), dim, policy=policy, seed=seed)
+
+
+def _world(n_arms: int, dim: int, steps: int = STEPS) -> tuple[Float64, Float64]:
+    """Contexts with zeros and repeats among them, so that ties happen, and noisy linear rewards."""
+    rng = np.random.default_rng(17)
+    X = rng.integers(-1, 2, size=(steps, dim)).astype(np.float64)
+    theta = rng.normal(size=(n_arms, dim))
+    return X, X @ theta.T + rng.normal(size=(steps, n_arms))
+
+
+def _play(bandit: Bandit, X: Float64, rewards: Float64) -> Iterator[tuple[Decision, float]]:
+    for x, row in zip(X, rewards, strict=True):
+        decision = bandit.decide(x)
+        reward = float(row[int(decision.arm)])
+        bandit.learn(decision, reward)
+        yield decision, reward
+
+
+def _require(holds: bool, promise: str) -> None:
+    if not holds:
+        raise AssertionError(promise)
+
+
+def check_decide_is_a_query(policy: Policy, n_arms: int, dim: int) -> None:
+    """Deciding leaves the state as it was."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim)
+    for i, _ in enumerate(_play(bandit, X, rewards)):
+        before = bandit.state.records()
+        bandit.decide(X[i])
+        _require(np.array_equal(before, bandit.state.records()), f"decide changed the state at step {bandit.t}")
+
+
+def check_seeds_repeat(policy: Policy, n_arms: int, dim: int) -> None:
+    """The same seed on the same world plays the same arms."""
+    runs = [[repr(d) for d, _ in _play(_bandit(policy, n_arms, dim), *_world(n_arms, dim))] for _ in range(2)]
+    _require(runs[0] == runs[1], "two runs with one seed differ")
+
+
+def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
+    """Probabilities are exact: they sum to 1, spare the ineligible, and are what decisions report."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim)
+    rng = np.random.default_rng(23)
+    for x, row in zip(X, rewards, strict=True):
+        eligible = sorted(rng.choice(n_arms, size=rng.integers(1, n_arms + 1), replace=False).tolist())
+        chances = bandit.predict_proba([x], eligible=eligible)[0]
+        decision = bandit.decide(x, eligible=eligible)
+        bandit.learn(decision, float(row[int(decision.arm)]))
+        barred = np.delete(chances, eligible)
+        _require(abs(chances.sum() - 1) < 1e-12, f"probabilities sum to {chances.sum()} at step {decision.t}")
+        _require(not barred.any(), f"an arm that is not eligible has a positive probability at step {decision.t}")
+        _require(decision.arm in eligible, f"an arm that is not eligible was played at step {decision.t}")
+        _require(decision.propensity == chances[int(decision.arm)], f"the propensity of step {decision.t} is another's")
+
+
+def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
+    """Arms are played as often as their probabilities say, within six standard deviations."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim, 3000)
+    expected, variance, played = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
+    for x, row in zip(X, rewards, strict=True):
+        chances = bandit.predict_proba([x])[0]
+        decision = bandit.decide(x)
+        bandit.learn(decision, float(row[int(decision.arm)]))
+        expected, variance = expected + chances, variance + chances * (1 - chances)
+        played[int(decision.arm)] += 1
+    worst = np.abs(played - expected) - 6 * np.sqrt(variance)
+    _require(bool((worst <= 1e-6).all()), f"arms were played {played} times, expected {expected}")
+
+
+def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
+    """Folding the interactions through `update` rebuilds the state bit for bit."""
+    bandit, state = _bandit(policy, n_arms, dim), policy.init(n_arms, dim)
+    for d, reward in _play(bandit, *_world(n_arms, dim)):
+        record = Interaction(t=d.t, x=d.x, arm=int(d.arm), reward=reward, propensity=d.propensity, explored=d.explored)
+        policy.update(state, record)
+    _require(np.array_equal(state.records(), bandit.state.records()), "replaying the log gave another state")
+
+
+def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
+    """The state takes the same memory whatever t."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim, 2000)
+    sizes = {bandit.nbytes for _ in _play(bandit, X, rewards)}
+    _require(len(sizes) == 1, f"the state took between {min(sizes)} and {max(sizes)} bytes")
+
+
+def check_file(policy: Policy, n_arms: int, dim: int) -> None:
+    """A loaded bandit goes on as the saved one does."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim)
+    half = STEPS // 2
+    for _ in _play(bandit, X[:half], rewards[:half]):
+        pass
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.armlet"
+        bandit.save(path)
+        twin = load(path, policy=policy)
+    runs = [[repr(d) for d, _ in _play(b, X[half:], rewards[half:])] for b in (bandit, twin)]
+    _require(runs[0] == runs[1], "after save and load the decisions differ")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_decide_is_a_query,
+    check_seeds_repeat,
+    check_propensities,
+    check_frequencies,
+    check_replay,
+    check_memory,
+    check_file,
+)
+
+
+def check_policy(policy: Policy, *, n_arms: int = 4, dim: int = 3) -> None:
+    """Run every check over a policy; the first promise that is broken raises AssertionError.
+
+    Parameters
+    ----------
+    policy
+        The policy, with settings that suit `n_arms` arms and contexts of `dim` values.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> check_policy(armlet.ContextualEpsilonGreedy(p=20))
+    """
+    for check in CHECKS:
+        check(policy, n_arms, dim)

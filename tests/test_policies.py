@@ -1,0 +1,95 @@
+"""The contract over the whole registry, and the contract's own power to refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
+from armlet.policies import POLICIES, ContextualEpsilonGreedy
+from armlet.testing import check_policy
+from armlet.testing.policies import CHECKS, Check
+
+N_ARMS, DIM = 4, 3
+SETTINGS: dict[str, list[dict[str, object]]] = {
+    "ContextualEpsilonGreedy": [{"p": 20}, {"p": 4.5, "ridge": "1/n", "warmup": "uniform"}, {"p": 30, "ridge": 0.2}],
+    "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
+    "Uniform": [{}],
+    "Oracle": [{"theta": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]}],
+}
+
+
+def every_policy() -> list[Policy]:
+    return [POLICIES[name](**settings) for name in POLICIES for settings in SETTINGS[name]]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
+@pytest.mark.parametrize("policy", every_policy(), ids=repr)
+def test_policy_keeps_its_promises(policy: Policy, check: Check) -> None:
+    check(policy, N_ARMS, DIM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faulty(ContextualEpsilonGreedy):
+    """Run in Python, so that faults can be planted."""
+
+    def schedule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class BoastsOfPropensity(Faulty):
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        choice = Faulty.decide(self, state, t, x, coins, eligible)
+        return choice._replace(propensity=min(1.0, choice.propensity * 1.5))
+
+
+class IgnoresEligibility(Faulty):
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        return Faulty.decide(self, state, t, x, coins, np.ones_like(eligible))
+
+
+class LearnsWhileDeciding(Faulty):
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        state.add(0, x, 1.0)
+        return Faulty.decide(self, state, t, x, coins, eligible)
+
+
+class NeverPlaysTheLastArm(Faulty):
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        choice = Faulty.decide(self, state, t, x, coins, eligible)
+        return choice._replace(arm=0) if choice.arm == N_ARMS - 1 and eligible.all() else choice
+
+
+class RollsItsOwnDice(Faulty):
+    def update(self, state: armlet.Statistics, interaction: Interaction) -> None:
+        state.add(interaction.arm, interaction.x, float(np.random.default_rng().normal()))
+
+
+@pytest.mark.parametrize(
+    "fault", [BoastsOfPropensity, IgnoresEligibility, LearnsWhileDeciding, NeverPlaysTheLastArm, RollsItsOwnDice]
+)
+def test_contract_refuses_a_faulty_policy(fault: type[Faulty]) -> None:
+    with pytest.raises(AssertionError):
+        check_policy(fault(p=20, warmup="uniform"), n_arms=N_ARMS, dim=DIM)
+
+
+def test_the_same_policy_without_a_fault_passes() -> None:
+    check_policy(Faulty(p=20, warmup="uniform"), n_arms=N_ARMS, dim=DIM)
+
+
+@pytest.mark.parametrize("p", [0, -1, 0.5, float("nan"), float("inf"), "many", None, True])
+def test_p_must_be_a_number_of_at_least_one(p: object) -> None:
+    with pytest.raises(ValueError, match="p is"):
+        ContextualEpsilonGreedy(p=p)  # type: ignore[arg-type]
+
+
+def test_wrong_settings_are_named() -> None:
+    with pytest.raises(ValueError, match="warmup is 'random'; choose 'round-robin' or 'uniform'"):
+        ContextualEpsilonGreedy(p=5, warmup="random")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ridge is -1; choose 'paper', '1/n' or a positive number"):
+        ContextualEpsilonGreedy(p=5, ridge=-1)
+    with pytest.raises(ValueError, match=r"theta has shape \(2, 3\) but there are 4 arms of dim 3"):
+        armlet.Bandit(range(4), 3, policy=armlet.Oracle(theta=[[1, 2, 3], [4, 5, 6]]))
