@@ -5,36 +5,14 @@
 #include <algorithm>
 #include <atomic>
 
-#include "batch.hpp"
 #include "binding.hpp"
 #include "hot.hpp"
 
 namespace armlet {
 
-// One event as `update` takes it; the reward is in the policy's own sense (more is better).
-struct Engine::Row {
-    Word t;
-    std::uint32_t arm;
-    const double* x;
-    double reward, weight, propensity;
-    bool explored;
-    std::optional<double> replaces;
-};
-
 namespace {
 
 std::atomic<Word> tables = 0;
-
-// Holds a Python lock while a policy written in Python works on its state.
-class Turn {
-  public:
-    explicit Turn(const nb::object& lock) : lock_(lock) { lock_.attr("acquire")(); }
-    ~Turn() { lock_.attr("release")(); }
-    Turn(const Turn&) = delete;
-
-  private:
-    const nb::object& lock_;
-};
 
 double number(nb::handle value, const char* reader) {
     if (PyFloat_CheckExact(value.ptr())) {
@@ -47,7 +25,12 @@ double number(nb::handle value, const char* reader) {
 double read_reward(nb::handle value) { return number(value, "reward"); }
 double read_weight(nb::handle value) { return number(value, "weight"); }
 
-Array<double> copy_row(const double* x, std::size_t d) { return to_numpy(std::vector<double>(x, x + d), {d}); }
+void check_forgettable(const Statistics& s, std::size_t arm, double weight) {
+    const double n = s.record(arm)[0];
+    if (weight < 0.0 && n + weight < -1e-9 * n)
+        fail("DecisionError", "there is nothing to forget: the arm has n = " + text(n) + " and the row counts " +
+                                  text(-weight) + "; another bandit learned it");
+}
 
 void check_learned(const Decision& d, double reward, const char* name) {
     if (!d.learned)
@@ -69,13 +52,13 @@ Engine::Engine(nb::object policy, std::optional<Schedule> schedule, nb::object s
     : policy(policy),
       state(state),
       schedule_(schedule),
+      statistics_(&nb::cast<Statistics&>(state)),
       labels_(labels),
       seed_(parse_seed(seed)),
       read_context_(read_context),
       sign_(sign),
       normalize_(normalize),
-      dim_(nb::cast<std::size_t>(state.attr("dim"))) {
-    if (schedule_) statistics_ = &nb::cast<Statistics&>(state);
+      dim_(statistics_->dim()) {
     lock_ = nb::module_::import_("threading").attr("RLock")();
     is_active_.assign(nb::len(labels_), 1);
     relabel();
@@ -177,6 +160,7 @@ void Engine::update(const Row& row) {
             nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces);
         policy.attr("update")(state, interaction);
     } else if (schedule_->learns(row.explored)) {
+        check_forgettable(*statistics_, row.arm, row.weight);
         if (row.replaces)
             statistics_->correct(row.arm, row.x, *row.replaces, row.reward, row.weight);
         else
@@ -214,93 +198,9 @@ void Engine::forget(Decision& d, nb::handle reward) {
     d.learned = false;
 }
 
-void Engine::choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const {
-    refresh(*statistics_);
-    const Estimates live = statistics_->estimates();
-    const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
-    const Estimates frozen{theta.data(), live.dim, live.width};
-    const Schedule schedule = *schedule_;
-    const Seed seed = seed_;
-    nb::gil_scoped_release release;
-    std::vector<std::uint32_t> best(rows);
-    std::vector<double> scratch(frozen.width);
-    BatchArgmax(frozen, eligible)(X, rows, best.data());
-    for (std::size_t i = 0; i < rows; ++i) {
-        const Word step = before + i + 1;
-        const Coins coins = toss(seed, step);
-        out.note(i, best[i] == undecided
-                        ? armlet::decide(frozen, schedule, step, X + i * dim_, coins, eligible, scratch.data())
-                        : decide_known(schedule, step, coins, eligible, best[i]));
-    }
-}
-
-Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
-    const std::size_t rows = count_rows(X, "X", dim_);
-    const double* data = doubles(X, "X", {rows, dim_});
-    std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
-    const auto arms = eligible.is_none() ? active_ : subset(eligible);
-    Decisions out(t, seed_, labels(), table_, dim_, std::vector<double>(data, data + rows * dim_));
-    if (schedule_) {
-        t += rows;  // these steps are ours, whoever decides meanwhile
-        choose_rows(out.before, out.X.data(), rows, arms, out);
-        return out;
-    }
-    for (std::size_t i = 0; i < rows; ++i)
-        out.note(i, ask(t + i + 1, out.X.data() + i * dim_, toss(seed_, t + i + 1), arms));
-    t += rows;
-    return out;
-}
-
-void Engine::policy_probabilities(const double* X, std::size_t rows, Word step, Arms eligible, double* out) const {
-    const std::size_t n_arms = is_active_.size();
-    for (std::size_t i = 0; i < rows; ++i) {
-        nb::object row = policy.attr("probabilities")(state, step, copy_row(X + i * dim_, dim_), mask_of(eligible));
-        std::copy_n(doubles(row, "probabilities", {n_arms}), n_arms, out + i * n_arms);
-    }
-}
-
-Array<double> Engine::probabilities(nb::handle X, Word step, nb::handle eligible) {
-    const std::size_t rows = count_rows(X, "X", dim_), n_arms = is_active_.size();
-    const double* data = doubles(X, "X", {rows, dim_});
-    std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
-    const auto arms = eligible.is_none() ? active_ : subset(eligible);
-    std::vector<double> out(rows * n_arms);
-    if (!schedule_)
-        policy_probabilities(data, rows, step, arms, out.data());
-    else {
-        refresh(*statistics_);
-        for (std::size_t i = 0; i < rows; ++i)
-            armlet::probabilities(statistics_->estimates(), *schedule_, step, data + i * dim_, arms, scratch_.data(),
-                                  {out.data() + i * n_arms, n_arms});
-    }
-    return to_numpy(std::move(out), {rows, n_arms});
-}
-
-void Engine::learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights, nb::handle explored) {
-    const std::size_t rows = count_rows(X, "X", dim_);
-    const double *data = doubles(X, "X", {rows, dim_}), *r = doubles(rewards, "rewards", {rows});
-    const double* w = doubles(weights, "weights", {rows});
-    const std::int64_t* arm = integers(arms, "arms", rows);
-    const bool* coin = booleans(explored, "explored", rows);
-    std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
-    for (std::size_t i = 0; i < rows; ++i)
-        update({t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], std::nullopt});
-}
-
-Array<double> Engine::normalized(nb::handle X) const {
-    const std::size_t rows = count_rows(X, "X", dim_);
-    const double* data = doubles(X, "X", {rows, dim_});
-    std::vector<double> out(data, data + rows * dim_);
-    for (std::size_t i = 0; i < rows; ++i) normalize(out.data() + i * dim_);
-    return to_numpy(std::move(out), {rows, dim_});
-}
-
 void Engine::add_arm(nb::object label) {
     std::optional<Turn> turn(lock_);
-    state.attr("add_arm")();
+    statistics_->append_arm();
     labels_.append(label);
     is_active_.push_back(1);
     const Word same = table_;
@@ -310,7 +210,7 @@ void Engine::add_arm(nb::object label) {
 
 void Engine::remove_arm(std::size_t arm) {
     std::optional<Turn> turn(lock_);
-    state.attr("remove_arm")(arm);
+    statistics_->erase_arm(arm);
     labels_.attr("pop")(arm);
     is_active_.erase(is_active_.begin() + static_cast<std::ptrdiff_t>(arm));
     relabel();

@@ -10,6 +10,19 @@
 
 namespace armlet {
 
+// Holds a Python lock while a policy written in Python works on its state.
+class Turn {
+  public:
+    explicit Turn(const nb::object& lock) : lock_(lock) { lock_.attr("acquire")(); }
+    ~Turn() { lock_.attr("release")(); }
+    Turn(const Turn&) = delete;
+
+  private:
+    const nb::object& lock_;
+};
+
+inline Array<double> copy_row(const double* x, std::size_t d) { return to_numpy(std::vector<double>(x, x + d), {d}); }
+
 class Engine {
   public:
     // A policy with a compiled schedule runs here; any other is asked in Python.
@@ -39,7 +52,16 @@ class Engine {
     nb::object index_of(nb::handle label) const;  // None if there is no such arm
 
   private:
-    struct Row;
+    // One event as `update` takes it; the reward is in the policy's own sense (more is better).
+    struct Row {
+        Word t;
+        std::uint32_t arm;
+        const double* x;
+        double reward, weight, propensity;
+        bool explored;
+        std::optional<double> replaces;
+    };
+
     void read(nb::handle x, double* out) const;
     void normalize(double* x) const;
     std::vector<std::uint32_t> subset(nb::handle eligible) const;
@@ -53,7 +75,7 @@ class Engine {
     void relabel();
 
     std::optional<Schedule> schedule_;
-    Statistics* statistics_ = nullptr;  // of a compiled policy
+    Statistics* statistics_;  // the state itself
     nb::list labels_;
     nb::dict index_;
     std::vector<std::uint8_t> is_active_;

@@ -6,25 +6,21 @@ the reads while others `learn`: each call sees and leaves a whole state.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.core import arms as labelling
 from armlet.core import columns
-from armlet.core.contexts import ContextReader, feature_names
-from armlet.core.errors import DecisionError, MergeError, ModelFileError
+from armlet.core.contexts import feature_names
+from armlet.core.errors import DecisionError
 from armlet.core.kernel import Decision, Decisions, Engine, Statistics, argmax_rows
+from armlet.core.settings import Normalize, Objective, Settings, check_seed
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy
-from armlet.core.version import __version__
 from armlet.policies import POLICIES
-
-Objective: TypeAlias = Literal["max", "min"]
-Normalize: TypeAlias = Literal["l2"]
 
 CHUNK = 4096  # rows learned in one go; other threads get their turn in between
 
@@ -72,42 +68,32 @@ class Bandit(Engine):
     ) -> None:
         labels = labelling.check_labels(arms)
         names, dim = feature_names(features, dim)
-        _check_choice("objective", objective, ("max", "min"))
-        _check_choice("normalize", normalize, (None, "l2"))
+        settings = Settings(
+            policy=policy, dim=dim, features=names, objective=objective, normalize=normalize, seed=check_seed(seed)
+        )
         policy.check(len(labels), dim, 0)
-        state = policy.init(len(labels), dim)
-        self._set_up(labels, state, ContextReader(dim, names), policy, objective, normalize, _check_seed(seed))
+        self._set_up(settings, labels, policy.init(len(labels), dim))
 
     def _set_up(
-        self,
-        labels: list[Arm],
-        state: Statistics,
-        reader: ContextReader,
-        policy: Policy,
-        objective: Objective,
-        normalize: Normalize | None,
-        seed: int,
+        self, settings: Settings, labels: list[Arm], state: Statistics, *, retired: Iterable[Arm] = (), t: int = 0
     ) -> None:
-        sign, scale = 1.0 if objective == "max" else -1.0, normalize == "l2"
-        super().__init__(policy, policy.schedule(), state, labels, seed, reader.row, sign=sign, normalize=scale)
-        self._reader, self._policy, self._objective = reader, policy, objective
-        self._normalize, self._seed, self._sign = normalize, seed, sign
-
-    def _restore(self, t: int, retired: Iterable[Arm]) -> None:
+        s = settings
+        schedule, scale = s.policy.schedule(), s.normalize == "l2"
+        super().__init__(s.policy, schedule, state, labels, s.seed, s.reader.row, sign=s.sign, normalize=scale)
+        self._settings, self._reader = s, s.reader
         self._advance(t)
         for arm in retired:
             self._set_active(labelling.find(self, arm), False)
 
-    def _like(self, state: Statistics) -> Bandit:
+    def _with(self, state: Statistics) -> Bandit:
         """Make a bandit that differs in its state only."""
         twin = Bandit.__new__(Bandit)
-        twin._set_up(self.arms, state, self._reader, self._policy, self._objective, self._normalize, self._seed)
-        twin._restore(self.t, self.retired)
+        twin._set_up(self._settings, self.arms, state, retired=self.retired, t=self.t)
         return twin
 
     def _matrix(self, X: Contexts) -> Float64:
         rows = self._reader.matrix(X)
-        return self._normalized(rows) if self._normalize else rows
+        return self._normalized(rows) if self.normalize else rows
 
     def _mask(self, eligible: Iterable[Arm] | None) -> Bool | None:
         return None if eligible is None else labelling.mask(self, eligible)
@@ -165,7 +151,7 @@ class Bandit(Engine):
         n = len(rows)
         played = labelling.indices(self, columns.labels(arms, n))
         values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
-        if explored is None and self._policy.learns_from == "explored steps":
+        if explored is None and self.policy.learns_from == "explored steps":
             raise ValueError(
                 "explored is missing: this policy learns only from steps that were played at random; "
                 "say which with a column of booleans, or explored=True if all were"
@@ -185,7 +171,7 @@ class Bandit(Engine):
         weights: npt.ArrayLike | None = None,
     ) -> None:
         """Forget everything, then learn from a log as `partial_fit` does."""
-        fresh = self._like(self._policy.init(len(self.arms), self.dim))
+        fresh = self._with(self.policy.init(len(self.arms), self.dim))
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
         self.state.restore(fresh.state.records())
 
@@ -197,13 +183,13 @@ class Bandit(Engine):
         arms = np.flatnonzero(self._active if mask is None else self._active & mask)
         if not arms.size:
             raise ValueError("eligible leaves no arm to predict: name at least one that is not retired")
-        best = argmax_rows(self._matrix(X), self._policy.estimates(self.state)[arms])
+        best = argmax_rows(self._matrix(X), self.policy.estimates(self.state)[arms])
         return labelling.label_array(self.arms)[arms[best]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
-        theta = self._policy.estimates(self.state)
-        return self._sign * (self._matrix(X) @ theta.T)
+        theta = self.policy.estimates(self.state)
+        return self._settings.sign * (self._matrix(X) @ theta.T)
 
     def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
         """Give the probability with which the next decision would play each arm, (n, K)."""
@@ -216,7 +202,7 @@ class Bandit(Engine):
         label = labelling.check_label(arm)
         if self._index_of(label) is not None:
             raise ValueError(f"there is an arm {label!r} already; restore_arm brings a retired one back")
-        self._policy.check(len(self.arms) + 1, self.dim, self.t)
+        self.policy.check(len(self.arms) + 1, self.dim, self.t)
         self._add_arm(label)
 
     def retire_arm(self, arm: Arm) -> None:
@@ -235,16 +221,16 @@ class Bandit(Engine):
         index = labelling.find(self, arm)
         if not np.delete(self._active, index).any():
             raise ValueError(f"arm {arm!r} is the only one left to play; add another before removing it")
-        self._policy.check(len(self.arms) - 1, self.dim, self.t)
+        self.policy.check(len(self.arms) - 1, self.dim, self.t)
         self._remove_arm(index)
 
     # ---- merging and files
 
     def merge(self, other: Bandit) -> None:
         """Add what another bandit learned, arm by arm, and its count of decisions."""
-        self._check_same(other)
+        self._settings.check_same(other._settings)
         new = [arm for arm in other.arms if arm not in self.arms]
-        self._policy.check(len(self.arms) + len(new), self.dim, self.t)
+        self.policy.check(len(self.arms) + len(new), self.dim, self.t)
         for arm in new:
             self.add_arm(arm)
         for arm in set(new) & set(other.retired):
@@ -257,28 +243,17 @@ class Bandit(Engine):
         """Merge into a new bandit with this one's seed."""
         if not isinstance(other, Bandit):
             return NotImplemented
-        total = self._like(self.state.copy())
+        total = self._with(self.state.copy())
         total.merge(other)
         return total
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays."""
-        from armlet.core import files  # not before it is needed: it would double the time to import armlet
+        from armlet.core import model  # not before it is needed: files would slow down `import armlet`
 
         t, labels, active, records = self._snapshot()
-        header: dict[str, files.Json] = {
-            "armlet": __version__,
-            "policy": {"name": type(self._policy).__name__, "settings": _settings(self._policy)},
-            "arms": list(labels),
-            "retired": [arm for arm, plays in zip(labels, active, strict=True) if not plays],
-            "dim": self.dim,
-            "features": None if self.features is None else list(self.features),
-            "objective": self._objective,
-            "normalize": self._normalize,
-            "t": t,
-            "seed": self._seed,
-        }
-        files.write_model(path, header, {"records": records})
+        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        model.write(path, model.Model(settings=self._settings, arms=labels, retired=retired, t=t, records=records))
 
     # ---- what it is
 
@@ -293,34 +268,34 @@ class Bandit(Engine):
         return [arm for arm, active in zip(self.arms, self._active, strict=True) if not active]
 
     @property
+    def policy(self) -> Policy:
+        """How it chooses."""
+        return self._settings.policy
+
+    @property
     def dim(self) -> int:
         """Values in a context."""
-        return self._reader.dim
+        return self._settings.dim
 
     @property
     def features(self) -> tuple[str, ...] | None:
         """Names of the values in a context, if given."""
-        return self._reader.features
+        return self._settings.features
 
     @property
     def objective(self) -> Objective:
         """Whether rewards are sought or costs avoided."""
-        return self._objective
+        return self._settings.objective
 
     @property
     def normalize(self) -> Normalize | None:
         """How contexts are scaled."""
-        return self._normalize
-
-    @property
-    def policy(self) -> Policy:
-        """How it chooses."""
-        return self._policy
+        return self._settings.normalize
 
     @property
     def seed(self) -> int:
         """The seed of its coins."""
-        return self._seed
+        return self._settings.seed
 
     @property
     def nbytes(self) -> int:
@@ -328,13 +303,7 @@ class Bandit(Engine):
         return self.state.nbytes
 
     def __repr__(self) -> str:
-        return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self._policy}, t={self.t})"
-
-    def _check_same(self, other: Bandit) -> None:
-        for what in ("policy", "dim", "features", "objective", "normalize"):
-            ours, theirs = getattr(self, what), getattr(other, what)
-            if ours != theirs:
-                raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
+        return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
 def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandit:
@@ -347,60 +316,12 @@ def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandi
     policy
         The policy, if it is not one of Armlet's own.
     """
-    from armlet.core import files
+    from armlet.core import model
 
-    header, arrays = files.read_model(path)
-    try:
-        return _rebuild(header, arrays["records"], policy)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{os.fspath(path)}: the file does not describe a bandit: {error}") from error
-
-
-def _rebuild(header: dict[str, Any], records: npt.NDArray[Any], given: Policy | None) -> Bandit:
-    labels, policy = labelling.check_labels(header["arms"]), _read_policy(header["policy"], given)
-    names, dim = feature_names(header["features"], header["dim"])
-    _check_choice("objective", header["objective"], ("max", "min"))
-    _check_choice("normalize", header["normalize"], (None, "l2"))
-    policy.check(len(labels), dim, header["t"])
-    state = policy.init(len(labels), dim)
-    if not np.isfinite(records).all() or (records[:, 0] < -1e-9).any():
-        raise ValueError("the sums are not those of any rows")
-    state.restore(records)
+    saved = model.read(path, POLICIES, policy)
+    chosen, arms = saved.settings.policy, saved.arms
+    state = chosen.init(len(arms), saved.settings.dim)
+    state.restore(saved.records)
     bandit = Bandit.__new__(Bandit)
-    settings = header["objective"], header["normalize"], _check_seed(header["seed"])
-    bandit._set_up(labels, state, ContextReader(dim, names), policy, *settings)
-    bandit._restore(header["t"], header["retired"])
+    bandit._set_up(saved.settings, arms, state, retired=saved.retired, t=saved.t)
     return bandit
-
-
-def _read_policy(saved: dict[str, Any], given: Policy | None) -> Policy:
-    name = saved["name"]
-    if given is None and name not in POLICIES:
-        raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
-    policy = given if given is not None else POLICIES[name](**saved["settings"])
-    if (type(policy).__name__, _settings(policy)) != (name, saved["settings"]):
-        raise ValueError(f"it was saved with {name} and settings {saved['settings']}, not with {policy}")
-    return policy
-
-
-def _settings(policy: Policy) -> dict[str, Any]:
-    if not dataclasses.is_dataclass(policy):
-        raise TypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
-    return {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
-
-
-def _check_seed(seed: int | None) -> int:
-    if seed is None:
-        return int.from_bytes(os.urandom(16), "little")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**128:
-        raise ValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
-    return int(seed)
-
-
-def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

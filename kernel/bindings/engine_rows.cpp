@@ -1,0 +1,94 @@
+// Many contexts at once.
+#include <algorithm>
+
+#include "batch.hpp"
+#include "binding.hpp"
+#include "engine.hpp"
+
+namespace armlet {
+
+void Engine::choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const {
+    const Estimates live = statistics_->estimates();
+    const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
+    const Estimates frozen{theta.data(), live.dim, live.width};
+    const Schedule schedule = *schedule_;
+    const Seed seed = seed_;
+    nb::gil_scoped_release release;
+    std::vector<std::uint32_t> best(rows);
+    std::vector<double> scratch(frozen.width);
+    BatchArgmax(frozen, eligible)(X, rows, best.data());
+    for (std::size_t i = 0; i < rows; ++i) {
+        const Word step = before + i + 1;
+        const Coins coins = toss(seed, step);
+        out.note(i, best[i] == undecided
+                        ? armlet::decide(frozen, schedule, step, X + i * dim_, coins, eligible, scratch.data())
+                        : decide_known(schedule, step, coins, eligible, best[i]));
+    }
+}
+
+Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    const double* data = doubles(X, "X", {rows, dim_});
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    const auto arms = eligible.is_none() ? active_ : subset(eligible);
+    Decisions out(t, seed_, labels(), table_, dim_, std::vector<double>(data, data + rows * dim_));
+    if (schedule_) {
+        refresh(*statistics_);
+        t += rows;  // these steps are ours, whoever decides meanwhile
+        choose_rows(out.before, out.X.data(), rows, arms, out);
+        return out;
+    }
+    for (std::size_t i = 0; i < rows; ++i)
+        out.note(i, ask(t + i + 1, out.X.data() + i * dim_, toss(seed_, t + i + 1), arms));
+    t += rows;
+    return out;
+}
+
+void Engine::policy_probabilities(const double* X, std::size_t rows, Word step, Arms eligible, double* out) const {
+    const std::size_t n_arms = is_active_.size();
+    for (std::size_t i = 0; i < rows; ++i) {
+        nb::object row = policy.attr("probabilities")(state, step, copy_row(X + i * dim_, dim_), mask_of(eligible));
+        std::copy_n(doubles(row, "probabilities", {n_arms}), n_arms, out + i * n_arms);
+    }
+}
+
+Array<double> Engine::probabilities(nb::handle X, Word step, nb::handle eligible) {
+    const std::size_t rows = count_rows(X, "X", dim_), n_arms = is_active_.size();
+    const double* data = doubles(X, "X", {rows, dim_});
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    const auto arms = eligible.is_none() ? active_ : subset(eligible);
+    std::vector<double> out(rows * n_arms);
+    if (!schedule_)
+        policy_probabilities(data, rows, step, arms, out.data());
+    else {
+        refresh(*statistics_);
+        for (std::size_t i = 0; i < rows; ++i)
+            armlet::probabilities(statistics_->estimates(), *schedule_, step, data + i * dim_, arms, scratch_.data(),
+                                  {out.data() + i * n_arms, n_arms});
+    }
+    return to_numpy(std::move(out), {rows, n_arms});
+}
+
+void Engine::learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights, nb::handle explored) {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    const double *data = doubles(X, "X", {rows, dim_}), *r = doubles(rewards, "rewards", {rows});
+    const double* w = doubles(weights, "weights", {rows});
+    const std::int64_t* arm = integers(arms, "arms", rows);
+    const bool* coin = booleans(explored, "explored", rows);
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    for (std::size_t i = 0; i < rows; ++i)
+        update({t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], std::nullopt});
+}
+
+Array<double> Engine::normalized(nb::handle X) const {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    const double* data = doubles(X, "X", {rows, dim_});
+    std::vector<double> out(data, data + rows * dim_);
+    for (std::size_t i = 0; i < rows; ++i) normalize(out.data() + i * dim_);
+    return to_numpy(std::move(out), {rows, dim_});
+}
+
+}  // namespace armlet

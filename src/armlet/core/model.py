@@ -1,0 +1,102 @@
+"""What a saved bandit is: its settings in the header of a model file, its sums as one array."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from armlet.core import files
+from armlet.core.arms import check_labels
+from armlet.core.errors import ModelFileError
+from armlet.core.settings import Settings, check_seed
+from armlet.core.types import Arm, Float64, Policy
+from armlet.core.version import __version__
+
+Registry: TypeAlias = Mapping[str, Callable[..., Policy]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Everything that a bandit needs to go on where it stopped."""
+
+    settings: Settings
+    arms: list[Arm]
+    retired: list[Arm]
+    t: int
+    records: Float64  # (K, 3 + d + d (d + 1) / 2)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.t, int) or self.t < 0 or not set(self.retired) <= set(self.arms):
+            raise ValueError(f"the clock is {self.t!r} and the retired arms are {self.retired!r} of {self.arms!r}")
+        d = self.settings.dim
+        expected = (len(self.arms), 3 + d + d * (d + 1) // 2)
+        if self.records.shape != expected or self.records.dtype != np.float64:
+            raise ValueError(f"the sums are {self.records.dtype} of shape {self.records.shape}, not {expected}")
+        if not np.isfinite(self.records).all() or (self.records[:, 0] < -1e-9).any():
+            raise ValueError("the sums are not those of any rows")
+
+
+def write(path: str | os.PathLike[str], model: Model) -> None:
+    """Write a model to a file, whole or not at all."""
+    s = model.settings
+    header: dict[str, files.Json] = {
+        "armlet": __version__,
+        "policy": {"name": type(s.policy).__name__, "settings": _policy_settings(s.policy)},
+        "arms": list(model.arms),
+        "retired": list(model.retired),
+        "dim": s.dim,
+        "features": None if s.features is None else list(s.features),
+        "objective": s.objective,
+        "normalize": s.normalize,
+        "t": model.t,
+        "seed": s.seed,
+    }
+    files.write_model(path, header, {"records": model.records})
+
+
+def read(path: str | os.PathLike[str], policies: Registry, given: Policy | None) -> Model:
+    """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
+    header, arrays = files.read_model(path)
+    try:
+        return _decode(header, arrays["records"], policies, given)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{os.fspath(path)}: the file does not describe a usable bandit: {error}") from error
+
+
+def _decode(header: dict[str, Any], records: Any, policies: Registry, given: Policy | None) -> Model:
+    names = header["features"]
+    settings = Settings(
+        policy=_read_policy(header["policy"], policies, given),
+        dim=header["dim"],
+        features=None if names is None else tuple(names),
+        objective=header["objective"],
+        normalize=header["normalize"],
+        seed=check_seed(header["seed"]),
+    )
+    arms, t = check_labels(header["arms"]), header["t"]
+    settings.policy.check(len(arms), settings.dim, t)
+    return Model(settings=settings, arms=arms, retired=header["retired"], t=t, records=records)
+
+
+def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:
+    name, settings = saved["name"], saved["settings"]
+    if given is None and name not in policies:
+        raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
+    policy = policies[name](**settings) if given is None else given
+    if (type(policy).__name__, _policy_settings(policy)) != (name, settings):
+        raise ValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
+    return policy
+
+
+def _policy_settings(policy: Policy) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(policy):
+        raise TypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
+    return {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value

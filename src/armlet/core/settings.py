@@ -1,0 +1,70 @@
+"""What a bandit is told when it is made, checked once; all of it but the seed must agree before two bandits merge."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from armlet.core.contexts import ContextReader, feature_names
+from armlet.core.errors import MergeError
+from armlet.core.types import Policy
+
+Objective: TypeAlias = Literal["max", "min"]
+Normalize: TypeAlias = Literal["l2"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a bandit, apart from its arms."""
+
+    policy: Policy
+    dim: int
+    features: tuple[str, ...] | None
+    objective: Objective
+    normalize: Normalize | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        feature_names(self.features, self.dim)
+        _check_choice("objective", self.objective, ("max", "min"))
+        _check_choice("normalize", self.normalize, (None, "l2"))
+
+    @property
+    def reader(self) -> ContextReader:
+        """What turns a user's contexts into rows."""
+        return ContextReader(self.dim, self.features)
+
+    @property
+    def sign(self) -> float:
+        """1 for rewards; -1 for costs, of which policies see the negative."""
+        return 1.0 if self.objective == "max" else -1.0
+
+    def check_same(self, other: Settings) -> None:
+        """Refuse settings under which sums mean something else."""
+        for what in ("policy", "dim", "features", "objective", "normalize"):
+            ours, theirs = getattr(self, what), getattr(other, what)
+            if ours != theirs:
+                raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
+
+
+def check_seed(seed: int | None) -> int:
+    """Return the seed, or draw one.
+
+    Examples
+    --------
+    >>> check_seed(7), check_seed(None) != check_seed(None)
+    (7, True)
+    """
+    if seed is None:
+        return int.from_bytes(os.urandom(16), "little")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**128:
+        raise ValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
+    return int(seed)
+
+
+def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
