@@ -82,7 +82,7 @@ Trace run(Statistics& statistics, const Schedule& schedule, Seed seed, Word star
     for (std::size_t i = 0; i < steps; ++i) {
         const Word t = start + i + 1;
         const double* x = contexts + i * dim;
-        if (!schedule.warming_up(t) && statistics.refresh() != n_arms) break;
+        if (!schedule.warming_up(t)) statistics.refresh();
         const Choice choice = decide(statistics.estimates(), schedule, t, x, toss(seed, t), all, scratch.data());
         if (schedule.learns(choice.explored)) statistics.add(choice.arm, x, rewards[i * n_arms + choice.arm], 1.0);
         trace.arms.push_back(choice.arm);

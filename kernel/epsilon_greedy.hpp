@@ -16,7 +16,7 @@ struct Schedule {
     bool round_robin;   // the first ceil(p) steps: arm t mod K, or uniform
     bool learn_always;  // from every step, or (Algorithm 1) from explored steps only
 
-    bool warming_up(Word t) const { return static_cast<double>(t) < p + 1.0; }  // t <= ceil(p)
+    bool warming_up(Word t) const { return static_cast<double>(t) - 1.0 < p; }  // t <= ceil(p)
     double rate(Word t) const {
         return warming_up(t) ? 1.0 : p / static_cast<double>(t);
     }
@@ -59,7 +59,7 @@ struct Trace {
 };
 
 // Runs Algorithm 1 over `steps` contexts (steps, dim) and the rewards that each arm would pay (steps, n_arms).
-// Step i is t = start + i + 1. Stops early, with a shorter trace, if an arm's sums cannot be solved.
+// Step i is t = start + i + 1.
 Trace run(Statistics& statistics, const Schedule& schedule, Seed seed, Word start, const double* contexts,
           const double* rewards, std::size_t steps);
 

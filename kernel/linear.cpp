@@ -47,25 +47,21 @@ ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t 
     }
 }
 
-// What rounding leaves of a pivot that should be gone, relative to its diagonal entry, and what it never leaves.
+// What rounding may leave of a pivot that should be gone, relative to its diagonal entry.
 double negligible(std::size_t d) { return static_cast<double>(d) * 0x1p-52; }
-constexpr double impossible = -1e-6;
 
 // The factor L of a matrix M = L L', column by column in `M` (rows contiguous, `rows` apart), 1 / L_kk in `inverse`.
 // Each entry loses its products in the order k = 0, 1, ...: the same bits whatever the blocking.
-// A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0: features of
-// size 1e9 and more can make the ridge vanish in M. False if M is not positive semidefinite.
-bool factor_small(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse) {
+// A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0. That takes
+// features of size 1e7 and more, next to which the ridge vanishes, or rows taken back that were as large.
+void factor_small(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse) {
     for (std::size_t k = 0; k < d; ++k) {
         double* column = M + k * rows;
-        const double pivot = column[k];
-        if (!(diagonal[k] > 0.0) || pivot < impossible * diagonal[k]) return false;
-        inverse[k] = pivot > floor * diagonal[k] ? 1.0 / std::sqrt(pivot) : 0.0;
+        inverse[k] = column[k] > floor * diagonal[k] ? 1.0 / std::sqrt(column[k]) : 0.0;
         for (std::size_t i = k + 1; i < d; ++i) column[i] *= inverse[k];
         for (std::size_t j = k + 1; j < d; ++j)
             for (std::size_t i = j; i < d; ++i) M[j * rows + i] -= column[i] * column[j];
     }
-    return true;
 }
 
 // Rows i..i+8 of the block of columns j..j+8, less the products of all columns before j.
@@ -78,14 +74,13 @@ ARMLET_INLINE void gather_tile(const double* M, std::size_t rows, std::size_t i,
     }
 }
 
-ARMLET_INLINE void factor_body(double* M, std::size_t rows, const double* diagonal, double floor, double* inverse,
-                               bool* definite) {
-    for (std::size_t j = 0; j < rows && *definite; j += lanes) {
+ARMLET_INLINE void factor_body(double* M, std::size_t rows, const double* diagonal, double floor, double* inverse) {
+    for (std::size_t j = 0; j < rows; j += lanes) {
         Vec tile[lanes];
         double corner[lanes * lanes];
         gather_tile(M, rows, j, j, tile);
         for (std::size_t c = 0; c < lanes; ++c) store(corner + c * lanes, tile[c]);
-        *definite = factor_small(corner, lanes, lanes, diagonal + j, floor, inverse + j);
+        factor_small(corner, lanes, lanes, diagonal + j, floor, inverse + j);
         for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(corner + c * lanes));
         for (std::size_t i = j + lanes; i < rows; i += lanes) {
             gather_tile(M, rows, i, j, tile);
@@ -98,9 +93,8 @@ ARMLET_INLINE void factor_body(double* M, std::size_t rows, const double* diagon
     }
 }
 
-ARMLET_DISPATCH(factor,
-                (double* M, std::size_t rows, const double* diagonal, double floor, double* inverse, bool* definite),
-                (M, rows, diagonal, floor, inverse, definite))
+ARMLET_DISPATCH(factor, (double* M, std::size_t rows, const double* diagonal, double floor, double* inverse),
+                (M, rows, diagonal, floor, inverse))
 
 // y = L^-1 y
 ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
@@ -148,7 +142,7 @@ ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d)
 ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
                 (theta, x, d, width, out))
 
-bool solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
+void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
     const bool small = d <= lanes;
     const std::size_t rows = small ? d : padded(d);
     thread_local std::vector<double> scratch;
@@ -156,17 +150,14 @@ bool solve(const double* A, const double* b, double shift, std::size_t d, double
     double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows, *diagonal = y + rows;
     unpack(A, shift, d, rows, M);
     for (std::size_t k = 0; k < rows; ++k) diagonal[k] = M[k * rows + k];
-    bool definite = true;
     if (small)
-        definite = factor_small(M, rows, d, diagonal, negligible(d), inverse);
+        factor_small(M, rows, d, diagonal, negligible(d), inverse);
     else
-        factor(M, rows, diagonal, negligible(d), inverse, &definite);
-    if (!definite) return false;
+        factor(M, rows, diagonal, negligible(d), inverse);
     std::memcpy(y, b, d * sizeof(double));
     forward(M, inverse, rows, d, y);
     backward(M, inverse, rows, d, y);
     for (std::size_t j = 0; j < d; ++j) theta[j * step] = y[j];
-    return true;
 }
 
 }  // namespace armlet

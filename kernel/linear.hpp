@@ -11,8 +11,8 @@ constexpr std::size_t packed_size(std::size_t d) { return d * (d + 1) / 2; }
 // A += w x x'
 void add_outer(double* A, const double* x, double w, std::size_t d);
 
-// theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky. False if no rows could have summed to A.
-bool solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
+// theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky.
+void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
 
 // out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
 void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);

@@ -23,8 +23,9 @@ ARMLET_INLINE void store(double* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 
 constexpr std::size_t padded(std::size_t n, std::size_t width = lanes) { return (n + width - 1) / width * width; }
 
-#if defined(__x86_64__)
 enum class Level { base, avx2, avx512 };
+
+#if defined(__x86_64__)
 
 inline Level detect() {
     __builtin_cpu_init();
@@ -33,7 +34,8 @@ inline Level detect() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Level::avx2 : Level::base;
 }
 
-inline const Level level = detect();
+inline const Level best_level = detect();
+inline Level level = best_level;  // tests lower it, to show that the bits stay
 
 // Defines NAME(PARAMS) as a run-time choice between three compilations of the always-inline NAME##_body.
 #define ARMLET_DISPATCH(NAME, PARAMS, ARGS)                                                              \
@@ -47,6 +49,9 @@ inline const Level level = detect();
         NAME##_base ARGS;                                                                                \
     }
 #else
+inline const Level best_level = Level::base;
+inline Level level = best_level;
+
 #define ARMLET_DISPATCH(NAME, PARAMS, ARGS) \
     void NAME PARAMS { NAME##_body ARGS; }
 #endif

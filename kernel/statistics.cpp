@@ -80,19 +80,17 @@ void Statistics::erase_arm(std::size_t arm) {
     touch_all();
 }
 
-std::size_t Statistics::refresh() {
-    while (!stale_.empty()) {
-        const std::size_t arm = stale_.back();
+void Statistics::refresh() {
+    for (const std::size_t arm : stale_) {
         const Sums s = sums(arm);
         double* theta = theta_.data() + arm;
-        if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
+        if (s.n > 0.0)
+            solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
+        else  // nothing seen: theta_hat = 0
             for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
-        else if (!solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width()))
-            return arm;
         is_stale_[arm] = 0;
-        stale_.pop_back();
     }
-    return n_arms_;
+    stale_.clear();
 }
 
 void Statistics::restore(std::span<const double> records) {

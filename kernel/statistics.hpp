@@ -44,8 +44,8 @@ class Statistics {
     void append_arm();
     void erase_arm(std::size_t arm);
 
-    // Solves the arms that changed; returns the first whose sums are not those of any rows, or n_arms().
-    std::size_t refresh();
+    // Solves the arms that changed.
+    void refresh();
     // Only after refresh().
     Estimates estimates() const { return {theta_.data(), dim_, width()}; }
     std::size_t width() const { return padded(n_arms_); }

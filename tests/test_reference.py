@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
+from armlet import _kernel
 from armlet.core import kernel, reference
 from armlet.core.kernel import Statistics
 from armlet.core.reference import Reference
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import LearnsFrom
+from armlet.core.types import Float64, Int64, LearnsFrom
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
 from streams import Stream, make_stream, streams
 
@@ -101,7 +104,6 @@ def test_the_reference_is_the_printed_algorithm() -> None:
             b[a] += stream.rewards[t - 1, a] * x
             A[a] += np.outer(x, x)
         played.append(a)
-    assert Reference(K, d, p, seed).run(stream.contexts, stream.rewards) is not None
     assert [c.arm for c in Reference(K, d, p, seed).run(stream.contexts, stream.rewards)] == played
 
 
@@ -119,6 +121,76 @@ def test_bandit_step_by_step_equals_the_compiled_loop(
         assert (decision.arm, decision.propensity) == (loop.arms[i], loop.propensities[i])
         bandit.learn(decision, float(stream.rewards[i, loop.arms[i]]))
     np.testing.assert_array_equal(bandit.state.records(), loop.statistics.records())
+
+
+@pytest.fixture(params=[0, 1, 2], ids=["any processor", "AVX2", "AVX-512"])
+def level(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Run the code of each kind of processor up to this one's."""
+    used = _kernel._use_level(request.param)
+    yield used
+    _kernel._use_level(2)
+
+
+@pytest.mark.parametrize(("dim", "n_arms"), [(3, 6), (8, 9), (13, 17), (32, 32), (41, 70), (128, 100)])
+def test_every_processor_gives_the_same_bits(level: int, dim: int, n_arms: int) -> None:
+    assert level in (0, 1, 2)
+    stream, policy = make_stream(4 * n_arms, dim, n_arms, seed=dim), ContextualEpsilonGreedy(p=3.5 * n_arms)
+    start = policy.init(n_arms, dim)
+    fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=1)
+    slow = oracle(stream, policy, seed=1)
+    for i in range(len(stream.contexts)):  # the reference's sums; its decisions are compared above
+        if fast.explored[i]:
+            slow.add(int(fast.arms[i]), stream.contexts[i], float(stream.rewards[i, fast.arms[i]]))
+    np.testing.assert_array_equal(fast.statistics.records()[:, 3 : 3 + dim], slow.b)
+    np.testing.assert_array_equal(fast.statistics.A, slow.A)
+    np.testing.assert_array_equal(fast.statistics.estimates(), slow.estimates())
+    x = stream.contexts[0]
+    np.testing.assert_array_equal(fast.statistics.scores(x), slow.scores(x))
+
+
+def float64_argmax(X: Float64, theta: Float64) -> Int64:
+    """Sum in the order of the features, as decisions do, and take the first of the best."""
+    scores = np.zeros((len(X), len(theta)))
+    for j in range(X.shape[1]):
+        scores += X[:, j : j + 1] * theta[:, j]
+    best: Int64 = np.argmax(scores, axis=1)
+    return best
+
+
+@settings(max_examples=100, deadline=None)
+@given(stream=streams(max_dim=150, max_arms=120, work=200_000), seed=st.integers(0, 2**32 - 1), data=st.data())
+def test_batch_argmax_is_the_float64_argmax(stream: Stream, seed: int, data: st.DataObject) -> None:
+    """Near ties are what float32 gets wrong, so arms are copies of few thetas, some shifted by one part in 10^k."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=(stream.n_arms, stream.dim))[rng.integers(0, 3, size=stream.n_arms) % stream.n_arms]
+    theta *= 1 + 10.0 ** -data.draw(st.integers(3, 17)) * rng.normal(size=theta.shape)
+    theta *= data.draw(st.sampled_from([1.0, 1e-8, 1e8, 1e-300, 0.0]))
+    used = _kernel._use_level(data.draw(st.integers(0, 2)))
+    try:
+        found = kernel.argmax_rows(stream.contexts, theta)
+    finally:
+        _kernel._use_level(2)
+    assert found.tolist() == float64_argmax(stream.contexts, theta).tolist(), used
+
+
+def test_batch_argmax_with_more_arms_than_the_float32_path_takes() -> None:
+    rng = np.random.default_rng(3)
+    X, theta = rng.normal(size=(50, 4)), rng.normal(size=(1500, 4))
+    assert kernel.argmax_rows(X, theta).tolist() == float64_argmax(X, theta).tolist()
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((2, 3), dtype=np.float32), "X must be a C-contiguous float64 .* got float32 of shape"),
+        (np.zeros((3, 2)).T, "not C-contiguous"),
+        (np.zeros((2, 4)), r"of shape \(2, 3\); got float64 of shape \(2, 4\)"),
+        ([[1.0, 2.0, 3.0]], "got a list"),
+    ],
+)
+def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        kernel.argmax_rows(X, np.zeros((5, 3)))  # type: ignore[arg-type]
 
 
 class InPython(ContextualEpsilonGreedy):

@@ -15,7 +15,5 @@ void bind_loops(nanobind::module_& m);
 
 Ridge parse_ridge(const std::string& kind, double value);
 Seed parse_seed(nanobind::handle seed);
-// Solves what changed, or raises.
-void refresh(Statistics& statistics);
 
 }  // namespace armlet

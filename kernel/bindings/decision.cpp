@@ -54,7 +54,8 @@ Decision restore(const std::string& id, nb::object arm, double propensity, bool 
 
 nb::tuple reduce(nb::handle self) {
     const auto& d = nb::cast<const Decision&>(self);
-    return nb::make_tuple(self.type().attr("restore"), nb::make_tuple(d.id(), d.arm, d.propensity, d.explored,
+    nb::object restore = nb::module_::import_("armlet.core.kernel").attr("restore_decision");  // can be found by name
+    return nb::make_tuple(restore, nb::make_tuple(d.id(), d.arm, d.propensity, d.explored,
                                                                        context(d), reward(d), d.weight));
 }
 
@@ -121,7 +122,7 @@ void bind_decisions(nb::module_& m) {
         .def_prop_ro("propensities", [](Self s) { return to_numpy(std::vector(s.propensities), {s.size()}); }, owned,
                      "(n,): the probability with which each arm was to be played.")
         .def_prop_ro("explored", [](Self s) { return to_numpy<bool>(std::vector(s.explored), {s.size()}); }, owned,
-                     "(n,): whether the coins chose.")
+                     "(n,): which steps explored.")
         .def("__repr__", [](Self s) { return "<" + std::to_string(s.size()) + " decisions>"; });
 }
 
@@ -134,7 +135,7 @@ void bind_decision(nb::module_& m) {
         .def_ro("t", &Decision::t, "The step, counted from 1.")
         .def_ro("arm", &Decision::arm, nb::sig("def arm(self, /) -> str | int"), "The label of the arm to play.")
         .def_ro("propensity", &Decision::propensity, "The probability with which this arm was to be played.")
-        .def_ro("explored", &Decision::explored, "Whether the coins, not the estimates, chose the arm.")
+        .def_ro("explored", &Decision::explored, "Whether the step explored: the turn or the coins chose, not the estimates.")
         .def_ro("learned", &Decision::learned, "Whether a reward was learned from it.")
         .def_prop_ro("reward", &reward, nb::sig("def reward(self, /) -> float | None"), "The reward learned, if any.")
         .def_ro("weight", &Decision::weight, "The weight with which it was learned.")

@@ -126,7 +126,7 @@ Decision Engine::decide(nb::handle x, nb::handle eligible) {
     const Arms arms = eligible.is_none() ? Arms(active_) : Arms(some);
     const Word step = t + 1;
     const Coins coins = toss(seed_, step);
-    if (schedule_ && !schedule_->warming_up(step)) refresh(*statistics_);
+    if (schedule_ && !schedule_->warming_up(step)) statistics_->refresh();
     const Choice c = schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x.get(), coins, arms,
                                                 scratch_.data())
                                : ask(step, d.x.get(), coins, arms);
@@ -169,23 +169,28 @@ void Engine::update(const Row& row) {
 }
 
 void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
-    std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
     if (replaces) replaces = sign_ * *replaces;
     update({d.t, locate(d), d.x.get(), sign_ * reward, weight, d.propensity, d.explored, replaces});
 }
 
+// In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else runs,
+// or, for a policy in Python, nobody else has the turn.
+
 void Engine::learn(Decision& d, nb::handle reward, nb::handle weight) {
+    const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
     if (d.learned)
         fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
                                   "; change it with correct(decision, old_reward, new_reward)");
-    const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     update(d, r, w, std::nullopt);
     d.learned = true, d.reward = r, d.weight = w;
 }
 
 void Engine::correct(Decision& d, nb::handle old_reward, nb::handle new_reward) {
     const double before = read_reward(old_reward), after = read_reward(new_reward);
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
     check_learned(d, before, "old_reward");
     update(d, after, d.weight, before);
     d.reward = after;
@@ -193,6 +198,8 @@ void Engine::correct(Decision& d, nb::handle old_reward, nb::handle new_reward) 
 
 void Engine::forget(Decision& d, nb::handle reward) {
     const double r = read_reward(reward);
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
     check_learned(d, r, "reward");
     update(d, r, -d.weight, std::nullopt);
     d.learned = false;
@@ -240,9 +247,9 @@ void bind_engine(nb::module_& m) {
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
                      "sign: float = 1.0, normalize: bool = False) -> None"))
         .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
-             "Replace the reward that was learned from a decision, exactly.")
+             "Replace the reward that was learned from a decision, exactly but for rounding.")
         .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
-             "Take back what was learned from a decision, exactly; it may be learned again.")
+             "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none())
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none())
         .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
@@ -252,6 +259,7 @@ void bind_engine(nb::module_& m) {
         .def("_remove_arm", &Engine::remove_arm, nb::arg("arm"))
         .def("_set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
         .def("_index_of", &Engine::index_of, nb::arg("label"), nb::sig("def _index_of(self, label: object) -> int | None"))
+        .def("_locate", &Engine::locate, nb::arg("decision"), "The index of a decision's arm, or why it cannot be learned.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_snapshot", &Engine::snapshot,
              nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]"),

@@ -1,7 +1,7 @@
 // The part of a bandit that every decision passes through: clock, labels, coins, estimates.
 //
 // Each call holds the interpreter lock from its first look at the state to its last change of it, so any number of
-// threads may decide and learn at once. Masks of eligible arms come from armlet.core.arms. Calls into a policy written in Python take turns through a lock of their own.
+// threads may decide and learn at once. Calls into a policy written in Python take turns through a lock of their own.
 #pragma once
 #include <optional>
 
@@ -49,6 +49,7 @@ class Engine {
     nb::list labels() const { return nb::list(labels_); }
     Array<bool> active() const;
     nb::tuple snapshot() const;
+    std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     nb::object index_of(nb::handle label) const;  // None if there is no such arm
 
   private:
@@ -69,7 +70,6 @@ class Engine {
     Array<bool> mask_of(Arms eligible) const;
     void choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const;
     void policy_probabilities(const double* X, std::size_t rows, Word step, Arms eligible, double* out) const;
-    std::uint32_t locate(const Decision& decision) const;
     void update(const Row& row);
     void update(const Decision& decision, double reward, double weight, std::optional<double> replaces);
     void relabel();

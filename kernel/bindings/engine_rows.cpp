@@ -34,7 +34,7 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     const auto arms = eligible.is_none() ? active_ : subset(eligible);
     Decisions out(t, seed_, labels(), table_, dim_, std::vector<double>(data, data + rows * dim_));
     if (schedule_) {
-        refresh(*statistics_);
+        statistics_->refresh();
         t += rows;  // these steps are ours, whoever decides meanwhile
         choose_rows(out.before, out.X.data(), rows, arms, out);
         return out;
@@ -63,7 +63,7 @@ Array<double> Engine::probabilities(nb::handle X, Word step, nb::handle eligible
     if (!schedule_)
         policy_probabilities(data, rows, step, arms, out.data());
     else {
-        refresh(*statistics_);
+        statistics_->refresh();
         for (std::size_t i = 0; i < rows; ++i)
             armlet::probabilities(statistics_->estimates(), *schedule_, step, data + i * dim_, arms, scratch_.data(),
                                   {out.data() + i * n_arms, n_arms});

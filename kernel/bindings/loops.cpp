@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "arrays.hpp"
@@ -28,7 +29,6 @@ nb::tuple rollout(nb::handle contexts, nb::handle rewards, const Statistics& sta
         nb::gil_scoped_release release;
         trace = run(statistics, schedule, key, t, x, r, steps);
     }
-    refresh(statistics);
     return nb::make_tuple(to_numpy<std::int64_t>(std::move(trace.arms), {steps}),
                           to_numpy(std::move(trace.propensities), {steps}),
                           to_numpy<bool>(std::move(trace.explored), {steps}), std::move(statistics));
@@ -63,6 +63,12 @@ Array<std::int64_t> argmax_rows(nb::handle X, nb::handle theta) {
     return to_numpy<std::int64_t>(std::move(out), {rows});
 }
 
+// Chooses among the compilations for 0 any processor, 1 AVX2, 2 AVX-512; returns the one in use.
+int use_level(int wanted) {
+    level = static_cast<Level>(std::clamp(wanted, 0, static_cast<int>(best_level)));
+    return static_cast<int>(level);
+}
+
 }  // namespace
 
 void bind_loops(nb::module_& m) {
@@ -73,6 +79,7 @@ void bind_loops(nb::module_& m) {
           nb::sig("def rollout(contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int) "
                   "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]"),
           "Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
+    m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");
     m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");
 }
 

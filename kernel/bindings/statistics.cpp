@@ -17,13 +17,6 @@ Ridge parse_ridge(const std::string& kind, double value) {
     return {Ridge::Kind::constant, value};
 }
 
-void refresh(Statistics& s) {
-    const std::size_t failed = s.refresh();
-    if (failed != s.n_arms())
-        fail("ArmletError", "the sums of arm " + std::to_string(failed) +
-                                " are not those of any rows: something was forgotten that was never learned");
-}
-
 namespace {
 
 void check_arm(const Statistics& s, std::size_t arm) {
@@ -68,7 +61,7 @@ void restore(Statistics& s, nb::handle values) {
 }
 
 Array<double> estimates(Statistics& s) {
-    refresh(s);
+    s.refresh();
     const Estimates e = s.estimates();
     std::vector<double> out(s.n_arms() * s.dim());
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm)
@@ -78,7 +71,7 @@ Array<double> estimates(Statistics& s) {
 
 Array<double> scores(Statistics& s, nb::handle x) {
     const double* row = doubles(x, "x", {s.dim()});
-    refresh(s);
+    s.refresh();
     std::vector<double> out(s.width());
     s.estimates().scores(row, out.data());
     out.resize(s.n_arms());

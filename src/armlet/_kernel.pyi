@@ -33,7 +33,9 @@ class Decision:
 
     @property
     def explored(self) -> bool:
-        """Whether the coins, not the estimates, chose the arm."""
+        """
+        Whether the step explored: the turn or the coins chose, not the estimates.
+        """
 
     @property
     def learned(self) -> bool:
@@ -91,7 +93,7 @@ class Decisions:
 
     @property
     def explored(self) -> NDArray[numpy.bool_]:
-        """(n,): whether the coins chose."""
+        """(n,): which steps explored."""
 
     def __repr__(self) -> str: ...
 
@@ -207,11 +209,13 @@ class Engine:
         """
 
     def correct(self, decision: Decision, old_reward: object, new_reward: object) -> None:
-        """Replace the reward that was learned from a decision, exactly."""
+        """
+        Replace the reward that was learned from a decision, exactly but for rounding.
+        """
 
     def forget(self, decision: Decision, reward: object) -> None:
         """
-        Take back what was learned from a decision, exactly; it may be learned again.
+        Take back what was learned from a decision, exactly but for rounding; it may be learned again.
         """
 
     def _decide_many(self, X: object, eligible: object | None) -> Decisions: ...
@@ -222,6 +226,9 @@ class Engine:
     def _remove_arm(self, arm: int) -> None: ...
     def _set_active(self, arm: int, active: bool) -> None: ...
     def _index_of(self, label: object) -> int | None: ...
+    def _locate(self, decision: Decision) -> int:
+        """The index of a decision's arm, or why it cannot be learned."""
+
     def _advance(self, steps: int) -> None: ...
     def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]:
         """Clock, labels, which are active, and the sums, all of one moment."""
@@ -247,6 +254,9 @@ def rollout(
     """
     Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.
     """
+
+def _use_level(level: int) -> int:
+    """For tests: run the code of an older processor."""
 
 def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
     """(n,): the best arm of every row of X."""

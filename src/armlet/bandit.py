@@ -115,12 +115,12 @@ class Bandit(Engine):
         n = len(decisions)
         values, sizes = columns.rewards(rewards, n).tolist(), columns.weights(weights, n).tolist()
         given = [decisions[row] for row in range(n)]
-        if len({decision.id for decision in given}) < n:
+        if len(set(map(id, given))) < n:
             raise DecisionError("decisions holds one decision more than once; learn it once")
         for row, decision in enumerate(given):
             if decision.learned:
                 raise DecisionError(f"decision {decision.id} in row {row} was learned already; leave it out")
-            labelling.find(self, decision.arm)
+            self._locate(decision)
         for decision, value, size in zip(given, values, sizes, strict=True):
             self.learn(decision, value, weight=size)
 
@@ -170,7 +170,7 @@ class Bandit(Engine):
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> None:
-        """Forget everything, then learn from a log as `partial_fit` does."""
+        """Forget all sums, then learn from a log as `partial_fit` does; the clock stays."""
         fresh = self._with(self.policy.init(len(self.arms), self.dim))
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
         self.state.restore(fresh.state.records())

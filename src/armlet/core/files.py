@@ -1,7 +1,7 @@
 """The model file: two readable lines, then raw little-endian arrays.
 
     armlet model 1
-    {"armlet": "0.1.0", "arrays": [{"dtype": "<f8", "name": "b", "shape": [6, 3]}], "checksum": ...}
+    {"armlet": "0.1.0", "arrays": [{"dtype": "<f8", "name": "records", "shape": [6, 12]}], "checksum": ...}
     ... the bytes of every array in the order of "arrays", nothing between and nothing after ...
 
 The checksum is SHA-256 over the JSON without its checksum and over all array bytes. It finds damage

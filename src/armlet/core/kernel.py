@@ -5,7 +5,7 @@ Arrays given to it must be exactly float64 and C-contiguous: anything else is an
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 try:
     from armlet import _kernel
@@ -32,6 +32,7 @@ __all__ = [
     "Statistics",
     "argmax_rows",
     "coins",
+    "restore_decision",
     "rollout",
 ]
 
@@ -43,6 +44,11 @@ class Rollout(NamedTuple):
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
     statistics: _kernel.Statistics
+
+
+def restore_decision(*fields: Any) -> Decision:
+    """Rebuild a decision from what pickling kept of it."""
+    return Decision.restore(*fields)
 
 
 def coins(seed: int, t: int) -> Coins:

@@ -110,7 +110,7 @@ class Reference:
             self.add(choice.arm, x, reward)
 
     def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
-        """N += 1, b += r x, A += x x', with a weight."""
+        """Record a row: n += 1, b += r x, A += x x', with a weight."""
         self.n[arm] += weight
         self.sum_r[arm] += weight * reward
         self.sum_rr[arm] += weight * reward * reward

@@ -48,6 +48,8 @@ class ContextualEpsilonGreedy:
     learns_from: ClassVar[LearnsFrom] = "explored steps"
 
     def __post_init__(self) -> None:
+        if isinstance(self.p, np.generic):
+            object.__setattr__(self, "p", self.p.item())
         if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < math.inf:
             raise ValueError(f"p is {self.p!r}; give a number of at least 1, the number of arms or more")
         if self.warmup not in ("round-robin", "uniform"):
