@@ -28,7 +28,8 @@ Method = Callable[[Float64, Float64], Arms]
 
 
 def whole(X: Float64, theta: Float64) -> Arms:
-    return (X @ theta.T).argmax(1)
+    arms: Arms = (X @ theta.T).argmax(1)
+    return arms
 
 
 def in_chunks(X: Float64, theta: Float64) -> Arms:

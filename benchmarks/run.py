@@ -17,15 +17,16 @@ from typing import cast
 
 from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, speed_goals
 from peers import ARMLET, OURS, PEERS, Peer
-from report import Footprint, size_table
+from report import METHOD, Footprint, size_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
 
 PARTS = ("batch", "flat")
+ROUNDS = 4
 EXAMPLES = """examples:
-  make bench                                      everything: about 25 minutes, some more the first time
-  .venv/bin/python benchmarks/run.py --quick      everything once: about 8 minutes
+  make bench                                      everything: about 20 minutes, 4 more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 6 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
 """
@@ -40,7 +41,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"one or more of: {', '.join(names)}")
-    parser.add_argument("--quick", action="store_true", help="one round instead of three, fewer repetitions")
+    parser.add_argument("--quick", action="store_true", help="one round instead of four, fewer repetitions")
     return parser.parse_args(arguments)
 
 
@@ -114,15 +115,21 @@ def measure_peers(peers: list[Peer], quick: bool) -> tuple[list[Cell], dict[str,
         for size in SIZES
         if peer.name in ready
     ]
-    rounds = 1 if quick else 3
-    heading(f"steps: {len(cells)} cells, {rounds} rounds, about {len(cells) * rounds * 5 / 60:.0f} minutes")
+    rounds = 1 if quick else ROUNDS
+    heading(f"steps: {len(cells)} cells, {rounds} rounds, about {len(cells) * rounds * 3.5 / 60:.0f} minutes")
     measure(cells, rounds)
     return cells, held, failed
 
 
 def tables(cells: list[Cell], held: dict[str, Footprint], failed: dict[str, str]) -> list[str]:
-    lines = [line for size in SIZES for line in size_table(size, cells, held)] if cells else []
-    return lines + [f"- {name}: cannot be installed, {reason}" for name, reason in failed.items()]
+    """Lay out all there is to say about the peers."""
+    if not cells:
+        return []
+    rounds = max(len(cell.rounds) for cell in cells)
+    lines = [METHOD.format(rounds="one round" if rounds == 1 else f"{rounds} shuffled rounds")]
+    lines += [line for size in SIZES for line in size_table(size, cells, held)]
+    missing = [f"- {name}: cannot be installed, {reason}" for name, reason in failed.items()]
+    return [*lines, *missing, ""] if missing else lines
 
 
 def write(folder: Path, lines: list[str], raw: dict[str, object]) -> None:

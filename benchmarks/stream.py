@@ -38,7 +38,8 @@ class Stream:
 
 def unit_rows(rng: np.random.Generator, n_rows: int, dim: int) -> NDArray[np.float64]:
     rows = np.abs(rng.standard_normal((n_rows, dim))) ** 3
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
 
 
 def make_stream(dim: int, n_arms: int, seed: int = 1) -> Stream:

@@ -78,8 +78,8 @@ def run(command: list[str]) -> None:
 def last_line(text: str) -> str:
     """Find the line that says what went wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")]
-    return (errors or lines or ["no message"])[-1][:200]
+    errors = [line for line in lines if line.startswith("ERROR")]  # pip's first says more than its last
+    return (errors[:1] or lines[-1:] or ["no message"])[0][:200]
 
 
 def site_packages(folder: Path) -> Path:

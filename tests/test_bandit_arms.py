@@ -312,6 +312,31 @@ def test_late_reward_of_a_removed_arm_is_refused_and_points_to_retiring(call: st
     assert (snapshot(bandit), decision.learned, pending["north"].learned) == (before, learned, False)
 
 
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_batch_from_before_a_removal_keeps_its_labels_and_learns_to_them(looked_at: bool) -> None:
+    bandit = make()
+    together = bandit.decide_many([[1.0, 2.0]] * 4)
+    played = together.arms
+    if looked_at:
+        assert [decision.arm for decision in together] == played
+    bandit.remove_arm("north")
+    bandit.add_arm("south")
+    assert together.arms == [together[row].arm for row in range(4)] == played
+    for decision in together:
+        if decision.arm != "north":
+            bandit.learn(decision, float(10 + ARMS.index(decision.arm)))
+    assert dict(zip(bandit.arms, bandit.state.sum_r.tolist(), strict=True)) == {1: 11.0, "1": 12.0, -5: 13.0, "south": 0.0}
+
+
+def test_lists_of_labels_are_the_callers_own() -> None:
+    labels: list[Arm] = ["a", "b"]
+    bandit = Bandit(labels, 1, policy=Uniform(), seed=1)
+    together = bandit.decide_many([[1.0]])
+    for given in (labels, bandit.arms, bandit.retired, together.arms):
+        given.append("mine")
+    assert (bandit.arms, bandit.retired, len(together.arms)) == (["a", "b"], [], 1)
+
+
 def test_removal_takes_the_sums_of_one_arm_only() -> None:
     bandit = make()
     play(bandit, make_stream(80, 2, 4, seed=5))

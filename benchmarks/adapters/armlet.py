@@ -17,7 +17,7 @@ class Armlet(Policy):
         decide, learn = self.bandit.decide, self.bandit.learn
         for x, reward in zip(contexts, rewards, strict=True):
             decision = decide(x)
-            learn(decision, reward[decision.arm])
+            learn(decision, reward[decision.arm])  # type: ignore[index]  # labels are 0..K-1
 
     def state_bytes(self) -> int:
         """Report what the bandit itself reports."""

@@ -52,7 +52,7 @@ class _Cached(Policy):
         self.n = np.zeros(n_arms)
         self.A = np.zeros((n_arms, dim, dim))
         self.b = np.zeros((n_arms, dim))
-        self.theta = np.zeros((n_arms, dim))
+        self.theta: NDArray[np.floating] = np.zeros((n_arms, dim))
         self.eye = np.eye(dim)
         self.stale: set[int] = set()
         self.coin = random.Random(1).random

@@ -4,9 +4,36 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
+#include <cstddef>
 
 namespace armlet {
+
+namespace {
+
+PyTypeObject* decision_type = nullptr;
+
+}  // namespace
+
+nb::object new_decision(std::size_t dim, Word t, Word mark) {
+    auto* d = PyObject_NewVar(Decision, decision_type, static_cast<Py_ssize_t>(dim));
+    if (!d) throw nb::python_error();
+    d->t = t, d->mark = mark, d->arm = nullptr, d->table = 0, d->index = 0;
+    d->explored = d->learned = false;
+    d->propensity = d->weight = 1.0, d->reward = 0.0;
+    return nb::steal(reinterpret_cast<PyObject*>(d));
+}
+
+Decision& as_decision(nb::handle given) {
+    if (Py_TYPE(given.ptr()) != decision_type)
+        fail(PyExc_TypeError, "decision is " + quoted(given) + "; pass the Decision that decide gave");
+    return *reinterpret_cast<Decision*>(given.ptr());
+}
+
+void settle(Decision& d, const Choice& choice, const nb::list& labels, Word table) {
+    d.arm = nb::object(labels[choice.arm]).release().ptr();
+    d.index = choice.arm, d.table = table;
+    d.propensity = choice.propensity, d.explored = choice.explored;
+}
 
 std::string Decision::id() const {
     char digits[17];
@@ -21,47 +48,102 @@ bool parse(const char* begin, const char* end, int base, Word& out) {
     return result.ec == std::errc() && result.ptr == end;
 }
 
+// Reads "12-00ff00ff00ff00ff" and writes it again, so that only the one spelling passes.
 void parse_id(const std::string& id, Decision& d) {
-    const auto dash = id.find('-');
-    const char *begin = id.data(), *end = begin + id.size();
-    if (dash == std::string::npos || !parse(begin, begin + dash, 10, d.t) || !parse(begin + dash + 1, end, 16, d.mark) ||
-        d.id() != id || d.t == 0)
+    const auto dash = std::min(id.find('-'), id.size());
+    const char *begin = id.data(), *end = begin + id.size(), *middle = begin + dash;
+    const bool read = middle != end && parse(begin, middle, 10, d.t) && parse(middle + 1, end, 16, d.mark);
+    if (!read || d.id() != id || d.t == 0)
         fail(PyExc_ValueError, "id is '" + id + "', which no decision has; it looks like '12-00ff00ff00ff00ff'");
 }
 
-Array<double> context(const Decision& d) {
-    return to_numpy(std::vector<double>(d.x.get(), d.x.get() + d.dim), {d.dim});
-}
-
-nb::object reward(const Decision& d) { return d.learned ? nb::object(nb::float_(d.reward)) : nb::none(); }
-
-Decision restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
-                 nb::object reward, double weight) {
-    Decision d;
+nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
+                   nb::object reward, double weight) {
+    const std::size_t dim = nb::len(x);
+    nb::object made = new_decision(dim, 0, 0);
+    Decision& d = decision_of(made);
     parse_id(id, d);
     if (!(propensity > 0.0 && propensity <= 1.0))
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be above 0 and at most 1");
-    d.arm = arm, d.propensity = propensity, d.explored = explored, d.weight = weight;
-    const std::size_t rows = nb::len(x);
-    d.dim = static_cast<std::uint32_t>(rows);
-    d.x = std::make_unique<double[]>(rows);
-    if (!read_row(x, rows, d.x.get()))
+    if (!read_row(x, dim, d.x))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.learned = !reward.is_none();
     if (d.learned) d.reward = nb::cast<double>(reward);
-    return d;
+    d.arm = arm.release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = weight;
+    return made;
 }
 
-nb::tuple reduce(nb::handle self) {
-    const auto& d = nb::cast<const Decision&>(self);
-    nb::object restore = nb::module_::import_("armlet.core.kernel").attr("restore_decision");  // can be found by name
-    return nb::make_tuple(restore, nb::make_tuple(d.id(), d.arm, d.propensity, d.explored,
-                                                                       context(d), reward(d), d.weight));
+Array<double> context(const Decision& d) { return to_numpy(std::vector<double>(d.x, d.x + d.dim()), {d.dim()}); }
+nb::object reward(const Decision& d) { return d.learned ? nb::object(nb::float_(d.reward)) : nb::none(); }
+
+// One attribute as CPython wants it: a getter that turns a value into a new reference.
+template <auto Get>
+PyObject* get(PyObject* self, void*) noexcept {
+    try {
+        return Get(*reinterpret_cast<Decision*>(self));
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
+    }
 }
 
-std::string repr(const Decision& d) {
-    return "Decision(id='" + d.id() + "', arm=" + quoted(d.arm) + ", propensity=" + text(d.propensity) +
-           ", explored=" + (d.explored ? "True" : "False") + ")";
+PyObject* string(const std::string& s) { return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())); }
+
+PyGetSetDef attributes[] = {
+    {"id", get<[](Decision& d) { return string(d.id()); }>, nullptr,
+     "A name for the decision: its step, and 64 bits that tell bandits apart.", nullptr},
+    {"t", get<[](Decision& d) { return PyLong_FromUnsignedLongLong(d.t); }>, nullptr, "The step, from 1.", nullptr},
+    {"arm", get<[](Decision& d) { return Py_NewRef(d.arm); }>, nullptr, "The label of the arm to play.", nullptr},
+    {"propensity", get<[](Decision& d) { return PyFloat_FromDouble(d.propensity); }>, nullptr,
+     "The probability with which this arm was to be played.", nullptr},
+    {"explored", get<[](Decision& d) { return PyBool_FromLong(d.explored); }>, nullptr,
+     "Whether the step explored: the turn or the coins chose, not the estimates.", nullptr},
+    {"learned", get<[](Decision& d) { return PyBool_FromLong(d.learned); }>, nullptr,
+     "Whether a reward was learned from it.", nullptr},
+    {"reward", get<[](Decision& d) { return reward(d).release().ptr(); }>, nullptr, "The reward learned, if any.", nullptr},
+    {"weight", get<[](Decision& d) { return PyFloat_FromDouble(d.weight); }>, nullptr,
+     "The weight with which it was learned.", nullptr},
+    {"x", get<[](Decision& d) { return nb::cast(context(d)).release().ptr(); }>, nullptr,
+     "A copy of the context, as the bandit saw it.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyObject* repr(PyObject* self) noexcept {
+    return get<[](Decision& d) {
+        return string("Decision(id='" + d.id() + "', arm=" + quoted(d.arm) + ", propensity=" + text(d.propensity) +
+                      ", explored=" + (d.explored ? "True" : "False") + ")");
+    }>(self, nullptr);
+}
+
+PyObject* reduce(PyObject* self, PyObject*) noexcept {
+    return get<[](Decision& d) {
+        nb::object restore = nb::module_::import_("armlet.core.kernel").attr("restore_decision");  // found by its name
+        nb::tuple fields = nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight);
+        return nb::make_tuple(restore, fields).release().ptr();
+    }>(self, nullptr);
+}
+
+void dealloc(PyObject* self) noexcept {
+    PyTypeObject* type = Py_TYPE(self);
+    Py_XDECREF(reinterpret_cast<Decision*>(self)->arm);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject* make_type() {
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>("What `decide` answers: the arm to play, and what `learn` needs when the reward comes.")},
+        {Py_tp_getset, attributes},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, reinterpret_cast<void*>(repr)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+        {0, nullptr},
+    };
+    static PyType_Spec spec = {"armlet._kernel.Decision", offsetof(Decision, x), sizeof(double),
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return reinterpret_cast<PyTypeObject*>(nb::steal(PyType_FromSpec(&spec)).release().ptr());
 }
 
 }  // namespace
@@ -76,17 +158,13 @@ void Decisions::note(std::size_t row, const Choice& choice) {
     index[row] = choice.arm, propensities[row] = choice.propensity, explored[row] = choice.explored;
 }
 
-Decision Decisions::make(std::size_t row) const {
-    Decision d;
-    d.t = before + row + 1;
-    d.mark = toss(seed_, d.t).mark;
-    d.index = static_cast<std::uint32_t>(index[row]);
-    d.arm = labels_[d.index];
-    d.table = table_, d.propensity = propensities[row], d.explored = explored[row];
-    d.dim = static_cast<std::uint32_t>(dim_);
-    d.x = std::make_unique_for_overwrite<double[]>(dim_);
-    std::copy_n(X.data() + row * dim_, dim_, d.x.get());
-    return d;
+nb::object Decisions::make(std::size_t row) const {
+    const Word t = before + row + 1;
+    nb::object made = new_decision(dim_, t, toss(seed_, t).mark);
+    Decision& d = decision_of(made);
+    settle(d, {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0}, labels_, table_);
+    std::copy_n(X.data() + row * dim_, dim_, d.x);
+    return made;
 }
 
 nb::object Decisions::item(std::ptrdiff_t row) {
@@ -94,7 +172,7 @@ nb::object Decisions::item(std::ptrdiff_t row) {
     if (row < -rows || row >= rows)
         fail(PyExc_IndexError, "row " + std::to_string(row) + " of " + std::to_string(rows) + " decisions");
     if (nb::len(made_) == 0)
-        for (std::size_t i = 0; i < size(); ++i) made_.append(nb::cast(make(i)));
+        for (std::size_t i = 0; i < size(); ++i) made_.append(make(i));
     return made_[static_cast<std::size_t>(row < 0 ? row + rows : row)];
 }
 
@@ -104,9 +182,16 @@ nb::list Decisions::arms() const {
     return out;
 }
 
-namespace {
-
-void bind_decisions(nb::module_& m) {
+void bind_decision(nb::module_& m) {
+    decision_type = make_type();
+    m.attr("Decision") = nb::handle(reinterpret_cast<PyObject*>(decision_type));
+    m.def("restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
+          nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0,
+          nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+                  "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0) -> Decision"),
+          "A decision from a log or another process, pending unless a reward is given.");
+    nb::object staticmethod = nb::module_::import_("builtins").attr("staticmethod");
+    m.attr("Decision").attr("restore") = staticmethod(m.attr("restore_decision"));
     using Self = const Decisions&;
     nb::class_<Decisions>(m, "Decisions", nb::is_final(), "Many decisions in columns; each item is a Decision.")
         .def("__len__", &Decisions::size)
@@ -124,31 +209,6 @@ void bind_decisions(nb::module_& m) {
         .def_prop_ro("explored", [](Self s) { return to_numpy<bool>(std::vector(s.explored), {s.size()}); }, owned,
                      "(n,): which steps explored.")
         .def("__repr__", [](Self s) { return "<" + std::to_string(s.size()) + " decisions>"; });
-}
-
-}  // namespace
-
-void bind_decision(nb::module_& m) {
-    nb::class_<Decision>(m, "Decision", nb::is_final(),
-                         "What `decide` answers: the arm to play, and what `learn` needs when the reward comes.")
-        .def_prop_ro("id", &Decision::id, "A name for the decision: its step, and 64 bits that tell bandits apart.")
-        .def_ro("t", &Decision::t, "The step, counted from 1.")
-        .def_ro("arm", &Decision::arm, nb::sig("def arm(self, /) -> str | int"), "The label of the arm to play.")
-        .def_ro("propensity", &Decision::propensity, "The probability with which this arm was to be played.")
-        .def_ro("explored", &Decision::explored, "Whether the step explored: the turn or the coins chose, not the estimates.")
-        .def_ro("learned", &Decision::learned, "Whether a reward was learned from it.")
-        .def_prop_ro("reward", &reward, nb::sig("def reward(self, /) -> float | None"), "The reward learned, if any.")
-        .def_ro("weight", &Decision::weight, "The weight with which it was learned.")
-        .def_prop_ro("x", &context, owned, "A copy of the context, as the bandit saw it.")
-        .def_static("restore", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"),
-                    nb::arg("explored"), nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0,
-                    nb::sig("def restore(id: str, arm: str | int, propensity: float, explored: bool, x: "
-                            "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0) -> "
-                            "Decision"),
-                    "A decision from a log or another process, pending unless a reward is given.")
-        .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[object, ...]"))
-        .def("__repr__", &repr);
-    bind_decisions(m);
 }
 
 }  // namespace armlet

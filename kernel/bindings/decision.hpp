@@ -1,27 +1,34 @@
-// What `decide` answers and `learn` takes back: small, immutable to its holder, and mindful of what was learned from it.
+// What `decide` answers and `learn` takes back: small, immutable to its holder, mindful of what was learned from it.
 #pragma once
-#include <memory>
-
 #include "arrays.hpp"
 #include "epsilon_greedy.hpp"
 #include "philox.hpp"
 
 namespace armlet {
 
+// A Python object in one piece of memory, context included: one is made for every step.
 struct Decision {
-    Word t = 0, mark = 0;
-    nb::object arm;           // the label
-    std::uint32_t index = 0;  // of the arm in the table of labels that `table` names
-    Word table = 0;
-    double propensity = 1.0;
-    bool explored = false;
-    bool learned = false;
-    double reward = 0.0, weight = 1.0;  // what was learned
-    std::uint32_t dim = 0;
-    std::unique_ptr<double[]> x;
+    PyObject_VAR_HEAD  // as many items as the context has values
+    Word t, mark;
+    PyObject* arm;        // the label
+    Word table;           // names the table of labels in which the arm has its index
+    std::uint32_t index;
+    bool explored, learned;
+    double propensity;
+    double reward, weight;  // what was learned
+    double x[1];
 
+    std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
     std::string id() const;
 };
+
+// A pending decision about a context of `dim` values, yet to be filled in.
+nb::object new_decision(std::size_t dim, Word t, Word mark);
+inline Decision& decision_of(const nb::object& made) { return *reinterpret_cast<Decision*>(made.ptr()); }
+// What a caller passed as a decision, or TypeError.
+Decision& as_decision(nb::handle given);
+// Fills in which arm is played and why.
+void settle(Decision& decision, const Choice& choice, const nb::list& labels, Word table);
 
 // The answer to many contexts at once, in columns; the decisions themselves are made when somebody asks for one.
 class Decisions {
@@ -40,7 +47,7 @@ class Decisions {
     std::vector<std::uint8_t> explored;
 
   private:
-    Decision make(std::size_t row) const;
+    nb::object make(std::size_t row) const;
 
     Seed seed_;
     nb::list labels_;

@@ -114,11 +114,10 @@ Choice Engine::ask(Word step, const double* x, const Coins& coins, Arms eligible
     return {nb::cast<std::uint32_t>(choice[0]), nb::cast<double>(choice[1]), nb::cast<bool>(choice[2])};
 }
 
-Decision Engine::decide(nb::handle x, nb::handle eligible) {
-    Decision d;
-    d.dim = static_cast<std::uint32_t>(dim_);
-    d.x = std::make_unique_for_overwrite<double[]>(dim_);
-    read(x, d.x.get());
+nb::object Engine::decide(nb::handle x, nb::handle eligible) {
+    nb::object made = new_decision(dim_, 0, 0);
+    Decision& d = decision_of(made);
+    read(x, d.x);
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
     std::vector<std::uint32_t> some;
@@ -127,18 +126,17 @@ Decision Engine::decide(nb::handle x, nb::handle eligible) {
     const Word step = t + 1;
     const Coins coins = toss(seed_, step);
     if (schedule_ && !schedule_->warming_up(step)) statistics_->refresh();
-    const Choice c = schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x.get(), coins, arms,
-                                                scratch_.data())
-                               : ask(step, d.x.get(), coins, arms);
-    t = d.t = step;
-    d.mark = coins.mark, d.index = c.arm, d.table = table_, d.propensity = c.propensity, d.explored = c.explored;
-    d.arm = labels_[c.arm];
-    return d;
+    const Choice choice = schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x, coins, arms,
+                                                     scratch_.data())
+                                    : ask(step, d.x, coins, arms);
+    t = d.t = step, d.mark = coins.mark;
+    settle(d, choice, labels_, table_);
+    return made;
 }
 
 std::uint32_t Engine::locate(const Decision& d) const {
-    if (d.dim != dim_)
-        fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim) +
+    if (d.dim() != dim_)
+        fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim()) +
                                    " values but dim is " + std::to_string(dim_) + "; it is another bandit's");
     if (d.table == table_) return d.index;
     nb::object arm = index_of(d.arm);
@@ -170,13 +168,14 @@ void Engine::update(const Row& row) {
 
 void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
-    update({d.t, locate(d), d.x.get(), sign_ * reward, weight, d.propensity, d.explored, replaces});
+    update({d.t, locate(d), d.x, sign_ * reward, weight, d.propensity, d.explored, replaces});
 }
 
 // In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else runs,
 // or, for a policy in Python, nobody else has the turn.
 
-void Engine::learn(Decision& d, nb::handle reward, nb::handle weight) {
+void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
+    Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
@@ -187,7 +186,8 @@ void Engine::learn(Decision& d, nb::handle reward, nb::handle weight) {
     d.learned = true, d.reward = r, d.weight = w;
 }
 
-void Engine::correct(Decision& d, nb::handle old_reward, nb::handle new_reward) {
+void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward) {
+    Decision& d = as_decision(decision);
     const double before = read_reward(old_reward), after = read_reward(new_reward);
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
@@ -196,7 +196,8 @@ void Engine::correct(Decision& d, nb::handle old_reward, nb::handle new_reward) 
     d.reward = after;
 }
 
-void Engine::forget(Decision& d, nb::handle reward) {
+void Engine::forget(nb::handle decision, nb::handle reward) {
+    Decision& d = as_decision(decision);
     const double r = read_reward(reward);
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
@@ -247,8 +248,10 @@ void bind_engine(nb::module_& m) {
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
                      "sign: float = 1.0, normalize: bool = False) -> None"))
         .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
+             nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
              "Replace the reward that was learned from a decision, exactly but for rounding.")
         .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
+             nb::sig("def forget(self, decision: Decision, reward: float) -> None"),
              "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none())
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none())
@@ -259,7 +262,9 @@ void bind_engine(nb::module_& m) {
         .def("_remove_arm", &Engine::remove_arm, nb::arg("arm"))
         .def("_set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
         .def("_index_of", &Engine::index_of, nb::arg("label"), nb::sig("def _index_of(self, label: object) -> int | None"))
-        .def("_locate", &Engine::locate, nb::arg("decision"), "The index of a decision's arm, or why it cannot be learned.")
+        .def("_locate", [](const Engine& e, nb::handle decision) { return e.locate(as_decision(decision)); },
+             nb::arg("decision"), nb::sig("def _locate(self, decision: Decision) -> int"),
+             "The index of a decision's arm, or why it cannot be learned.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_snapshot", &Engine::snapshot,
              nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]"),

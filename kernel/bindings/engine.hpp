@@ -29,10 +29,10 @@ class Engine {
     Engine(nb::object policy, std::optional<Schedule> schedule, nb::object state, nb::list labels, nb::handle seed,
            nb::object read_context, double sign, bool normalize);
 
-    Decision decide(nb::handle x, nb::handle eligible);
-    void learn(Decision& decision, nb::handle reward, nb::handle weight);  // weight may be missing
-    void correct(Decision& decision, nb::handle old_reward, nb::handle new_reward);
-    void forget(Decision& decision, nb::handle reward);
+    nb::object decide(nb::handle x, nb::handle eligible);
+    void learn(nb::handle decision, nb::handle reward, nb::handle weight);  // weight may be missing
+    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
+    void forget(nb::handle decision, nb::handle reward);
 
     Decisions decide_many(nb::handle X, nb::handle eligible);
     Array<double> probabilities(nb::handle X, Word t, nb::handle eligible);

@@ -53,8 +53,9 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
         return nullptr;
     return guarded([&] {
         nb::object mask = nb::none();
-        if (in[1] && in[1] != Py_None) mask = nb::module_::import_("armlet.core.arms").attr("mask")(nb::handle(self), nb::handle(in[1]));
-        return nb::cast(nb::inst_ptr<Engine>(self)->decide(in[0], mask)).release().ptr();
+        if (in[1] && in[1] != Py_None)
+            mask = nb::module_::import_("armlet.core.arms").attr("mask")(nb::handle(self), nb::handle(in[1]));
+        return nb::inst_ptr<Engine>(self)->decide(in[0], mask).release().ptr();
     });
 }
 
@@ -65,10 +66,7 @@ PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
     else if (!parse("learn", std::array{"decision", "reward", "weight"}, 2, 2, args, n, keywords, in))
         return nullptr;
     return guarded([&]() -> PyObject* {
-        static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Decision>().ptr());
-        if (Py_TYPE(in[0]) != type)
-            fail(PyExc_TypeError, "decision is " + quoted(in[0]) + "; pass the Decision that decide gave");
-        nb::inst_ptr<Engine>(self)->learn(*nb::inst_ptr<Decision>(in[0]), in[1], in[2]);
+        nb::inst_ptr<Engine>(self)->learn(in[0], in[1], in[2]);
         Py_RETURN_NONE;
     });
 }

@@ -9,50 +9,34 @@ from numpy.typing import NDArray
 from armlet.core.types import Arm, Context
 
 class Decision:
-    """
-    What `decide` answers: the arm to play, and what `learn` needs when the reward comes.
-    """
-
+    """What `decide` answers: the arm to play, and what `learn` needs when the reward comes."""
     @property
     def id(self) -> str:
-        """
-        A name for the decision: its step, and 64 bits that tell bandits apart.
-        """
-
+        """A name for the decision: its step, and 64 bits that tell bandits apart."""
     @property
     def t(self) -> int:
-        """The step, counted from 1."""
-
+        """The step, from 1."""
     @property
-    def arm(self, /) -> str | int:
+    def arm(self) -> str | int:
         """The label of the arm to play."""
-
     @property
     def propensity(self) -> float:
         """The probability with which this arm was to be played."""
-
     @property
     def explored(self) -> bool:
-        """
-        Whether the step explored: the turn or the coins chose, not the estimates.
-        """
-
+        """Whether the step explored: the turn or the coins chose, not the estimates."""
     @property
     def learned(self) -> bool:
         """Whether a reward was learned from it."""
-
     @property
-    def reward(self, /) -> float | None:
+    def reward(self) -> float | None:
         """The reward learned, if any."""
-
     @property
     def weight(self) -> float:
         """The weight with which it was learned."""
-
     @property
     def x(self) -> NDArray[numpy.float64]:
         """A copy of the context, as the bandit saw it."""
-
     @staticmethod
     def restore(
         id: str,
@@ -63,12 +47,20 @@ class Decision:
         reward: float | None = None,
         weight: float = 1.0,
     ) -> Decision:
-        """
-        A decision from a log or another process, pending unless a reward is given.
-        """
+        """A decision from a log or another process, pending unless a reward is given."""
 
-    def __reduce__(self) -> tuple[object, ...]: ...
-    def __repr__(self) -> str: ...
+def restore_decision(
+    id: str,
+    arm: str | int,
+    propensity: float,
+    explored: bool,
+    x: NDArray[numpy.float64] | list[float],
+    reward: float | None = None,
+    weight: float = 1.0,
+) -> Decision:
+    """
+    A decision from a log or another process, pending unless a reward is given.
+    """
 
 class Decisions:
     """Many decisions in columns; each item is a Decision."""
@@ -208,12 +200,12 @@ class Engine:
             How much it counts, a positive number.
         """
 
-    def correct(self, decision: Decision, old_reward: object, new_reward: object) -> None:
+    def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None:
         """
         Replace the reward that was learned from a decision, exactly but for rounding.
         """
 
-    def forget(self, decision: Decision, reward: object) -> None:
+    def forget(self, decision: Decision, reward: float) -> None:
         """
         Take back what was learned from a decision, exactly but for rounding; it may be learned again.
         """

@@ -5,7 +5,7 @@ Arrays given to it must be exactly float64 and C-contiguous: anything else is an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 try:
     from armlet import _kernel
@@ -22,6 +22,7 @@ Decisions = _kernel.Decisions
 Engine = _kernel.Engine
 Schedule = _kernel.Schedule
 Statistics = _kernel.Statistics
+restore_decision = _kernel.restore_decision
 
 __all__ = [
     "Decision",
@@ -44,11 +45,6 @@ class Rollout(NamedTuple):
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
     statistics: _kernel.Statistics
-
-
-def restore_decision(*fields: Any) -> Decision:
-    """Rebuild a decision from what pickling kept of it."""
-    return Decision.restore(*fields)
 
 
 def coins(seed: int, t: int) -> Coins:
