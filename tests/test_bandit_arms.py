@@ -325,7 +325,12 @@ def test_batch_from_before_a_removal_keeps_its_labels_and_learns_to_them(looked_
     for decision in together:
         if decision.arm != "north":
             bandit.learn(decision, float(10 + ARMS.index(decision.arm)))
-    assert dict(zip(bandit.arms, bandit.state.sum_r.tolist(), strict=True)) == {1: 11.0, "1": 12.0, -5: 13.0, "south": 0.0}
+    assert dict(zip(bandit.arms, bandit.state.sum_r.tolist(), strict=True)) == {
+        1: 11.0,
+        "1": 12.0,
+        -5: 13.0,
+        "south": 0.0,
+    }
 
 
 def test_lists_of_labels_are_the_callers_own() -> None:
@@ -419,7 +424,9 @@ def test_probabilities_sum_to_one_and_spare_whoever_may_not_play(
     for arm in retired:
         bandit.retire_arm(arm)
     active = [arm for arm in bandit.arms if arm not in retired]
-    eligible = data.draw(st.none() | st.lists(st.sampled_from(bandit.arms), unique=True).map(lambda arms: [*arms, active[0]]))
+    eligible = data.draw(
+        st.none() | st.lists(st.sampled_from(bandit.arms), unique=True).map(lambda arms: [*arms, active[0]])
+    )
     playable = [arm for arm in active if eligible is None or arm in eligible]
     chances = bandit.predict_proba(stream.contexts, eligible=eligible)
     assert chances.shape == (len(stream.contexts), stream.n_arms)

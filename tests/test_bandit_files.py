@@ -157,7 +157,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_is_restored(name: str, path: Path) -> None:
-    given: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": ContextualEpsilonGreedy(p=9), "seed": 1, **SETTINGS[name]}
+    given: dict[str, Any] = {
+        "arms": ["a", "b"],
+        "dim": 2,
+        "policy": ContextualEpsilonGreedy(p=9),
+        "seed": 1,
+        **SETTINGS[name],
+    }
     bandit = Bandit(**given)
     play(bandit, make_stream(25, 2, len(bandit.arms), seed=1))
     bandit.retire_arm(bandit.arms[1])
@@ -241,7 +247,9 @@ def test_policy_of_ones_own_is_passed_to_load(path: Path) -> None:
         play(bandit, make_stream(20, 2, 2, seed=1))
         bandit.save(path)
         name = type(policy).__name__
-        with pytest.raises(ModelFileError, match=rf"its policy is {name}, which is not Armlet's.*load\(path, policy={name}"):
+        with pytest.raises(
+            ModelFileError, match=rf"its policy is {name}, which is not Armlet's.*load\(path, policy={name}"
+        ):
             armlet.load(path)
         again = armlet.load(path, policy=policy)
         assert again.policy is policy

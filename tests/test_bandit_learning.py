@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,17 @@ def test_policy_is_told_every_interaction_in_order_of_arrival() -> None:
     assert [repr(event) for event in told] == [repr(event) for event in journal.events]
 
 
+def test_interactions_from_another_process_fold_in_as_they_are() -> None:
+    """An array that was pickled has a dtype of its own, equal to float64 but another object."""
+    bandit = make(2, 2)
+    decision = bandit.decide([1.0, 2.0])
+    event = Interaction(t=1, x=decision.x, arm=int(decision.arm), reward=1.0)
+    state = bandit.policy.init(2, 2)
+    bandit.policy.update(state, pickle.loads(pickle.dumps(event)))
+    bandit.learn(decision, 1.0)
+    assert state.records().tobytes() == bandit.state.records().tobytes()
+
+
 # ---- merging
 
 
@@ -168,7 +180,9 @@ def labelled(labels: list[Arm], dim: int, **settings: Any) -> Bandit:
 @settings(max_examples=60, deadline=None)
 @given(
     stream=streams(max_dim=6, max_arms=1, work=200),
-    places=st.tuples(*[st.permutations(["a", "b", 3, 4]).flatmap(lambda p: st.integers(1, 4).map(lambda n: p[:n]))] * 2),
+    places=st.tuples(
+        *[st.permutations(["a", "b", 3, 4]).flatmap(lambda p: st.integers(1, 4).map(lambda n: p[:n]))] * 2
+    ),
     kind=st.integers(0, 2),
     data=st.data(),
 )
@@ -547,7 +561,9 @@ def test_tables_with_shuffled_columns_give_the_same_as_matrices(frame: Callable[
         X = rng.normal(size=(40, 3))
         table, arms, rewards = frame(shuffled(X, part)), rng.choice(["a", "b"], size=40), rng.normal(size=40)
         plain.partial_fit(X, arms, rewards, explored=True)
-        column = {"pandas": pd.Series, "polars": pl.Series, "pyarrow": pa.array}[frame.__module__.split(".")[0].rstrip("lib_")]
+        column = {"pandas": pd.Series, "polars": pl.Series, "pyarrow": pa.array}[
+            frame.__module__.split(".")[0].rstrip("lib_")
+        ]
         tabled.partial_fit(table, column(arms.tolist()), column(rewards.tolist()), explored=True)
         ours, theirs = plain.decide_many(X), tabled.decide_many(table)
         assert [facts(ours[row]) for row in range(40)] == [facts(theirs[row]) for row in range(40)]
@@ -731,7 +747,14 @@ def _cases() -> None:
     case("learn_many no decision", lambda b, p, _d: b.learn_many([p, 3], [1.0, 1.0]))  # type: ignore[list-item]
     case("learn_many unknown arm", lambda b, p, _d: b.learn_many([p, foreign(arm=7)], [1.0, 1.0]))
     case("learn_many another dim", lambda b, p, _d: b.learn_many([p, foreign(x=[1.0])], [1.0, 1.0]))
-    for what, bad in (("nan", NAN), ("infinite", INF), ("too large", 1e101), ("string", "1"), ("none", None), ("list", [1.0])):
+    for what, bad in (
+        ("nan", NAN),
+        ("infinite", INF),
+        ("too large", 1e101),
+        ("string", "1"),
+        ("none", None),
+        ("list", [1.0]),
+    ):
         value: Any = bad
         case(f"learn {what}", lambda b, p, _d, value=value: b.learn(p, value))  # type: ignore[misc]
         case(f"learn {what} weight", lambda b, p, _d, value=value: b.learn(p, 1.0, weight=value))  # type: ignore[misc]

@@ -37,7 +37,15 @@ seeds = st.integers(0, 2**128 - 1)
 def facts(decision: Decision) -> tuple[object, ...]:
     """Everything that a decision says, to be compared bit for bit."""
     remembered = decision.learned, decision.reward, decision.weight
-    return decision.id, decision.t, decision.arm, decision.propensity, decision.explored, decision.x.tolist(), remembered
+    return (
+        decision.id,
+        decision.t,
+        decision.arm,
+        decision.propensity,
+        decision.explored,
+        decision.x.tolist(),
+        remembered,
+    )
 
 
 def snapshot(bandit: Bandit) -> tuple[object, ...]:
@@ -98,7 +106,9 @@ def test_only_decide_advances_the_clock() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(stream=streams(max_dim=6, max_arms=5, work=3000), seed=seeds, data=st.data())
-def test_sums_do_not_depend_on_the_order_in_which_rewards_arrive(stream: Stream, seed: int, data: st.DataObject) -> None:
+def test_sums_do_not_depend_on_the_order_in_which_rewards_arrive(
+    stream: Stream, seed: int, data: st.DataObject
+) -> None:
     order = data.draw(st.permutations(range(len(stream.contexts))))
     come = [row for row in order if data.draw(st.integers(0, 3)) > 0]  # the others never do
     policy = AllDataEpsilonGreedy(p=stream.n_arms)
@@ -210,7 +220,9 @@ def test_costs_mirror_negated_rewards(
         assert cheap.reward == costs[int(cheap.arm)]  # in the units of the user
     np.testing.assert_array_equal(low.state.records(), high.state.records())
     np.testing.assert_array_equal(low.predict(stream.contexts), high.predict(stream.contexts))
-    np.testing.assert_array_equal(low.predict_expectations(stream.contexts), -high.predict_expectations(stream.contexts))
+    np.testing.assert_array_equal(
+        low.predict_expectations(stream.contexts), -high.predict_expectations(stream.contexts)
+    )
     np.testing.assert_array_equal(low.predict_proba(stream.contexts), high.predict_proba(stream.contexts))
 
 
@@ -442,7 +454,9 @@ def test_p_that_is_no_number_of_at_least_one_is_refused(p: Any) -> None:
 # ---- coins
 
 
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=10), AllDataEpsilonGreedy(p=10), Uniform(), InPython(p=10)])
+@pytest.mark.parametrize(
+    "policy", [ContextualEpsilonGreedy(p=10), AllDataEpsilonGreedy(p=10), Uniform(), InPython(p=10)]
+)
 def test_seed_repeats_the_run_and_another_seed_does_not(policy: Policy) -> None:
     stream = make_stream(300, 3, 4, seed=9)
     runs = [
@@ -529,7 +543,13 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
     "pickle": lambda decision: pickle.loads(pickle.dumps(decision)),
     "restore": lambda d: Decision.restore(d.id, d.arm, d.propensity, d.explored, d.x, d.reward, d.weight),
     "restore from a list": lambda d: Decision.restore(
-        id=d.id, arm=d.arm, propensity=d.propensity, explored=d.explored, x=d.x.tolist(), reward=d.reward, weight=d.weight
+        id=d.id,
+        arm=d.arm,
+        propensity=d.propensity,
+        explored=d.explored,
+        x=d.x.tolist(),
+        reward=d.reward,
+        weight=d.weight,
     ),
 }
 
@@ -566,7 +586,10 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[("id", text) for text in ("", "12", "0-00ff00ff00ff00ff", "12-ff", "-1-00ff00ff00ff00ff", "12-00FF00FF00FF00FF")],
+        *[
+            ("id", text)
+            for text in ("", "12", "0-00ff00ff00ff00ff", "12-ff", "-1-00ff00ff00ff00ff", "12-00FF00FF00FF00FF")
+        ],
         *[("propensity", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
         *[("x", row) for row in ([math.nan], [math.inf], [1e101])],
         *[("reward", number) for number in (math.nan, math.inf, 1e101)],

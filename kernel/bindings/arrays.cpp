@@ -29,9 +29,8 @@ bool read_item(PyObject* item, double& out) {
     }
     if (!PyLong_CheckExact(item)) return false;
     out = PyLong_AsDouble(item);
-    if (!(out == -1.0 && PyErr_Occurred())) return true;
-    PyErr_Clear();  // too large for a double: Python's reader says so
-    return false;
+    if (out == -1.0 && PyErr_Occurred()) PyErr_Clear(), out = INFINITY;
+    return std::fabs(out) <= 0x1p53;  // beyond it a double may not be the integer: Python's reader says so
 }
 
 bool read_sequence(PyObject* x, std::size_t d, double* out) {

@@ -1,0 +1,95 @@
+"""What the project promises about itself: figures in the docs, imports, stubs, versions."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import armlet
+from armlet.experiments import demo
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src" / "armlet").rglob("*.py"))
+
+
+def test_readme_shows_what_the_demonstration_prints() -> None:
+    """The default run, as `make run` makes it; its tables and rates stand in the README to the letter."""
+    printed = "\n".join(demo.describe(demo.run(demo.Settings(), say=lambda _: None))).splitlines()
+    readme = (ROOT / "README.md").read_text().splitlines()
+    rows = [line for line in printed if line.lstrip().startswith(("p = ", "uniform", "[R(T)"))]
+    assert len(rows) == 2 * 4 + 1
+    assert [row for row in rows if row not in readme] == []
+
+
+def imported_modules(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_only_the_kernel_module_imports_the_compiled_one() -> None:
+    importers = {path.name for path in SOURCES if "armlet._kernel" in imported_modules(path)}
+    assert importers == {"kernel.py"}
+
+
+def loaded_by(code: str) -> set[str]:
+    """Give the top-level modules that a fresh interpreter loads for some code."""
+    report = f"{code}; import sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+HEAVY = {"matplotlib", "pandas", "polars", "pyarrow", "scipy", "pickle", "asyncio", "multiprocessing"}
+
+
+def test_importing_armlet_needs_numpy_alone() -> None:
+    standard = set(sys.stdlib_module_names)
+    extra = loaded_by("import armlet") - loaded_by("import numpy") - standard
+    assert extra == {"armlet"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import contextlib, armlet.cli\nwith contextlib.suppress(SystemExit): armlet.cli.main(['--help'])\nprint()"
+    report = f"{code}\nimport sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "armlet" in loaded
+    assert not loaded & (HEAVY - loaded_by("import numpy"))
+
+
+def test_stubs_describe_the_compiled_module(tmp_path: Path) -> None:
+    """`make stubs` would change nothing."""
+    stub = tmp_path / "_kernel.pyi"
+    patterns = str(ROOT / "kernel" / "bindings" / "stubs.txt")
+    options = [
+        "--include-private",
+        "--module",
+        "armlet._kernel",
+        "--pattern-file",
+        patterns,
+        "--output-file",
+        str(stub),
+    ]
+    subprocess.run([sys.executable, "-m", "nanobind.stubgen", *options], check=True, capture_output=True)
+    ruff = [sys.executable, "-m", "ruff", "format", "--quiet", "--config", str(ROOT / "pyproject.toml"), str(stub)]
+    subprocess.run(ruff, check=True)
+    assert stub.read_text() == (ROOT / "src" / "armlet" / "_kernel.pyi").read_text()
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert armlet.__version__ == settings["project"]["version"]
+    assert f"version: {armlet.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_pin_is_exact_and_names_no_host() -> None:
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert pins
+    assert [pin for pin in pins if pin.count("==") != 1 or "/" in pin] == []
