@@ -18,9 +18,10 @@ test: $(VENV)/installed lint ## Set up, then run every check
 	$(BIN)/pytest
 
 lint: $(VENV)/installed ## Style, types and the arrows of the architecture
-	@echo "==> ruff, mypy, import-linter"
+	@echo "==> ruff, clang-format, mypy, import-linter"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror kernel/*.?pp kernel/bindings/*.?pp
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 

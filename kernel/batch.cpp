@@ -15,7 +15,8 @@ typedef std::int32_t Ints __attribute__((vector_size(wide * sizeof(float))));
 
 constexpr std::size_t block_rows = 32;  // rows whose scores stay in the first-level cache
 constexpr std::size_t most_columns = 1024;
-constexpr std::int32_t one_match = 1 << 20;  // matches are summed as one_match + column: a sum below two_matches has one
+// Matches are summed as one_match + column, so that a sum below two_matches stands for one of them.
+constexpr std::int32_t one_match = 1 << 20;
 constexpr std::int32_t two_matches = 2 * one_match;
 
 ARMLET_INLINE Floats load_floats(const float* p) {
@@ -51,9 +52,9 @@ ARMLET_INLINE void score_tile(const float* panel, const float* x, std::size_t d,
         for (std::size_t b = 0; b < Blocks; ++b) std::memcpy(out + r * columns + b * wide, &sum[r][b], sizeof(Floats));
 }
 
-#define ARMLET_ROTATED(v, by)                                                                                       \
-    __builtin_shufflevector(v, v, (by), (1 + by) % 16, (2 + by) % 16, (3 + by) % 16, (4 + by) % 16, (5 + by) % 16,   \
-                            (6 + by) % 16, (7 + by) % 16, (8 + by) % 16, (9 + by) % 16, (10 + by) % 16,             \
+#define ARMLET_ROTATED(v, by)                                                                                      \
+    __builtin_shufflevector(v, v, (by), (1 + by) % 16, (2 + by) % 16, (3 + by) % 16, (4 + by) % 16, (5 + by) % 16, \
+                            (6 + by) % 16, (7 + by) % 16, (8 + by) % 16, (9 + by) % 16, (10 + by) % 16,            \
                             (11 + by) % 16, (12 + by) % 16, (13 + by) % 16, (14 + by) % 16, (15 + by) % 16)
 
 ARMLET_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }

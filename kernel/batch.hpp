@@ -24,7 +24,7 @@ class BatchArgmax {
     std::size_t dim_, columns_;
     Arms eligible_;
     std::vector<float> panels_;  // theta of the eligible arms in panels of (dim, 32)
-    double margin_;             // times |x|: a lead that float32 cannot fake
+    double margin_;              // times |x|: a lead that float32 cannot fake
     bool usable_;
 };
 

@@ -46,7 +46,8 @@ Choice decide(const Estimates& estimates, const Schedule& schedule, Word t, cons
     estimates.scores(x, scratch);
     const Best best = best_arm(scratch, eligible);
     const bool explored = coins.coin < rate;
-    const auto arm = explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scratch, eligible, best, coins.tie);
+    const auto arm =
+        explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scratch, eligible, best, coins.tie);
     return {arm, propensity(rate, eligible.size(), best.count, scratch[arm] == best.score), explored};
 }
 
@@ -68,7 +69,8 @@ void probabilities(const Estimates& estimates, const Schedule& schedule, Word t,
     const double rate = schedule.rate(t);
     estimates.scores(x, scratch);
     const Best best = best_arm(scratch, eligible);
-    for (const auto arm : eligible) out[arm] = propensity(rate, eligible.size(), best.count, scratch[arm] == best.score);
+    for (const auto arm : eligible)
+        out[arm] = propensity(rate, eligible.size(), best.count, scratch[arm] == best.score);
 }
 
 Trace run(Statistics& statistics, const Schedule& schedule, Seed seed, Word start, const double* contexts,

@@ -17,9 +17,7 @@ struct Schedule {
     bool learn_always;  // from every step, or (Algorithm 1) from explored steps only
 
     bool warming_up(Word t) const { return static_cast<double>(t) - 1.0 < p; }  // t <= ceil(p)
-    double rate(Word t) const {
-        return warming_up(t) ? 1.0 : p / static_cast<double>(t);
-    }
+    double rate(Word t) const { return warming_up(t) ? 1.0 : p / static_cast<double>(t); }
     bool learns(bool explored) const { return explored || learn_always; }
 };
 

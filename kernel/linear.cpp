@@ -36,12 +36,23 @@ ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t 
         const std::size_t left = (width - a) / lanes;
         const std::size_t blocks = left <= 6 ? left : left < 12 ? left - left / 2 : 6;
         switch (blocks) {
-            case 1: score_blocks<1>(theta + a, x, d, width, out + a); break;
-            case 2: score_blocks<2>(theta + a, x, d, width, out + a); break;
-            case 3: score_blocks<3>(theta + a, x, d, width, out + a); break;
-            case 4: score_blocks<4>(theta + a, x, d, width, out + a); break;
-            case 5: score_blocks<5>(theta + a, x, d, width, out + a); break;
-            default: score_blocks<6>(theta + a, x, d, width, out + a);
+            case 1:
+                score_blocks<1>(theta + a, x, d, width, out + a);
+                break;
+            case 2:
+                score_blocks<2>(theta + a, x, d, width, out + a);
+                break;
+            case 3:
+                score_blocks<3>(theta + a, x, d, width, out + a);
+                break;
+            case 4:
+                score_blocks<4>(theta + a, x, d, width, out + a);
+                break;
+            case 5:
+                score_blocks<5>(theta + a, x, d, width, out + a);
+                break;
+            default:
+                score_blocks<6>(theta + a, x, d, width, out + a);
         }
         a += blocks * lanes;
     }

@@ -38,15 +38,17 @@ inline const Level best_level = detect();
 inline Level level = best_level;  // tests lower it, to show that the bits stay
 
 // Defines NAME(PARAMS) as a run-time choice between three compilations of the always-inline NAME##_body.
-#define ARMLET_DISPATCH(NAME, PARAMS, ARGS)                                                              \
-    static void NAME##_base PARAMS { NAME##_body ARGS; }                                                 \
-    __attribute__((target("avx2,fma"))) static void NAME##_avx2 PARAMS { NAME##_body ARGS; }             \
-    __attribute__((target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512"))) static void         \
-        NAME##_avx512 PARAMS { NAME##_body ARGS; }                                                       \
-    void NAME PARAMS {                                                                                   \
-        if (level == Level::avx512) return NAME##_avx512 ARGS;                                           \
-        if (level == Level::avx2) return NAME##_avx2 ARGS;                                               \
-        NAME##_base ARGS;                                                                                \
+#define ARMLET_DISPATCH(NAME, PARAMS, ARGS)                                                                  \
+    static void NAME##_base PARAMS { NAME##_body ARGS; }                                                     \
+    __attribute__((target("avx2,fma"))) static void NAME##_avx2 PARAMS { NAME##_body ARGS; }                 \
+    __attribute__((                                                                                          \
+        target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512"))) static void NAME##_avx512 PARAMS { \
+        NAME##_body ARGS;                                                                                    \
+    }                                                                                                        \
+    void NAME PARAMS {                                                                                       \
+        if (level == Level::avx512) return NAME##_avx512 ARGS;                                               \
+        if (level == Level::avx2) return NAME##_avx2 ARGS;                                                   \
+        NAME##_base ARGS;                                                                                    \
     }
 #else
 inline const Level best_level = Level::base;

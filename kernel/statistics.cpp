@@ -7,9 +7,12 @@ namespace armlet {
 
 double Ridge::shift(double n) const {
     switch (kind) {
-        case Kind::paper: return std::sqrt(n);  // n lambda_n with lambda_n = 1 / sqrt(n)
-        case Kind::inverse_n: return 1.0;       // n lambda_n with lambda_n = 1 / n
-        case Kind::constant: break;
+        case Kind::paper:
+            return std::sqrt(n);  // n lambda_n with lambda_n = 1 / sqrt(n)
+        case Kind::inverse_n:
+            return 1.0;  // n lambda_n with lambda_n = 1 / n
+        case Kind::constant:
+            break;
     }
     return value;
 }
@@ -47,6 +50,8 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     s.sum_rr += scaled * reward;
     for (std::size_t j = 0; j < dim_; ++j) s.b[j] += scaled * x[j];
     add_outer(s.A, x, weight, dim_);
+    // when the last row is taken back, rounding must leave no ghost of it
+    if (weight < 0.0 && s.n <= -1e-12 * weight) std::fill_n(&s.n, record_size(), 0.0);
     touch(arm);
 }
 

@@ -52,7 +52,9 @@ class Statistics {
 
     // One arm's sums: n, sum_r, sum_rr, b (dim), A (packed). All arms' lie one after the other.
     std::size_t record_size() const { return 3 + dim_ + packed_size(dim_); }
-    std::span<const double> record(std::size_t arm) const { return {records_.data() + arm * record_size(), record_size()}; }
+    std::span<const double> record(std::size_t arm) const {
+        return {records_.data() + arm * record_size(), record_size()};
+    }
     std::span<const double> records() const { return records_; }
     void restore(std::span<const double> records);
     std::size_t bytes() const;

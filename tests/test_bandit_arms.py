@@ -180,11 +180,12 @@ def test_arm_that_exists_is_not_added_again(arm: Arm) -> None:
 
 
 def test_labels_keep_their_types() -> None:
-    bandit = Bandit([np.int64(3), "3", np.str_("x")], 1, policy=Uniform(), seed=1)
+    labels: list[Any] = [np.int64(3), "3", np.str_("x")]
+    bandit = Bandit(labels, 1, policy=Uniform(), seed=1)
     assert bandit.arms == [3, "3", "x"]
     assert [type(arm) for arm in bandit.arms[:2]] == [int, str]
     assert {type(bandit.decide([1.0]).arm) for _ in range(50)} <= {int, str, np.str_}
-    bandit.partial_fit([[1.0]] * 30, [3, "3", "x"] * 10, [0.0, 9.0, 1.0] * 10)
+    bandit.partial_fit([[1.0]] * 30, labels * 10, [0.0, 9.0, 1.0] * 10)
     assert bandit.predict([[1.0], [-1.0]]).tolist() == ["3", 3]
 
 
@@ -318,13 +319,13 @@ def test_batch_from_before_a_removal_keeps_its_labels_and_learns_to_them(looked_
     together = bandit.decide_many([[1.0, 2.0]] * 4)
     played = together.arms
     if looked_at:
-        assert [decision.arm for decision in together] == played
+        assert [together[row].arm for row in range(4)] == played
     bandit.remove_arm("north")
     bandit.add_arm("south")
     assert together.arms == [together[row].arm for row in range(4)] == played
-    for decision in together:
-        if decision.arm != "north":
-            bandit.learn(decision, float(10 + ARMS.index(decision.arm)))
+    for row, arm in enumerate(played):
+        if arm != "north":
+            bandit.learn(together[row], float(10 + ARMS.index(arm)))
     assert dict(zip(bandit.arms, bandit.state.sum_r.tolist(), strict=True)) == {
         1: 11.0,
         "1": 12.0,
@@ -337,8 +338,8 @@ def test_lists_of_labels_are_the_callers_own() -> None:
     labels: list[Arm] = ["a", "b"]
     bandit = Bandit(labels, 1, policy=Uniform(), seed=1)
     together = bandit.decide_many([[1.0]])
-    for given in (labels, bandit.arms, bandit.retired, together.arms):
-        given.append("mine")
+    for handed_out in (labels, bandit.arms, bandit.retired, together.arms):
+        handed_out.append("mine")
     assert (bandit.arms, bandit.retired, len(together.arms)) == (["a", "b"], [], 1)
 
 
@@ -390,9 +391,9 @@ def test_arm_that_does_not_exist_cannot_go_or_come(verb: str) -> None:
 def test_oracle_keeps_the_arms_of_its_theta() -> None:
     bandit = make(Oracle(theta=THETA))
     before = snapshot(bandit)
-    for change in (lambda: bandit.add_arm("new"), lambda: bandit.remove_arm("north")):
+    for verb, arm in (("add_arm", "new"), ("remove_arm", "north")):
         with pytest.raises(ValueError, match=r"theta has shape \(4, 2\) but there are"):
-            change()
+            getattr(bandit, verb)(arm)
         assert snapshot(bandit) == before
 
 
@@ -409,13 +410,14 @@ def test_oracle_keeps_the_arms_of_its_theta() -> None:
 def test_probabilities_sum_to_one_and_spare_whoever_may_not_play(
     stream: Stream, kind: int, steps: int, data: st.DataObject
 ) -> None:
-    policy = [
+    policies: list[Policy] = [
         ContextualEpsilonGreedy(p=stream.n_arms),
         ContextualEpsilonGreedy(p=stream.n_arms + 9.5, warmup="uniform"),
         AllDataEpsilonGreedy(p=stream.n_arms),
         Uniform(),
         InPython(p=stream.n_arms),
-    ][kind]
+    ]
+    policy = policies[kind]
     bandit = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=2)
     for x, rewards in zip(stream.contexts[:steps], stream.rewards, strict=False):
         decision = bandit.decide(x)

@@ -304,7 +304,8 @@ def test_bandits_of_different_kinds_do_not_add_up(name: str, value: object) -> N
 
 
 def test_sum_with_too_many_arms_for_the_warmup_is_refused_whole() -> None:
-    a, b = (labelled(arms, 1, policy=ContextualEpsilonGreedy(p=3)) for arms in (["a", "b", "c"], ["c", "d"]))
+    policy = ContextualEpsilonGreedy(p=3)
+    a, b = labelled(["a", "b", "c"], 1, policy=policy), labelled(["c", "d"], 1, policy=policy)
     before = snapshot(a)
     with pytest.raises(ValueError, match="use p >= 4"):
         a.merge(b)
@@ -485,7 +486,7 @@ def test_log_of_own_decisions_equals_learning_them(policy: Policy) -> None:
     logged.partial_fit(
         [decision.x for decision in decisions],
         [decision.arm for decision in decisions],
-        [decision.reward for decision in decisions],
+        [float(decision.reward or 0.0) for decision in decisions],
         explored=[decision.explored for decision in decisions],
     )
     assert live.state.records().tobytes() == logged.state.records().tobytes()
@@ -510,7 +511,7 @@ def test_explored_is_required_where_only_explored_steps_count(policy: Policy, ve
     X, arms, rewards, *_ = log(50, 2, 3, seed=3)
     bandit = Bandit(range(3), 2, policy=policy, seed=1)
     before = snapshot(bandit)
-    with pytest.raises(ValueError, match="explored is missing.*explored=True if all were"):
+    with pytest.raises(ValueError, match=r"explored is missing.*explored=True if all were"):
         getattr(bandit, verb)(X, arms, rewards)
     assert snapshot(bandit) == before
 
@@ -705,85 +706,15 @@ BAD_COINS: list[tuple[str, Any]] = [
     ("nan", [1.0, NAN]),
 ]
 
-Case = tuple[Callable[[Bandit, Decision, Decision], object], str]
-CASES: dict[str, Callable[[Bandit, Decision, Decision], object]] = {}
-
-
-def _cases() -> None:
-    def case(name: str, call: Callable[[Bandit, Decision, Decision], object]) -> None:
-        assert name not in CASES
-        CASES[name] = call
-
-    for what, X in BAD_MATRICES:
-        if isinstance(X, list) and what != "one row":
-            case(f"decide {what}", lambda b, _p, _d, x=X[-1]: b.decide(x))  # type: ignore[misc]
-        case(f"decide_many {what}", lambda b, _p, _d, X=X: b.decide_many(X))  # type: ignore[misc]
-        for verb in ("partial_fit", "fit"):
-            case(
-                f"{verb} {what} context",
-                lambda b, _p, _d, X=X, verb=verb: getattr(b, verb)(X, [0, 1], [1.0, 2.0], explored=True),  # type: ignore[misc]
-            )
-    for verb in ("partial_fit", "fit"):
-        columns = {"rewards": BAD_REWARDS, "weights": BAD_WEIGHTS, "arms": BAD_ARMS, "explored": BAD_COINS}
-        for column, bad in columns.items():
-            for what, values in bad:
-                given: dict[str, Any] = {"arms": [0, 1], "rewards": [1.0, 2.0], "explored": True, column: values}
-                case(
-                    f"{verb} {what} {column}",
-                    lambda b, _p, _d, given=given, verb=verb: getattr(b, verb)(GOOD_X, **given),  # type: ignore[misc]
-                )
-    for what, values in BAD_REWARDS:
-        case(
-            f"learn_many {what} rewards",
-            lambda b, p, _d, values=values: b.learn_many([p, copy_with_another_id(p)], values),  # type: ignore[misc]
-        )
-    for what, values in BAD_WEIGHTS:
-        case(
-            f"learn_many {what} weights",
-            lambda b, p, _d, values=values: b.learn_many([p, copy_with_another_id(p)], [1.0, 1.0], weights=values),  # type: ignore[misc]
-        )
-    case("learn_many one learned already", lambda b, p, d: b.learn_many([p, d], [1.0, 1.0]))
-    case("learn_many one twice", lambda b, p, _d: b.learn_many([p, p], [1.0, 1.0]))
-    case("learn_many no decision", lambda b, p, _d: b.learn_many([p, 3], [1.0, 1.0]))  # type: ignore[list-item]
-    case("learn_many unknown arm", lambda b, p, _d: b.learn_many([p, foreign(arm=7)], [1.0, 1.0]))
-    case("learn_many another dim", lambda b, p, _d: b.learn_many([p, foreign(x=[1.0])], [1.0, 1.0]))
-    for what, bad in (
-        ("nan", NAN),
-        ("infinite", INF),
-        ("too large", 1e101),
-        ("string", "1"),
-        ("none", None),
-        ("list", [1.0]),
-    ):
-        value: Any = bad
-        case(f"learn {what}", lambda b, p, _d, value=value: b.learn(p, value))  # type: ignore[misc]
-        case(f"learn {what} weight", lambda b, p, _d, value=value: b.learn(p, 1.0, weight=value))  # type: ignore[misc]
-        case(f"correct to {what}", lambda b, _p, d, value=value: b.correct(d, 0.5, value))  # type: ignore[misc]
-        case(f"correct from {what}", lambda b, _p, d, value=value: b.correct(d, value, 1.0))  # type: ignore[misc]
-        case(f"forget {what}", lambda b, _p, d, value=value: b.forget(d, value))  # type: ignore[misc]
-    case("learn zero weight", lambda b, p, _d: b.learn(p, 1.0, weight=0.0))
-    case("learn negative weight", lambda b, p, _d: b.learn(p, 1.0, weight=-1.0))
-    case("learn twice", lambda b, _p, d: b.learn(d, 1.0))
-    case("learn no decision", lambda b, _p, _d: b.learn(3, 1.0))  # type: ignore[arg-type]
-    case("learn without reward", lambda b, p, _d: b.learn(p))  # type: ignore[call-arg]
-    case("learn unknown arm", lambda b, _p, _d: b.learn(foreign(arm=7), 1.0))
-    case("learn another dim", lambda b, _p, _d: b.learn(foreign(x=[1.0]), 1.0))
-    case("correct the wrong reward", lambda b, _p, d: b.correct(d, 0.25, 1.0))
-    case("correct before learning", lambda b, p, _d: b.correct(p, 0.5, 1.0))
-    case("correct unknown arm", lambda b, _p, _d: b.correct(foreign(arm=7, reward=1.0), 1.0, 2.0))
-    case("correct another dim", lambda b, _p, _d: b.correct(foreign(x=[1.0], reward=1.0), 1.0, 2.0))
-    case("forget the wrong reward", lambda b, _p, d: b.forget(d, 0.25))
-    case("forget before learning", lambda b, p, _d: b.forget(p, 0.5))
-    case("forget unknown arm", lambda b, _p, _d: b.forget(foreign(arm=7, reward=1.0), 1.0))
-    case("decide nothing eligible", lambda b, _p, _d: b.decide([1.0, 2.0], eligible=[]))
-    case("decide_many nothing eligible", lambda b, _p, _d: b.decide_many(GOOD_X, eligible=[]))
-    case("add_arm again", lambda b, _p, _d: b.add_arm(1))
-    case("add_arm float", lambda b, _p, _d: b.add_arm(1.5))  # type: ignore[arg-type]
-    case("add_arm bool", lambda b, _p, _d: b.add_arm(True))
-    case("add_arm beyond p", lambda b, _p, _d: b.add_arm("new"))
-    case("merge another kind", lambda b, _p, _d: b.merge(make(3, 2, p=50)))
-    case("merge too many arms", lambda b, _p, _d: b.merge(Bandit([0, 9], 2, policy=b.policy, seed=1)))
-    case("merge a number", lambda b, _p, _d: b.merge(3))  # type: ignore[arg-type]
+BAD_NUMBERS: list[tuple[str, Any]] = [
+    ("nan", NAN),
+    ("infinite", INF),
+    ("too large", 1e101),
+    ("string", "1"),
+    ("none", None),
+    ("list", [1.0]),
+]
+COLUMNS = {"rewards": BAD_REWARDS, "weights": BAD_WEIGHTS, "arms": BAD_ARMS, "explored": BAD_COINS}
 
 
 def foreign(
@@ -792,34 +723,108 @@ def foreign(
     return Decision.restore("12-00ff00ff00ff00ff", arm, 0.5, True, x or [1.0, 2.0], reward, weight)
 
 
-def copy_with_another_id(d: Decision) -> Decision:
-    return Decision.restore(f"{d.t + 90}-00ff00ff00ff00ff", d.arm, d.propensity, d.explored, d.x)
+def stranger(**what: Any) -> Callable[[Decision, Decision], Decision]:
+    return lambda _pending, _done: foreign(**what)
 
 
-_cases()
+def pending(pending: Decision, _done: Decision) -> Decision:
+    return pending
 
 
-@pytest.mark.parametrize("name", CASES)
+def done(_pending: Decision, done: Decision) -> Decision:
+    return done
+
+
+Case = tuple[str, str, tuple[Any, ...], dict[str, Any]]
+
+
+def case(why: str, verb: str, *given: Any, **named: Any) -> Case:
+    """Describe a call to be refused; functions among its arguments give decisions of the bandit at hand."""
+    return f"{verb}: {why}", verb, given, named
+
+
+def log_cases(verb: str) -> list[Case]:
+    good: dict[str, Any] = {"arms": [0, 1], "rewards": [1.0, 2.0], "explored": True}
+    return [
+        *[case(f"{why} context", verb, X, **good) for why, X in BAD_MATRICES],
+        *[case(f"{why} {name}", verb, GOOD_X, **{**good, name: bad}) for name in COLUMNS for why, bad in COLUMNS[name]],
+    ]
+
+
+CASES: list[Case] = [
+    *[case(why, "decide", X[-1]) for why, X in BAD_MATRICES if isinstance(X, list) and why != "one row"],
+    *[case(why, "decide_many", X) for why, X in BAD_MATRICES],
+    case("nothing eligible", "decide", [1.0, 2.0], eligible=[]),
+    case("nothing eligible", "decide_many", GOOD_X, eligible=[]),
+    *log_cases("partial_fit"),
+    *log_cases("fit"),
+    *[case(f"{why} rewards", "learn_many", [pending, stranger()], bad) for why, bad in BAD_REWARDS],
+    *[case(f"{why} weights", "learn_many", [pending, stranger()], [1.0, 1.0], weights=bad) for why, bad in BAD_WEIGHTS],
+    case("one learned already", "learn_many", [pending, done], [1.0, 1.0]),
+    case("one twice", "learn_many", [pending, pending], [1.0, 1.0]),
+    case("no decision", "learn_many", [pending, 3], [1.0, 1.0]),
+    case("unknown arm", "learn_many", [pending, stranger(arm=7)], [1.0, 1.0]),
+    case("another dim", "learn_many", [pending, stranger(x=[1.0])], [1.0, 1.0]),
+    *[case(why, "learn", pending, bad) for why, bad in BAD_NUMBERS],
+    *[case(f"{why} weight", "learn", pending, 1.0, weight=bad) for why, bad in BAD_NUMBERS],
+    case("zero weight", "learn", pending, 1.0, weight=0.0),
+    case("negative weight", "learn", pending, 1.0, weight=-1.0),
+    case("twice", "learn", done, 1.0),
+    case("no decision", "learn", 3, 1.0),
+    case("without reward", "learn", pending),
+    case("unknown arm", "learn", stranger(arm=7), 1.0),
+    case("another dim", "learn", stranger(x=[1.0]), 1.0),
+    *[case(f"to {why}", "correct", done, 0.5, bad) for why, bad in BAD_NUMBERS],
+    *[case(f"from {why}", "correct", done, bad, 1.0) for why, bad in BAD_NUMBERS],
+    case("the wrong reward", "correct", done, 0.25, 1.0),
+    case("before learning", "correct", pending, 0.5, 1.0),
+    case("unknown arm", "correct", stranger(arm=7, reward=1.0), 1.0, 2.0),
+    case("another dim", "correct", stranger(x=[1.0], reward=1.0), 1.0, 2.0),
+    *[case(why, "forget", done, bad) for why, bad in BAD_NUMBERS],
+    case("the wrong reward", "forget", done, 0.25),
+    case("before learning", "forget", pending, 0.5),
+    case("unknown arm", "forget", stranger(arm=7, reward=1.0), 1.0),
+    case("again", "add_arm", 1),
+    case("float", "add_arm", 1.5),
+    case("bool", "add_arm", True),
+    case("beyond p", "add_arm", "new"),
+    case("another kind", "merge", lambda _pending, _done: make(3, 2, p=50)),
+    case("a number", "merge", 3),
+]
+
+
+@pytest.mark.parametrize(("verb", "given", "named"), [call for _, *call in CASES], ids=[name for name, *_ in CASES])
 @pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=3.5), InPython(p=3.5)], ids=["compiled", "python"])
-def test_refused_call_changes_nothing(name: str, policy: Policy) -> None:
+def test_refused_call_changes_nothing(verb: str, given: tuple[Any, ...], named: dict[str, Any], policy: Policy) -> None:
     """In the middle of a warm-up, with one decision pending and one learned."""
     bandit = Bandit(range(3), 2, policy=policy, seed=1)
     bandit.partial_fit([[0.5, 0.1], [0.2, 0.7]], [0, 1], [1.0, -1.0], explored=True)
-    pending, done = bandit.decide([1.0, 0.5]), bandit.decide([0.5, 1.0])
-    bandit.learn(done, 0.5, weight=2.0)
-    before = snapshot(bandit), facts(pending), facts(done), bandit.predict_proba(GOOD_X).tolist()
+    waiting, known = bandit.decide([1.0, 0.5]), bandit.decide([0.5, 1.0])
+    bandit.learn(known, 0.5, weight=2.0)
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [filled(item) for item in value]
+        return value(waiting, known) if callable(value) else value
+
+    def everything() -> tuple[object, ...]:
+        return snapshot(bandit), facts(waiting), facts(known), bandit.predict_proba(GOOD_X).tolist()
+
+    before = everything()
     with pytest.raises((ValueError, TypeError, KeyError, ArmletError)) as caught:
-        CASES[name](bandit, pending, done)
+        getattr(bandit, verb)(*[filled(value) for value in given], **named)
     assert str(caught.value)
-    assert (snapshot(bandit), facts(pending), facts(done), bandit.predict_proba(GOOD_X).tolist()) == before
+    assert everything() == before
 
 
 def test_wrong_old_reward_is_refused_with_the_right_one() -> None:
     bandit = make(2, 1)
     decision = bandit.decide([1.0])
-    for call in (lambda: bandit.correct(decision, 0.5, 1.0), lambda: bandit.forget(decision, 0.5)):
-        with pytest.raises(DecisionError, match=r"has no reward yet; learn\(decision, reward\) comes first"):
-            call()
+    unlearned = pytest.raises(DecisionError, match=r"has no reward yet; learn\(decision, reward\) comes first")
+    with unlearned:
+        bandit.correct(decision, 0.5, 1.0)
+    with unlearned:
+        bandit.forget(decision, 0.5)
     bandit.learn(decision, 0.5)
     with pytest.raises(ValueError, match=r"old_reward is 0\.25 but decision .* was learned with 0\.5; pass that"):
         bandit.correct(decision, 0.25, 1.0)

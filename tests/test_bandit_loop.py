@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import armlet
 from armlet import (
     AllDataEpsilonGreedy,
     Bandit,
@@ -27,7 +26,7 @@ from armlet import (
     Uniform,
 )
 from armlet.core import kernel
-from armlet.core.types import Float64
+from armlet.core.types import Arm, Float64
 from streams import Stream, make_stream, streams
 from test_reference import InPython
 
@@ -322,6 +321,24 @@ def test_batch_settles_exact_and_last_bit_ties_as_single_decisions_do(n_arms: in
     assert any(propensity < 0.6 for propensity in exploits), "no tie in this test, so it shows nothing"
 
 
+@pytest.mark.parametrize("gap", [1e-9, 1e-8, 1e-7, 1e-6])
+@pytest.mark.parametrize("dim", [3, 9, 40])
+def test_batch_sees_differences_that_float32_would_not(dim: int, gap: float) -> None:
+    """Estimates a hair apart, where rounding to float32 would often put the wrong arm first."""
+    rng, policy = np.random.default_rng(dim), ContextualEpsilonGreedy(p=40)
+    one, many = (Bandit(range(40), dim, policy=policy, seed=5) for _ in range(2))
+    records = np.zeros((40, 3 + dim + dim * (dim + 1) // 2))
+    records[:, 0] = 1.0  # a single row x = 0, as it were: A = 0, so theta = b
+    records[:, 3 : 3 + dim] = rng.normal(size=dim) * (1 + gap * rng.normal(size=(40, dim)))
+    for bandit in (one, many):
+        bandit.decide_many(np.ones((10_000, dim)))  # past the warm-up, so that most exploit
+        bandit.state.restore(records)
+    X = rng.normal(size=(2000, dim))
+    together, singles = many.decide_many(X), [one.decide(x) for x in X]
+    assert together.arms == [decision.arm for decision in singles]
+    assert together.propensities.tolist() == [decision.propensity for decision in singles]
+
+
 def test_arms_left_out_of_the_table_of_a_batch_stay_out() -> None:
     """Only the eligible arms compete in a batch, however good the others look."""
     bandit = make(40, 3, p=40)
@@ -496,9 +513,9 @@ def test_coins_do_not_depend_on_the_world() -> None:
 
 
 def test_bandit_leaves_the_random_state_of_others_alone() -> None:
-    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index,union-attr]  # noqa: NPY002
+    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index]  # noqa: NPY002
     play(make(4, 3), make_stream(50, 3, 4, seed=1))
-    assert (random.getstate(), np.random.get_state()[1].tobytes()) == before  # type: ignore[index,union-attr]  # noqa: NPY002
+    assert (random.getstate(), np.random.get_state()[1].tobytes()) == before  # type: ignore[index]  # noqa: NPY002
 
 
 def test_coins_are_not_those_of_a_world_with_the_same_seed() -> None:
@@ -556,7 +573,7 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
 
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("label", ["north", 3])
-def test_decision_survives_the_trip_and_can_be_learned(way: str, label: armlet.bandit.Arm) -> None:
+def test_decision_survives_the_trip_and_can_be_learned(way: str, label: Arm) -> None:
     bandits = [Bandit([label], 2, policy=ContextualEpsilonGreedy(p=1), seed=7) for _ in range(2)]
     original, other = (bandit.decide([0.1, 0.2]) for bandit in bandits)
     pending = COPIES[way](original)

@@ -1,8 +1,8 @@
 """A propensity is the probability that was used: 10^6 live decisions against what was said before each.
 
-Let q_t be the probabilities announced for step t and e_t the arm that was played, as a unit vector. If the announcements
-are right, sum (e_t - q_t) is a martingale whose covariance is C = sum (diag(q_t) - q_t q_t'), so with D its value,
-D' C^+ D is chi-square with rank(C) degrees of freedom, whatever was learned on the way.
+Let q_t be the probabilities announced for step t, and e_t the arm that was played, as a unit vector. If the
+announcements are right, D = sum (e_t - q_t) is a martingale with covariance C = sum (diag(q_t) - q_t q_t'), so D' C^+ D
+is chi-square with rank(C) degrees of freedom, whatever was learned on the way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Run:
     @property
     def best(self) -> Bool:
         """(T, K): the arms that share the highest probability."""
-        return self.q == self.q.max(axis=1, keepdims=True)
+        return np.asarray(self.q == self.q.max(axis=1, keepdims=True))
 
 
 def masks(rng: np.random.Generator, n_arms: int) -> Bool:
@@ -55,7 +55,7 @@ def masks(rng: np.random.Generator, n_arms: int) -> Bool:
 
 @cache
 def run(seed: int, n_arms: int, p: float, warmup: str) -> Run:
-    """Play with learning on: two contexts in three dimensions, their sum, and zero; clicks, so that estimates tie too."""
+    """Play with learning on; four contexts, one of them zero, and clicks, so that estimates tie too."""
     rng = np.random.default_rng(1000 + seed)  # the world's own
     bandit = Bandit(range(n_arms), 3, policy=ContextualEpsilonGreedy(p=p, warmup=warmup), seed=seed)  # type: ignore[arg-type]
     contexts = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [1.0, 1.0, 1.0]])
@@ -100,7 +100,7 @@ def together(runs: list[Run], rows: list[Bool], q: list[Float64]) -> float:
 
 
 def uniform(marked: Bool) -> Float64:
-    return marked / marked.sum(axis=1, keepdims=True)
+    return np.asarray(marked / marked.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("n_arms", SHAPES)
@@ -164,7 +164,7 @@ def first_best(r: Run) -> Bool:
     return np.asarray(np.cumsum(r.best, axis=1) * r.best == 1)
 
 
-def mixture(r: Run, rate: Float64, best: Bool, eligible: Bool) -> Float64:
+def mixture(rate: Float64, best: Bool, eligible: Bool) -> Float64:
     return rate[:, None] * uniform(eligible) + (1 - rate)[:, None] * uniform(best)
 
 
@@ -172,12 +172,12 @@ def test_mixture_is_what_was_announced() -> None:
     """So that the wrong ones below differ in nothing else."""
     for r in (run(*settings) for settings in RUNS[:3]):
         rows = after_warmup(r)
-        np.testing.assert_allclose(mixture(r, r.p / r.t, r.best, r.eligible)[rows], r.q[rows], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(mixture(r.p / r.t, r.best, r.eligible)[rows], r.q[rows], rtol=0, atol=1e-12)
 
 
 def test_power_to_see_ties_ignored() -> None:
     runs = all_runs(5)
-    wrong = [mixture(r, r.p / r.t, first_best(r), r.eligible) for r in runs]
+    wrong = [mixture(r.p / r.t, first_best(r), r.eligible) for r in runs]
     assert together(runs, [after_warmup(r) for r in runs], wrong) < REJECT
 
 
@@ -191,7 +191,7 @@ def test_power_to_see_the_first_of_tied_arms_favoured_by_two_percent() -> None:
 def test_power_to_see_eligibility_ignored_in_the_exploration() -> None:
     runs = all_runs(5)
     without = [~r.eligible[:, 0] & after_warmup(r) for r in runs]  # over all steps the arms' shares would be as even
-    wrong = [mixture(r, r.p / r.t, r.best, np.ones_like(r.eligible)) for r in runs]
+    wrong = [mixture(r.p / r.t, r.best, np.ones_like(r.eligible)) for r in runs]
     assert together(runs, without, [r.q for r in runs]) > ACCEPT
     assert together(runs, without, wrong) < REJECT
 
@@ -199,7 +199,7 @@ def test_power_to_see_eligibility_ignored_in_the_exploration() -> None:
 def trailing_arm_played(r: Run, factor: float) -> tuple[Int64, Float64]:
     """Tell whether the arm played was not the one that leads, and its probability if the rate were factor p / t."""
     leads = (r.best.sum(axis=1) == 1) & (r.eligible.sum(axis=1) > 1) & after_warmup(r)
-    chances = mixture(r, np.minimum(1.0, factor * r.p / r.t), r.best, r.eligible)
+    chances = mixture(np.minimum(1.0, factor * r.p / r.t), r.best, r.eligible)
     trailing = (chances * ~r.best).sum(axis=1)[leads]
     return (~r.best[np.arange(STEPS), r.arms]).astype(np.int64)[leads], np.stack([1 - trailing, trailing], axis=1)
 

@@ -6,9 +6,8 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +95,7 @@ def test_nothing_is_lost_when_threads_decide_learn_and_read_at_once(policy: Poli
     def decide_many() -> None:
         for _ in range(steps // 50):
             together = bandit.decide_many(X)
-            played.extend(together)
+            played.extend(together[row] for row in range(64))
             bandit.learn_many(together, np.ones(64))
 
     def learn_logs() -> None:
@@ -153,7 +152,8 @@ def test_decision_of_a_step_is_the_same_whichever_thread_takes_it(policy: Policy
 
     def many() -> None:
         for _ in range(steps // 20):
-            taken.extend(shared.decide_many([x] * 20))
+            together = shared.decide_many([x] * 20)
+            taken.extend(together[row] for row in range(20))
 
     run(one_by_one, one_by_one, many, many)
     taken.sort(key=lambda decision: decision.t)
@@ -164,6 +164,7 @@ def test_batch_decides_by_one_state_while_others_learn() -> None:
     """The estimates change sides all the time; within a batch of equal contexts they do not."""
     bandit = Bandit(["left", "right"], 1, policy=ContextualEpsilonGreedy(p=2), seed=3)
     bandit.decide_many(np.ones((1_000_000, 1)))  # so that exploration has become rare
+    bandit.partial_fit([[1.0]], ["left"], [1.0], explored=True)  # so that nothing ties
     batches, ended, sides = [], threading.Event(), set()
 
     def learn() -> None:
@@ -171,6 +172,7 @@ def test_batch_decides_by_one_state_while_others_learn() -> None:
         while not ended.is_set():
             reward *= -1.5 if abs(reward) < 1e50 else -1.5e-49
             bandit.partial_fit([[1.0]], ["left"], [reward], explored=True)
+            bandit.state.estimates()  # solved at once, under the eyes of whoever is deciding
 
     def decide() -> None:
         for _ in range(60):
@@ -380,10 +382,13 @@ def test_threads_leave_the_state_that_one_would() -> None:
     one, many = ([bandit.decide([float(i % 4)]) for i in range(2000)] for bandit in (alone, shared))
     for decision in one:
         alone.learn(decision, float(decision.t % 8))
-    parts: Sequence[list[Decision]] = [many[start::4] for start in range(4)]
 
-    def learning(part: list[Decision]) -> Callable[[], Any]:
-        return lambda: [shared.learn(decision, float(decision.t % 8)) for decision in part]
+    def learning(start: int) -> Callable[[], None]:
+        def learn() -> None:
+            for decision in many[start::4]:
+                shared.learn(decision, float(decision.t % 8))
 
-    run(*[learning(part) for part in parts])
+        return learn
+
+    run(*[learning(start) for start in range(4)])
     assert snapshot(shared) == snapshot(alone)

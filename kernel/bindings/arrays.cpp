@@ -3,12 +3,8 @@
 namespace armlet {
 
 void load_numpy() {
-    nb::module_ module = nb::module_::import_("numpy");
-    nb::object dtype = module.attr("dtype");
-    numpy.ndarray = reinterpret_cast<PyTypeObject*>(nb::object(module.attr("ndarray")).release().ptr());
-    numpy.float64 = dtype("float64").release().ptr();
-    numpy.boolean = dtype("bool").release().ptr();
-    numpy.int64 = dtype("int64").release().ptr();
+    nb::object type = nb::module_::import_("numpy").attr("ndarray");
+    ndarray_type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
 }
 
 void fail(PyObject* type, const std::string& message) {
@@ -30,7 +26,7 @@ bool read_item(PyObject* item, double& out) {
     if (!PyLong_CheckExact(item)) return false;
     out = PyLong_AsDouble(item);
     if (out == -1.0 && PyErr_Occurred()) PyErr_Clear(), out = INFINITY;
-    return std::fabs(out) <= 0x1p53;  // beyond it a double may not be the integer: Python's reader says so
+    return std::fabs(out) < 0x1p53;  // from there on a double may not be the integer: Python's reader says so
 }
 
 bool read_sequence(PyObject* x, std::size_t d, double* out) {
@@ -43,7 +39,7 @@ bool read_sequence(PyObject* x, std::size_t d, double* out) {
 }
 
 bool read_array(nb::handle x, std::size_t d, double* out) {
-    if (!is_plain(x, numpy.float64, 1)) return false;
+    if (!is_plain(x, NPY_DOUBLE, 1)) return false;
     const auto* array = reinterpret_cast<PyArrayObject*>(x.ptr());
     if (static_cast<std::size_t>(PyArray_DIM(array, 0)) != d) return false;
     std::memcpy(out, PyArray_DATA(array), d * sizeof(double));
@@ -53,8 +49,10 @@ bool read_array(nb::handle x, std::size_t d, double* out) {
 std::string shape_text(const std::vector<std::size_t>& shape) {
     std::string out = "(";
     for (const auto n : shape) out += std::to_string(n) + ", ";
-    if (shape.size() > 1) out.resize(out.size() - 2);
-    else if (shape.size() == 1) out.resize(out.size() - 1);
+    if (shape.size() > 1)
+        out.resize(out.size() - 2);
+    else if (shape.size() == 1)
+        out.resize(out.size() - 1);
     return out + ")";
 }
 
@@ -65,20 +63,30 @@ std::string describe(nb::handle h) {
     return out;
 }
 
-const void* exactly(nb::handle h, const char* name, PyObject* dtype, const std::vector<std::size_t>& shape) {
-    bool right = is_plain(h, dtype, static_cast<int>(shape.size()));
+const void* exactly(nb::handle h, const char* name, NPY_TYPES type, const char* dtype,
+                    const std::vector<std::size_t>& shape) {
+    bool right = is_plain(h, type, static_cast<int>(shape.size()));
     const auto* array = reinterpret_cast<PyArrayObject*>(h.ptr());
     for (std::size_t i = 0; right && i < shape.size(); ++i)
         right = static_cast<std::size_t>(PyArray_DIM(array, static_cast<int>(i))) == shape[i];
     if (!right)
-        fail(PyExc_TypeError, std::string(name) + " must be a C-contiguous " + text(nb::handle(dtype)) +
-                                  " numpy array of shape " + shape_text(shape) + "; got " + describe(h) +
-                                  ". Convert it first: numpy.ascontiguousarray(" + name + ", dtype=" +
-                                  text(nb::handle(dtype)) + ")");
+        fail(PyExc_TypeError, std::string(name) + " must be a C-contiguous " + dtype + " numpy array of shape " +
+                                  shape_text(shape) + "; got " + describe(h) +
+                                  ". Convert it first: numpy.ascontiguousarray(" + name + ", dtype='" + dtype + "')");
     return PyArray_DATA(array);
 }
 
 }  // namespace
+
+double read_reward(nb::handle value) {
+    if (PyFloat_CheckExact(value.ptr()) && std::fabs(PyFloat_AS_DOUBLE(value.ptr())) <= largest_value)
+        return PyFloat_AS_DOUBLE(value.ptr());
+    return nb::cast<double>(nb::module_::import_("armlet.core.columns").attr("reward")(value));
+}
+
+double read_weight(nb::handle value) {
+    return nb::cast<double>(nb::module_::import_("armlet.core.columns").attr("weight")(value));
+}
 
 bool read_row(nb::handle x, std::size_t d, double* out) {
     if (!read_array(x, d, out) && !read_sequence(x.ptr(), d, out)) return false;
@@ -88,20 +96,20 @@ bool read_row(nb::handle x, std::size_t d, double* out) {
 }
 
 const double* doubles(nb::handle array, const char* name, std::initializer_list<std::size_t> shape) {
-    return static_cast<const double*>(exactly(array, name, numpy.float64, shape));
+    return static_cast<const double*>(exactly(array, name, NPY_DOUBLE, "float64", shape));
 }
 
 const bool* booleans(nb::handle array, const char* name, std::size_t length) {
-    return static_cast<const bool*>(exactly(array, name, numpy.boolean, {length}));
+    return static_cast<const bool*>(exactly(array, name, NPY_BOOL, "bool", {length}));
 }
 
 const std::int64_t* integers(nb::handle array, const char* name, std::size_t length) {
-    return static_cast<const std::int64_t*>(exactly(array, name, numpy.int64, {length}));
+    return static_cast<const std::int64_t*>(exactly(array, name, NPY_INT64, "int64", {length}));
 }
 
 std::size_t count_rows(nb::handle array, const char* name, std::size_t columns) {
     std::size_t rows = 0;
-    if (Py_TYPE(array.ptr()) == numpy.ndarray) {
+    if (Py_TYPE(array.ptr()) == ndarray_type) {
         const auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
         if (PyArray_NDIM(a) == 2) rows = static_cast<std::size_t>(PyArray_DIM(a, 0));
     }

@@ -17,20 +17,17 @@ namespace nb = nanobind;
 
 constexpr double largest_value = 1e100;  // beyond it x x' or r^2 could overflow; NaN fails the comparison too
 
-// The three objects that tell an array's kind by identity, without the cost of asking for a buffer.
-struct Numpy {
-    PyTypeObject* ndarray = nullptr;
-    PyObject *float64 = nullptr, *boolean = nullptr, *int64 = nullptr;
-};
-inline Numpy numpy;
+inline PyTypeObject* ndarray_type = nullptr;
 void load_numpy();
 
-inline bool is_plain(nb::handle h, PyObject* dtype, int ndim) {
-    if (Py_TYPE(h.ptr()) != numpy.ndarray) return false;
+// Whether it is an array of this element type that can be read as it lies in memory. Looks at the array itself, which
+// costs a fraction of asking for a buffer.
+inline bool is_plain(nb::handle h, NPY_TYPES type, int ndim) {
+    if (Py_TYPE(h.ptr()) != ndarray_type) return false;
     const auto* array = reinterpret_cast<PyArrayObject*>(h.ptr());
     constexpr int wanted = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED;
-    return reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == dtype && PyArray_NDIM(array) == ndim &&
-           (PyArray_FLAGS(array) & wanted) == wanted;
+    return PyArray_DESCR(array)->type_num == type && PyArray_ISNBO(PyArray_DESCR(array)->byteorder) &&
+           PyArray_NDIM(array) == ndim && (PyArray_FLAGS(array) & wanted) == wanted;
 }
 
 // One context from an everyday object into out[0..d): a float64 row, or a list or tuple of floats and ints.
@@ -62,6 +59,10 @@ inline Array<double> to_numpy(std::vector<double>&& values, std::initializer_lis
 
 // For properties that return such an array.
 constexpr auto owned = nb::rv_policy::automatic;
+
+// A finite reward, or a positive weight, from any number; armlet.core.columns says what is wrong with it.
+double read_reward(nb::handle value);
+double read_weight(nb::handle value);
 
 [[noreturn]] void fail(PyObject* type, const std::string& message);
 // An error of armlet.core.errors.

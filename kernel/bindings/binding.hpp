@@ -14,6 +14,8 @@ void bind_engine(nanobind::module_& m);
 void bind_loops(nanobind::module_& m);
 
 Ridge parse_ridge(const std::string& kind, double value);
+// Adds the other's arm i to arm into[i].
+void merge_statistics(Statistics& statistics, const Statistics& other, const std::vector<std::size_t>& into);
 Seed parse_seed(nanobind::handle seed);
 
 }  // namespace armlet

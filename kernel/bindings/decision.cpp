@@ -58,7 +58,7 @@ void parse_id(const std::string& id, Decision& d) {
 }
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
-                   nb::object reward, double weight) {
+                   nb::object reward, nb::handle weight) {
     const std::size_t dim = nb::len(x);
     nb::object made = new_decision(dim, 0, 0);
     Decision& d = decision_of(made);
@@ -68,8 +68,8 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     if (!read_row(x, dim, d.x))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.learned = !reward.is_none();
-    if (d.learned) d.reward = nb::cast<double>(reward);
-    d.arm = arm.release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = weight;
+    if (d.learned) d.reward = read_reward(reward);
+    d.arm = arm.release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = read_weight(weight);
     return made;
 }
 
@@ -87,7 +87,9 @@ PyObject* get(PyObject* self, void*) noexcept {
     }
 }
 
-PyObject* string(const std::string& s) { return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())); }
+PyObject* string(const std::string& s) {
+    return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+}
 
 PyGetSetDef attributes[] = {
     {"id", get<[](Decision& d) { return string(d.id()); }>, nullptr,
@@ -100,7 +102,8 @@ PyGetSetDef attributes[] = {
      "Whether the step explored: the turn or the coins chose, not the estimates.", nullptr},
     {"learned", get<[](Decision& d) { return PyBool_FromLong(d.learned); }>, nullptr,
      "Whether a reward was learned from it.", nullptr},
-    {"reward", get<[](Decision& d) { return reward(d).release().ptr(); }>, nullptr, "The reward learned, if any.", nullptr},
+    {"reward", get<[](Decision& d) { return reward(d).release().ptr(); }>, nullptr, "The reward learned, if any.",
+     nullptr},
     {"weight", get<[](Decision& d) { return PyFloat_FromDouble(d.weight); }>, nullptr,
      "The weight with which it was learned.", nullptr},
     {"x", get<[](Decision& d) { return nb::cast(context(d)).release().ptr(); }>, nullptr,
@@ -117,8 +120,9 @@ PyObject* repr(PyObject* self) noexcept {
 
 PyObject* reduce(PyObject* self, PyObject*) noexcept {
     return get<[](Decision& d) {
-        nb::object restore = nb::module_::import_("armlet.core.kernel").attr("restore_decision");  // found by its name
-        nb::tuple fields = nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight);
+        nb::object restore = nb::module_::import_("armlet.core.kernel").attr("unpickle_decision");  // found by its name
+        nb::tuple fields =
+            nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight);
         return nb::make_tuple(restore, fields).release().ptr();
     }>(self, nullptr);
 }
@@ -134,7 +138,8 @@ PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr,
 
 PyTypeObject* make_type() {
     static PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>("What `decide` answers: the arm to play, and what `learn` needs when the reward comes.")},
+        {Py_tp_doc,
+         const_cast<char*>("What `decide` answers: the arm to play, and what `learn` needs when the reward comes.")},
         {Py_tp_getset, attributes},
         {Py_tp_methods, methods},
         {Py_tp_repr, reinterpret_cast<void*>(repr)},
@@ -148,7 +153,8 @@ PyTypeObject* make_type() {
 
 }  // namespace
 
-Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, std::vector<double>&& contexts)
+Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim,
+                     std::vector<double>&& contexts)
     : before(before), X(std::move(contexts)), seed_(seed), labels_(labels), table_(table), dim_(dim) {
     const std::size_t rows = X.size() / dim;
     index.resize(rows), propensities.resize(rows), explored.resize(rows);
@@ -185,11 +191,12 @@ nb::list Decisions::arms() const {
 void bind_decision(nb::module_& m) {
     decision_type = make_type();
     m.attr("Decision") = nb::handle(reinterpret_cast<PyObject*>(decision_type));
-    m.def("restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
-          nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0,
-          nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-                  "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0) -> Decision"),
-          "A decision from a log or another process, pending unless a reward is given.");
+    m.def(
+        "restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
+        nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0,
+        nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+                "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0) -> Decision"),
+        "A decision from a log or another process, pending unless a reward is given.");
     nb::object staticmethod = nb::module_::import_("builtins").attr("staticmethod");
     m.attr("Decision").attr("restore") = staticmethod(m.attr("restore_decision"));
     using Self = const Decisions&;
@@ -197,17 +204,23 @@ void bind_decision(nb::module_& m) {
         .def("__len__", &Decisions::size)
         .def("__getitem__", &Decisions::item, nb::arg("row"), nb::sig("def __getitem__(self, row: int, /) -> Decision"))
         .def_prop_ro("arms", &Decisions::arms, nb::sig("def arms(self, /) -> list[str | int]"), "The labels to play.")
-        .def_prop_ro("t", [](Self s) {
-            std::vector<std::int64_t> steps(s.size());
-            for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<std::int64_t>(s.before + i + 1);
-            return to_numpy<std::int64_t>(std::move(steps), {s.size()});
-        }, owned, "(n,): the steps.")
-        .def_prop_ro("indices", [](Self s) { return to_numpy<std::int64_t>(std::vector(s.index), {s.size()}); }, owned,
-                     "(n,): the arms by index.")
-        .def_prop_ro("propensities", [](Self s) { return to_numpy(std::vector(s.propensities), {s.size()}); }, owned,
-                     "(n,): the probability with which each arm was to be played.")
-        .def_prop_ro("explored", [](Self s) { return to_numpy<bool>(std::vector(s.explored), {s.size()}); }, owned,
-                     "(n,): which steps explored.")
+        .def_prop_ro(
+            "t",
+            [](Self s) {
+                std::vector<std::int64_t> steps(s.size());
+                for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<std::int64_t>(s.before + i + 1);
+                return to_numpy<std::int64_t>(std::move(steps), {s.size()});
+            },
+            owned, "(n,): the steps.")
+        .def_prop_ro(
+            "indices", [](Self s) { return to_numpy<std::int64_t>(std::vector(s.index), {s.size()}); }, owned,
+            "(n,): the arms by index.")
+        .def_prop_ro(
+            "propensities", [](Self s) { return to_numpy(std::vector(s.propensities), {s.size()}); }, owned,
+            "(n,): the probability with which each arm was to be played.")
+        .def_prop_ro(
+            "explored", [](Self s) { return to_numpy<bool>(std::vector(s.explored), {s.size()}); }, owned,
+            "(n,): which steps explored.")
         .def("__repr__", [](Self s) { return "<" + std::to_string(s.size()) + " decisions>"; });
 }
 

@@ -8,10 +8,10 @@ namespace armlet {
 
 // A Python object in one piece of memory, context included: one is made for every step.
 struct Decision {
-    PyObject_VAR_HEAD  // as many items as the context has values
+    PyVarObject ob_base;  // with as many items as the context has values
     Word t, mark;
-    PyObject* arm;        // the label
-    Word table;           // names the table of labels in which the arm has its index
+    PyObject* arm;  // the label
+    Word table;     // names the table of labels in which the arm has its index
     std::uint32_t index;
     bool explored, learned;
     double propensity;

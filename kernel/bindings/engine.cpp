@@ -1,6 +1,7 @@
 #include "engine.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,24 +15,6 @@ namespace {
 
 std::atomic<Word> tables = 0;
 
-double number(nb::handle value, const char* reader) {
-    if (PyFloat_CheckExact(value.ptr())) {
-        const double plain = PyFloat_AS_DOUBLE(value.ptr());
-        if (std::fabs(plain) <= largest_value && (reader[0] == 'r' || plain > 0.0)) return plain;
-    }
-    return nb::cast<double>(nb::module_::import_("armlet.core.columns").attr(reader)(value));
-}
-
-double read_reward(nb::handle value) { return number(value, "reward"); }
-double read_weight(nb::handle value) { return number(value, "weight"); }
-
-void check_forgettable(const Statistics& s, std::size_t arm, double weight) {
-    const double n = s.record(arm)[0];
-    if (weight < 0.0 && n + weight < -1e-9 * n)
-        fail("DecisionError", "there is nothing to forget: the arm has n = " + text(n) + " and the row counts " +
-                                  text(-weight) + "; another bandit learned it");
-}
-
 void check_learned(const Decision& d, double reward, const char* name) {
     if (!d.learned)
         fail("DecisionError", "decision " + d.id() + " has no reward yet; learn(decision, reward) comes first");
@@ -41,6 +24,13 @@ void check_learned(const Decision& d, double reward, const char* name) {
 }
 
 }  // namespace
+
+void check_forgettable(const Statistics& s, std::size_t arm, double weight) {
+    const double n = s.record(arm)[0];
+    if (weight < 0.0 && n < -0.999 * weight)
+        fail("DecisionError", "there is nothing to forget: the arm has n = " + text(n) + " and the row counts " +
+                                  text(-weight) + "; another bandit learned it");
+}
 
 Seed parse_seed(nb::handle seed) {
     nb::object low = nb::int_(seed) & nb::int_(UINT64_MAX);
@@ -53,12 +43,13 @@ Engine::Engine(nb::object policy, std::optional<Schedule> schedule, nb::object s
       state(state),
       schedule_(schedule),
       statistics_(&nb::cast<Statistics&>(state)),
-      labels_(labels),
+      labels_(copy_list(labels)),
       seed_(parse_seed(seed)),
       read_context_(read_context),
       sign_(sign),
       normalize_(normalize),
-      dim_(statistics_->dim()) {
+      dim_(statistics_->dim()),
+      learns_always_(text(policy.attr("learns_from")) == "every step") {
     lock_ = nb::module_::import_("threading").attr("RLock")();
     is_active_.assign(nb::len(labels_), 1);
     relabel();
@@ -78,11 +69,15 @@ void Engine::relabel() {
 }
 
 void Engine::normalize(double* x) const {
-    double square = 0.0;
-    for (std::size_t j = 0; j < dim_; ++j) square += x[j] * x[j];
+    double largest = 0.0, square = 0.0;
+    for (std::size_t j = 0; j < dim_; ++j) largest = std::max(largest, std::fabs(x[j]));
+    if (largest == 0.0) return;
+    for (std::size_t j = 0; j < dim_; ++j) {
+        x[j] /= largest;  // so that no square underflows
+        square += x[j] * x[j];
+    }
     const double norm = std::sqrt(square);
-    if (norm > 0.0)
-        for (std::size_t j = 0; j < dim_; ++j) x[j] /= norm;
+    for (std::size_t j = 0; j < dim_; ++j) x[j] /= norm;
 }
 
 void Engine::read(nb::handle x, double* out) const {
@@ -109,7 +104,8 @@ Array<bool> Engine::mask_of(Arms eligible) const {
 }
 
 Choice Engine::ask(Word step, const double* x, const Coins& coins, Arms eligible) const {
-    nb::object tossed = nb::module_::import_("armlet.core.types").attr("Coins")(coins.coin, coins.pick, coins.tie, coins.mark);
+    nb::object tossed =
+        nb::module_::import_("armlet.core.types").attr("Coins")(coins.coin, coins.pick, coins.tie, coins.mark);
     nb::object choice = policy.attr("decide")(state, step, copy_row(x, dim_), tossed, mask_of(eligible));
     return {nb::cast<std::uint32_t>(choice[0]), nb::cast<double>(choice[1]), nb::cast<bool>(choice[2])};
 }
@@ -126,9 +122,9 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible) {
     const Word step = t + 1;
     const Coins coins = toss(seed_, step);
     if (schedule_ && !schedule_->warming_up(step)) statistics_->refresh();
-    const Choice choice = schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x, coins, arms,
-                                                     scratch_.data())
-                                    : ask(step, d.x, coins, arms);
+    const Choice choice =
+        schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x, coins, arms, scratch_.data())
+                  : ask(step, d.x, coins, arms);
     t = d.t = step, d.mark = coins.mark;
     settle(d, choice, labels_, table_);
     return made;
@@ -141,8 +137,9 @@ std::uint32_t Engine::locate(const Decision& d) const {
     if (d.table == table_) return d.index;
     nb::object arm = index_of(d.arm);
     if (arm.is_none())
-        fail(PyExc_KeyError, "arm " + quoted(d.arm) + " was removed, so its rewards cannot be learned; retire_arm keeps an "
-                             "arm's sums open for late rewards");
+        fail(PyExc_KeyError, "arm " + quoted(d.arm) +
+                                 " was removed, so its rewards cannot be learned; retire_arm keeps an "
+                                 "arm's sums open for late rewards");
     return nb::cast<std::uint32_t>(arm);
 }
 
@@ -152,13 +149,14 @@ nb::object Engine::index_of(nb::handle label) const {
 
 void Engine::update(const Row& row) {
     if (!schedule_) {
-        nb::object interaction = nb::module_::import_("armlet.core.types").attr("Interaction")(
-            nb::arg("t") = row.t, nb::arg("x") = copy_row(row.x, dim_), nb::arg("arm") = row.arm,
-            nb::arg("reward") = row.reward, nb::arg("propensity") = row.propensity, nb::arg("explored") = row.explored,
-            nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces);
+        nb::object interaction =
+            nb::module_::import_("armlet.core.types")
+                .attr("Interaction")(nb::arg("t") = row.t, nb::arg("x") = copy_row(row.x, dim_),
+                                     nb::arg("arm") = row.arm, nb::arg("reward") = row.reward,
+                                     nb::arg("propensity") = row.propensity, nb::arg("explored") = row.explored,
+                                     nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces);
         policy.attr("update")(state, interaction);
     } else if (schedule_->learns(row.explored)) {
-        check_forgettable(*statistics_, row.arm, row.weight);
         if (row.replaces)
             statistics_->correct(row.arm, row.x, *row.replaces, row.reward, row.weight);
         else
@@ -168,11 +166,13 @@ void Engine::update(const Row& row) {
 
 void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
-    update({d.t, locate(d), d.x, sign_ * reward, weight, d.propensity, d.explored, replaces});
+    const auto arm = locate(d);
+    if (d.explored || learns_always_) check_forgettable(*statistics_, arm, weight);
+    update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, replaces});
 }
 
-// In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else runs,
-// or, for a policy in Python, nobody else has the turn.
+// In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else
+// runs, or, for a policy in Python, nobody else has the turn.
 
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
@@ -231,22 +231,52 @@ void Engine::set_active(std::size_t arm, bool active) {
     table_ = same;
 }
 
-Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(is_active_), {is_active_.size()}); }
+Array<bool> Engine::active() const {
+    return to_numpy<bool>(std::vector<std::uint8_t>(is_active_), {is_active_.size()});
+}
 
-nb::tuple Engine::snapshot() const { return nb::make_tuple(t, labels(), active(), state.attr("records")()); }
+nb::object Engine::estimates() const {
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    return policy.attr("estimates")(state);
+}
+
+void Engine::restore(const Statistics& other) {
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    if (other.n_arms() != statistics_->n_arms())
+        fail(PyExc_ValueError, "arms were added or removed meanwhile; try again");
+    statistics_->restore(other.records());
+}
+
+void Engine::merge(const Statistics& other, const std::vector<std::size_t>& into, Word steps) {
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    merge_statistics(*statistics_, other, into);
+    t += steps;
+}
+
+nb::tuple Engine::snapshot() const {
+    std::optional<Turn> turn;
+    if (!schedule_) turn.emplace(lock_);
+    return nb::make_tuple(t, labels(), active(), Statistics(*statistics_));
+}
 
 void bind_engine(nb::module_& m) {
     nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
-        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"), nb::arg("learn_always"));
+        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
+             nb::arg("learn_always"));
     static PyType_Slot slots[] = {{Py_tp_methods, hot_methods}, {0, nullptr}};
     nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
                        "What every decision of a bandit passes through: clock, labels, coins, estimates.")
-        .def(nb::init<nb::object, std::optional<Schedule>, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
-             nb::arg("policy"), nb::arg("schedule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
-             nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
-             nb::sig("def __init__(self, policy: object, schedule: Schedule | None, state: Statistics, labels: list[str | int], "
-                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
-                     "sign: float = 1.0, normalize: bool = False) -> None"))
+        .def(
+            nb::init<nb::object, std::optional<Schedule>, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
+            nb::arg("policy"), nb::arg("schedule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
+            nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
+            nb::sig("def __init__(self, policy: object, schedule: Schedule | None, state: Statistics, labels: list[str "
+                    "| int], "
+                    "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
+                    "sign: float = 1.0, normalize: bool = False) -> None"))
         .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
              nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
              "Replace the reward that was learned from a decision, exactly but for rounding.")
@@ -255,23 +285,31 @@ void bind_engine(nb::module_& m) {
              "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none())
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none())
-        .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
-             nb::arg("explored"))
+        .def("_learn_rows", &Engine::learn_rows, nb::arg("table"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"),
+             nb::arg("weights"), nb::arg("explored"))
         .def("_normalized", &Engine::normalized, nb::arg("X"))
         .def("_add_arm", &Engine::add_arm, nb::arg("label"))
         .def("_remove_arm", &Engine::remove_arm, nb::arg("arm"))
         .def("_set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
-        .def("_index_of", &Engine::index_of, nb::arg("label"), nb::sig("def _index_of(self, label: object) -> int | None"))
-        .def("_locate", [](const Engine& e, nb::handle decision) { return e.locate(as_decision(decision)); },
-             nb::arg("decision"), nb::sig("def _locate(self, decision: Decision) -> int"),
-             "The index of a decision's arm, or why it cannot be learned.")
+        .def("_index_of", &Engine::index_of, nb::arg("label"),
+             nb::sig("def _index_of(self, label: object) -> int | None"))
+        .def(
+            "_locate", [](const Engine& e, nb::handle decision) { return e.locate(as_decision(decision)); },
+            nb::arg("decision"), nb::sig("def _locate(self, decision: Decision) -> int"),
+            "The index of a decision's arm, or why it cannot be learned.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_snapshot", &Engine::snapshot,
-             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]"),
-             "Clock, labels, which are active, and the sums, all of one moment.")
+             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Statistics]"),
+             "Clock, labels, which are active, and a copy of the state, all of one moment.")
+        .def("_estimates", &Engine::estimates, nb::sig("def _estimates(self) -> NDArray[numpy.float64]"))
+        .def("_restore", &Engine::restore, nb::arg("state"))
+        .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("into"), nb::arg("steps"))
+        .def_prop_ro(
+            "_table", [](const Engine& e) { return e.table(); }, "Names the table of labels; a removal makes another.")
         .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
         .def_prop_ro("_active", &Engine::active, owned)
-        .def_prop_ro("t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
+        .def_prop_ro(
+            "t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
         .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> Statistics"),
                 "What is known: the sums of every arm.");
 }

@@ -23,6 +23,8 @@ class Turn {
 
 inline Array<double> copy_row(const double* x, std::size_t d) { return to_numpy(std::vector<double>(x, x + d), {d}); }
 
+inline nb::list copy_list(const nb::list& list) { return nb::steal<nb::list>(PySequence_List(list.ptr())); }
+
 class Engine {
   public:
     // A policy with a compiled schedule runs here; any other is asked in Python.
@@ -36,7 +38,8 @@ class Engine {
 
     Decisions decide_many(nb::handle X, nb::handle eligible);
     Array<double> probabilities(nb::handle X, Word t, nb::handle eligible);
-    void learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights, nb::handle explored);
+    void learn_rows(Word table, nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights,
+                    nb::handle explored);
     Array<double> normalized(nb::handle X) const;
 
     void add_arm(nb::object label);
@@ -46,11 +49,15 @@ class Engine {
 
     nb::object policy, state;
     Word t = 0;
-    nb::list labels() const { return nb::list(labels_); }
+    nb::list labels() const { return copy_list(labels_); }
     Array<bool> active() const;
     nb::tuple snapshot() const;
+    nb::object estimates() const;
+    void restore(const Statistics& other);
+    void merge(const Statistics& other, const std::vector<std::size_t>& into, Word steps);
+    Word table() const { return table_; }
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
-    nb::object index_of(nb::handle label) const;  // None if there is no such arm
+    nb::object index_of(nb::handle label) const;           // None if there is no such arm
 
   private:
     // One event as `update` takes it; the reward is in the policy's own sense (more is better).
@@ -86,6 +93,7 @@ class Engine {
     double sign_;  // -1 where the user's rewards are costs
     bool normalize_;
     std::size_t dim_;
+    bool learns_always_;
     nb::object lock_;
     std::vector<double> scratch_;
 };

@@ -71,7 +71,8 @@ Array<double> Engine::probabilities(nb::handle X, Word step, nb::handle eligible
     return to_numpy(std::move(out), {rows, n_arms});
 }
 
-void Engine::learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights, nb::handle explored) {
+void Engine::learn_rows(Word table, nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights,
+                        nb::handle explored) {
     const std::size_t rows = count_rows(X, "X", dim_);
     const double *data = doubles(X, "X", {rows, dim_}), *r = doubles(rewards, "rewards", {rows});
     const double* w = doubles(weights, "weights", {rows});
@@ -79,8 +80,11 @@ void Engine::learn_rows(nb::handle X, nb::handle arms, nb::handle rewards, nb::h
     const bool* coin = booleans(explored, "explored", rows);
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
+    if (table != table_)
+        fail(PyExc_ValueError, "an arm was removed while the log was read; nothing was learned, try again");
     for (std::size_t i = 0; i < rows; ++i)
-        update({t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], std::nullopt});
+        update(
+            {t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], std::nullopt});
 }
 
 Array<double> Engine::normalized(nb::handle X) const {

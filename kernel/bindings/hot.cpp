@@ -27,7 +27,8 @@ bool parse(const char* function, const std::array<const char*, N>& names, std::s
     for (std::size_t i = 0; i < required; ++i) known = known && out[i];
     if (known) return true;
     std::string expected;
-    for (std::size_t i = 0; i < N; ++i) expected += (i ? ", " : "") + std::string(i == positional ? "*, " : "") + names[i];
+    for (std::size_t i = 0; i < N; ++i)
+        expected += (i ? ", " : "") + std::string(i == positional ? "*, " : "") + names[i];
     PyErr_SetString(PyExc_TypeError, (std::string(function) + " takes (" + expected + ")").c_str());
     return false;
 }

@@ -36,7 +36,7 @@ nb::tuple rollout(nb::handle contexts, nb::handle rewards, const Statistics& sta
 
 // The best arm of every row in float64, the first of those that tie.
 Array<std::int64_t> argmax_rows(nb::handle X, nb::handle theta) {
-    if (Py_TYPE(theta.ptr()) != numpy.ndarray || nb::cast<std::size_t>(theta.attr("ndim")) != 2)
+    if (Py_TYPE(theta.ptr()) != ndarray_type || nb::cast<std::size_t>(theta.attr("ndim")) != 2)
         fail(PyExc_TypeError, "theta must be a numpy array of shape (n_arms, dim)");
     const std::size_t dim = nb::cast<std::size_t>(theta.attr("shape")[1]);
     const std::size_t n_arms = count_rows(theta, "theta", dim), rows = count_rows(X, "X", dim), width = padded(n_arms);
@@ -72,13 +72,16 @@ int use_level(int wanted) {
 }  // namespace
 
 void bind_loops(nb::module_& m) {
-    m.def("coins", &coins, nb::arg("seed"), nb::arg("t"), nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
+    m.def("coins", &coins, nb::arg("seed"), nb::arg("t"),
+          nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
           "The coin, pick, tie-break and mark of step t.");
-    m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
-          nb::arg("seed"), nb::arg("t"),
-          nb::sig("def rollout(contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int) "
-                  "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]"),
-          "Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
+    m.def(
+        "rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
+        nb::arg("seed"), nb::arg("t"),
+        nb::sig(
+            "def rollout(contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int) "
+            "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]"),
+        "Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");
     m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");
 }

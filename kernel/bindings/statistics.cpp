@@ -21,7 +21,8 @@ namespace {
 
 void check_arm(const Statistics& s, std::size_t arm) {
     if (arm >= s.n_arms())
-        fail(PyExc_IndexError, "arm is " + std::to_string(arm) + " but there are " + std::to_string(s.n_arms()) + " arms");
+        fail(PyExc_IndexError,
+             "arm is " + std::to_string(arm) + " but there are " + std::to_string(s.n_arms()) + " arms");
 }
 
 Array<double> column(const Statistics& s, std::size_t first) {
@@ -88,7 +89,9 @@ void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double t
     s.correct(arm, doubles(x, "x", {s.dim()}), from, to, weight);
 }
 
-void merge(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+}  // namespace
+
+void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
     if (other.dim() != s.dim() || into.size() != other.n_arms())
         fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_arms()) + " arms of dim " +
                                    std::to_string(other.dim()) + "; these take " + std::to_string(into.size()) +
@@ -96,6 +99,8 @@ void merge(Statistics& s, const Statistics& other, const std::vector<std::size_t
     for (const auto arm : into) check_arm(s, arm);
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
 }
+
+namespace {
 
 void remove_arm(Statistics& s, std::size_t arm) {
     check_arm(s, arm);
@@ -110,18 +115,23 @@ void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::st
 }  // namespace
 
 void bind_statistics(nb::module_& m) {
-    nb::class_<Statistics>(m, "Statistics", "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
+    nb::class_<Statistics>(m, "Statistics",
+                           "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
         .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
              nb::arg("value") = 1.0)
         .def_prop_ro("n_arms", &Statistics::n_arms)
         .def_prop_ro("dim", &Statistics::dim)
         .def_prop_ro("nbytes", &Statistics::bytes, "Bytes held: sums, estimates and marks of what is to be solved.")
-        .def_prop_ro("n", [](const Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
-        .def_prop_ro("sum_r", [](const Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r.")
-        .def_prop_ro("sum_rr", [](const Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2.")
+        .def_prop_ro(
+            "n", [](const Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
+        .def_prop_ro(
+            "sum_r", [](const Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r.")
+        .def_prop_ro(
+            "sum_rr", [](const Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2.")
         .def_prop_ro("b", &vectors, owned, "(K, d): sum of r x.")
         .def_prop_ro("A", &matrices, owned, "(K, d, d): sum of x x'.")
-        .def("records", &records, "(K, 3 + d + d (d + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
+        .def("records", &records,
+             "(K, 3 + d + d (d + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
         .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
         .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed.")
         .def("scores", &scores, nb::arg("x"), "(K,): x' theta_hat.")
@@ -129,7 +139,8 @@ void bind_statistics(nb::module_& m) {
              "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
         .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"), nb::arg("weight") = 1.0,
              "The row stays, its reward changes.")
-        .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
+        .def("merge", &merge_statistics, nb::arg("other"), nb::arg("into"),
+             "Adds the other's arm i to this arm into[i].")
         .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
         .def("copy", [](const Statistics& s) { return Statistics(s); });

@@ -22,8 +22,6 @@ from armlet.core.settings import Normalize, Objective, Settings, check_seed
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy
 from armlet.policies import POLICIES
 
-CHUNK = 4096  # rows learned in one go; other threads get their turn in between
-
 
 class Bandit(Engine):
     """A contextual bandit: `decide`, play, `learn`.
@@ -85,10 +83,11 @@ class Bandit(Engine):
         for arm in retired:
             self._set_active(labelling.find(self, arm), False)
 
-    def _with(self, state: Statistics) -> Bandit:
-        """Make a bandit that differs in its state only."""
+    def _copy(self) -> Bandit:
+        t, labels, active, state = self._snapshot()
         twin = Bandit.__new__(Bandit)
-        twin._set_up(self._settings, self.arms, state, retired=self.retired, t=self.t)
+        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        twin._set_up(self._settings, labels, state, retired=retired, t=t)
         return twin
 
     def _matrix(self, X: Contexts) -> Float64:
@@ -118,9 +117,9 @@ class Bandit(Engine):
         if len(set(map(id, given))) < n:
             raise DecisionError("decisions holds one decision more than once; learn it once")
         for row, decision in enumerate(given):
+            self._locate(decision)
             if decision.learned:
                 raise DecisionError(f"decision {decision.id} in row {row} was learned already; leave it out")
-            self._locate(decision)
         for decision, value, size in zip(given, values, sizes, strict=True):
             self.learn(decision, value, weight=size)
 
@@ -147,19 +146,17 @@ class Bandit(Engine):
         weights
             How much each step counts; 1 if left out.
         """
-        rows = self._matrix(X)
-        n = len(rows)
-        played = labelling.indices(self, columns.labels(arms, n))
-        values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         if explored is None and self.policy.learns_from == "explored steps":
             raise ValueError(
                 "explored is missing: this policy learns only from steps that were played at random; "
                 "say which with a column of booleans, or explored=True if all were"
             )
+        rows, table = self._matrix(X), self._table
+        n = len(rows)
+        played = labelling.indices(self, columns.labels(arms, n))
+        values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
-        for start in range(0, n, CHUNK):
-            part = slice(start, start + CHUNK)
-            self._learn_rows(rows[part], played[part], values[part], sizes[part], coins[part])
+        self._learn_rows(table, rows, played, values, sizes, coins)
 
     def fit(
         self,
@@ -171,9 +168,10 @@ class Bandit(Engine):
         weights: npt.ArrayLike | None = None,
     ) -> None:
         """Forget all sums, then learn from a log as `partial_fit` does; the clock stays."""
-        fresh = self._with(self.policy.init(len(self.arms), self.dim))
+        fresh = self._copy()
+        fresh._restore(self.policy.init(len(fresh.arms), self.dim))
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
-        self.state.restore(fresh.state.records())
+        self._restore(fresh.state)
 
     # ---- reading: never random, never changes anything
 
@@ -183,12 +181,12 @@ class Bandit(Engine):
         arms = np.flatnonzero(self._active if mask is None else self._active & mask)
         if not arms.size:
             raise ValueError("eligible leaves no arm to predict: name at least one that is not retired")
-        best = argmax_rows(self._matrix(X), self.policy.estimates(self.state)[arms])
+        best = argmax_rows(self._matrix(X), self._estimates()[arms])
         return labelling.label_array(self.arms)[arms[best]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
-        theta = self.policy.estimates(self.state)
+        theta = self._estimates()
         return self._settings.sign * (self._matrix(X) @ theta.T)
 
     def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
@@ -228,22 +226,23 @@ class Bandit(Engine):
 
     def merge(self, other: Bandit) -> None:
         """Add what another bandit learned, arm by arm, and its count of decisions."""
+        if not isinstance(other, Bandit):
+            raise TypeError(f"other is {other!r}; merge takes a Bandit")
         self._settings.check_same(other._settings)
-        new = [arm for arm in other.arms if arm not in self.arms]
+        theirs = other._copy()
+        new = [arm for arm in theirs.arms if arm not in self.arms]
         self.policy.check(len(self.arms) + len(new), self.dim, self.t)
         for arm in new:
             self.add_arm(arm)
-        for arm in set(new) & set(other.retired):
+        for arm in set(new) & set(theirs.retired):
             self.retire_arm(arm)
-        into = labelling.indices(self, other.arms)
-        self.state.merge(other.state, into.tolist())
-        self._advance(other.t)
+        self._merge(theirs.state, labelling.indices(self, theirs.arms).tolist(), theirs.t)
 
     def __add__(self, other: Bandit) -> Bandit:
         """Merge into a new bandit with this one's seed."""
         if not isinstance(other, Bandit):
             return NotImplemented
-        total = self._with(self.state.copy())
+        total = self._copy()
         total.merge(other)
         return total
 
@@ -251,9 +250,11 @@ class Bandit(Engine):
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays."""
         from armlet.core import model  # not before it is needed: files would slow down `import armlet`
 
-        t, labels, active, records = self._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        model.write(path, model.Model(settings=self._settings, arms=labels, retired=retired, t=t, records=records))
+        saved = self._copy()
+        settings, records = self._settings, saved.state.records()
+        model.write(
+            path, model.Model(settings=settings, arms=saved.arms, retired=saved.retired, t=saved.t, records=records)
+        )
 
     # ---- what it is
 

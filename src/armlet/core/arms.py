@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +67,6 @@ def indices(engine: Engine, labels: Iterable[Arm]) -> Int64:
     return np.array([known[label] for label in labels], dtype=np.int64)
 
 
-def label_array(labels: list[Arm]) -> npt.NDArray[Any]:
-    """Make an array of labels that stay what they are: str, int, or objects where both occur."""
-    kinds = {type(label) for label in labels}
-    return np.array(labels, dtype=None if len(kinds) == 1 else object)
+def label_array(labels: list[Arm]) -> npt.NDArray[np.object_]:
+    """Make an array of labels that stay what they are; numpy's own strings and integers would clip some."""
+    return np.array(labels, dtype=np.object_)

@@ -5,7 +5,7 @@ Arrays given to it must be exactly float64 and C-contiguous: anything else is an
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 try:
     from armlet import _kernel
@@ -22,7 +22,6 @@ Decisions = _kernel.Decisions
 Engine = _kernel.Engine
 Schedule = _kernel.Schedule
 Statistics = _kernel.Statistics
-restore_decision = _kernel.restore_decision
 
 __all__ = [
     "Decision",
@@ -33,8 +32,8 @@ __all__ = [
     "Statistics",
     "argmax_rows",
     "coins",
-    "restore_decision",
     "rollout",
+    "unpickle_decision",
 ]
 
 
@@ -45,6 +44,11 @@ class Rollout(NamedTuple):
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
     statistics: _kernel.Statistics
+
+
+def unpickle_decision(*fields: Any) -> Decision:
+    """Rebuild a decision from what pickling kept of it."""
+    return Decision.restore(*fields)
 
 
 def coins(seed: int, t: int) -> Coins:

@@ -30,13 +30,15 @@ class Model:
     records: Float64  # (K, 3 + d + d (d + 1) / 2)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.t, int) or self.t < 0 or not set(self.retired) <= set(self.arms):
-            raise ValueError(f"the clock is {self.t!r} and the retired arms are {self.retired!r} of {self.arms!r}")
+        if type(self.t) is not int or not 0 <= self.t < 2**63:
+            raise ValueError(f"the clock is {self.t!r}, not a number of decisions")
+        if len(set(self.retired)) != len(self.retired) or not set(self.retired) < set(self.arms):
+            raise ValueError(f"the retired arms are {self.retired!r} of {self.arms!r}, which leaves none to play")
         d = self.settings.dim
         expected = (len(self.arms), 3 + d + d * (d + 1) // 2)
         if self.records.shape != expected or self.records.dtype != np.float64:
             raise ValueError(f"the sums are {self.records.dtype} of shape {self.records.shape}, not {expected}")
-        if not np.isfinite(self.records).all() or (self.records[:, 0] < -1e-9).any():
+        if not np.isfinite(self.records).all() or (self.records[:, 0] < 0).any():
             raise ValueError("the sums are not those of any rows")
 
 
@@ -68,14 +70,16 @@ def read(path: str | os.PathLike[str], policies: Registry, given: Policy | None)
 
 
 def _decode(header: dict[str, Any], records: Any, policies: Registry, given: Policy | None) -> Model:
-    names = header["features"]
+    names, seed = header["features"], header["seed"]
+    if seed is None:
+        raise ValueError("there is no seed")
     settings = Settings(
         policy=_read_policy(header["policy"], policies, given),
         dim=header["dim"],
         features=None if names is None else tuple(names),
         objective=header["objective"],
         normalize=header["normalize"],
-        seed=check_seed(header["seed"]),
+        seed=check_seed(seed),
     )
     arms, t = check_labels(header["arms"]), header["t"]
     settings.policy.check(len(arms), settings.dim, t)

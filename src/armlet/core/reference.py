@@ -116,6 +116,9 @@ class Reference:
         self.sum_rr[arm] += weight * reward * reward
         self.b[arm] += weight * reward * x
         self.A[arm] += weight * np.outer(x, x)
+        if weight < 0 and self.n[arm] <= -1e-12 * weight:  # the last row was taken back: no ghost of it stays
+            for sums in (self.n, self.A, self.b, self.sum_r, self.sum_rr):
+                sums[arm] = 0.0
 
     def run(self, contexts: Float64, rewards: Float64) -> list[Choice]:
         """Play all steps: contexts (T, d), rewards of every arm (T, K)."""
