@@ -69,12 +69,14 @@ void Engine::relabel() {
 }
 
 void Engine::normalize(double* x) const {
-    double largest = 0.0, square = 0.0;
-    for (std::size_t j = 0; j < dim_; ++j) largest = std::max(largest, std::fabs(x[j]));
-    if (largest == 0.0) return;
-    for (std::size_t j = 0; j < dim_; ++j) {
-        x[j] /= largest;  // so that no square underflows
-        square += x[j] * x[j];
+    double square = 0.0;
+    for (std::size_t j = 0; j < dim_; ++j) square += x[j] * x[j];
+    if (square < 1e-200) {  // squares may have vanished: bring the largest value to 1 first
+        double largest = 0.0;
+        for (std::size_t j = 0; j < dim_; ++j) largest = std::max(largest, std::fabs(x[j]));
+        if (largest == 0.0) return;
+        square = 0.0;
+        for (std::size_t j = 0; j < dim_; ++j) x[j] /= largest, square += x[j] * x[j];
     }
     const double norm = std::sqrt(square);
     for (std::size_t j = 0; j < dim_; ++j) x[j] /= norm;
