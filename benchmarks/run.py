@@ -25,7 +25,7 @@ from venvs import ROOT, Environment, InstallError, environment, last_line
 PARTS = ("batch", "flat")
 ROUNDS = 4
 EXAMPLES = """examples:
-  make bench                                      everything: about 20 minutes, 4 more the first time
+  make bench                                      everything: about 22 minutes, 3 more the first time
   .venv/bin/python benchmarks/run.py --quick      everything once: about 6 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone

@@ -26,19 +26,17 @@ def cpu_seconds(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def cpu_medians(commands: dict[str, list[str]], repeats: int) -> dict[str, float]:
-    """Take the median CPU seconds of each command, run in turn so that a slow minute hits all of them."""
+def cpu_turns(commands: dict[str, list[str]], repeats: int) -> list[dict[str, float]]:
+    """Measure the CPU seconds of commands, each once a turn, so that a slow minute hits all of them."""
     for command in commands.values():
         cpu_seconds(command)  # compiles the bytecode, fills the disk cache
-    taken = [{name: cpu_seconds(command) for name, command in commands.items()} for _ in range(repeats)]
-    return {name: statistics.median(turn[name] for turn in taken) for name in commands}
+    return [{name: cpu_seconds(command) for name, command in commands.items()} for _ in range(repeats)]
 
 
 def import_seconds(python: Path, import_line: str, repeats: int) -> float:
     """Measure the CPU seconds of an import beyond those of a bare interpreter."""
     commands = {"bare": [str(python), "-c", "pass"], "import": [str(python), "-c", import_line]}
-    medians = cpu_medians(commands, repeats)
-    return medians["import"] - medians["bare"]
+    return statistics.median(turn["import"] - turn["bare"] for turn in cpu_turns(commands, repeats))
 
 
 def distribution_megabytes(name: str) -> float:

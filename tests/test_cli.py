@@ -76,9 +76,7 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
     assert "--help" in err
 
 
-def test_demo_prints_findings_and_reports_progress_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_prints_findings_and_reports_progress_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*SMALL, "--out", str(tmp_path / "new" / "results")]) == 0
     out, err = capsys.readouterr()
     assert [line.split(":")[0] for line in err.splitlines()] == ["p = 12", "uniform"]
@@ -98,9 +96,7 @@ def test_missing_matplotlib_is_told_before_anything_is_computed(
     assert not (tmp_path / "results").exists()
 
 
-def test_an_output_path_that_is_a_file_is_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_output_path_that_is_a_file_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "results").write_text("mine")
     assert ending([*SMALL, "--out", str(tmp_path / "results")]) == 1
     out, err = capsys.readouterr()

@@ -148,9 +148,7 @@ def test_the_best_p_is_named_with_what_the_runs_can_tell(small: Demo) -> None:
     level = replace(first, final=Estimate(3.5, 0, 0), final_by_run=tuple(by_run))
     above = replace(second, final=Estimate(4.5, 0, 0), final_by_run=tuple(by_run + 1))
     noisy = replace(second, final=Estimate(3.6, 0, 0), final_by_run=tuple(by_run[::-1] + 0.1))
-    assert "p = 12. p = 60 paid 1 [1 to 1] more: these runs tell the two" in demo._compare(
-        [above, level], weights
-    )
+    assert "p = 12. p = 60 paid 1 [1 to 1] more: these runs tell the two" in demo._compare([above, level], weights)
     assert "these runs cannot tell the two apart" in demo._compare([level, noisy], weights)
     assert demo._compare([level], weights) == "Least mean regret at T: p = 12."
 

@@ -89,7 +89,18 @@ def test_p_must_be_a_number_of_at_least_one(p: object) -> None:
 def test_wrong_settings_are_named() -> None:
     with pytest.raises(ValueError, match="warmup is 'random'; choose 'round-robin' or 'uniform'"):
         ContextualEpsilonGreedy(p=5, warmup="random")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="ridge is -1; choose 'paper', '1/n' or a positive number"):
+    with pytest.raises(ValueError, match="ridge is -1; choose 'paper', '1/n' or a positive number from 1e-100"):
         ContextualEpsilonGreedy(p=5, ridge=-1)
+    with pytest.raises(TypeError, match="policy is the class ContextualEpsilonGreedy; pass an instance"):
+        armlet.Bandit(range(4), 3, policy=ContextualEpsilonGreedy)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"theta has shape \(2, 3\) but there are 4 arms of dim 3"):
         armlet.Bandit(range(4), 3, policy=armlet.Oracle(theta=[[1, 2, 3], [4, 5, 6]]))
+
+
+def test_bandit_that_was_not_set_up_says_so() -> None:
+    class Forgetful(armlet.Bandit):
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(TypeError, match=r"must call super\(\).__init__"):
+        Forgetful().decide([1.0])

@@ -177,9 +177,13 @@ nb::object Decisions::item(std::ptrdiff_t row) {
     const auto rows = static_cast<std::ptrdiff_t>(size());
     if (row < -rows || row >= rows)
         fail(PyExc_IndexError, "row " + std::to_string(row) + " of " + std::to_string(rows) + " decisions");
+    return items()[static_cast<std::size_t>(row < 0 ? row + rows : row)];
+}
+
+const nb::list& Decisions::items() {
     if (nb::len(made_) == 0)
         for (std::size_t i = 0; i < size(); ++i) made_.append(make(i));
-    return made_[static_cast<std::size_t>(row < 0 ? row + rows : row)];
+    return made_;
 }
 
 nb::list Decisions::arms() const {
@@ -202,6 +206,9 @@ void bind_decision(nb::module_& m) {
     using Self = const Decisions&;
     nb::class_<Decisions>(m, "Decisions", nb::is_final(), "Many decisions in columns; each item is a Decision.")
         .def("__len__", &Decisions::size)
+        .def(
+            "__iter__", [](Decisions& s) { return nb::iter(s.items()); },
+            nb::sig("def __iter__(self) -> collections.abc.Iterator[Decision]"))
         .def("__getitem__", &Decisions::item, nb::arg("row"), nb::sig("def __getitem__(self, row: int, /) -> Decision"))
         .def_prop_ro("arms", &Decisions::arms, nb::sig("def arms(self, /) -> list[str | int]"), "The labels to play.")
         .def_prop_ro(

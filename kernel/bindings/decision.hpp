@@ -38,6 +38,7 @@ class Decisions {
     void note(std::size_t row, const Choice& choice);
     std::size_t size() const { return index.size(); }
     nb::object item(std::ptrdiff_t row);
+    const nb::list& items();
     nb::list arms() const;
 
     Word before;            // the clock when they were asked for: row i is step before + i + 1

@@ -46,6 +46,12 @@ PyObject* guarded(Call&& call) noexcept {
     return nullptr;
 }
 
+Engine& engine_of(PyObject* self) {
+    if (!nb::inst_ready(self))
+        fail(PyExc_TypeError, "this Bandit was not set up; a subclass must call super().__init__()");
+    return *nb::inst_ptr<Engine>(self);
+}
+
 PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
     std::array<PyObject*, 2> in{};
     if (n == 1 && !keywords)
@@ -56,7 +62,7 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
         nb::object mask = nb::none();
         if (in[1] && in[1] != Py_None)
             mask = nb::module_::import_("armlet.core.arms").attr("mask")(nb::handle(self), nb::handle(in[1]));
-        return nb::inst_ptr<Engine>(self)->decide(in[0], mask).release().ptr();
+        return engine_of(self).decide(in[0], mask).release().ptr();
     });
 }
 
@@ -67,7 +73,7 @@ PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
     else if (!parse("learn", std::array{"decision", "reward", "weight"}, 2, 2, args, n, keywords, in))
         return nullptr;
     return guarded([&]() -> PyObject* {
-        nb::inst_ptr<Engine>(self)->learn(in[0], in[1], in[2]);
+        engine_of(self).learn(in[0], in[1], in[2]);
         Py_RETURN_NONE;
     });
 }

@@ -1,6 +1,6 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -66,6 +66,7 @@ class Decisions:
     """Many decisions in columns; each item is a Decision."""
 
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Decision]: ...
     def __getitem__(self, row: int, /) -> Decision: ...
     @property
     def arms(self, /) -> list[str | int]:

@@ -64,6 +64,8 @@ class Bandit(Engine):
         normalize: Normalize | None = None,
         seed: int | None = None,
     ) -> None:
+        if isinstance(policy, type):
+            raise TypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
         labels = labelling.check_labels(arms)
         names, dim = feature_names(features, dim)
         settings = Settings(
@@ -113,7 +115,7 @@ class Bandit(Engine):
         """Learn the rewards of many decisions, all or none."""
         n = len(decisions)
         values, sizes = columns.rewards(rewards, n).tolist(), columns.weights(weights, n).tolist()
-        given = [decisions[row] for row in range(n)]
+        given = list(decisions)
         if len(set(map(id, given))) < n:
             raise DecisionError("decisions holds one decision more than once; learn it once")
         for row, decision in enumerate(given):
@@ -215,7 +217,7 @@ class Bandit(Engine):
         self._set_active(labelling.find(self, arm), True)
 
     def remove_arm(self, arm: Arm) -> None:
-        """Drop an arm and all that is known of it; its late rewards will be refused."""
+        """Drop an arm and all that is known of it; its late rewards are refused, unless its label is added again."""
         index = labelling.find(self, arm)
         if not np.delete(self._active, index).any():
             raise ValueError(f"arm {arm!r} is the only one left to play; add another before removing it")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.columns import check_names
 from armlet.core.errors import TableError
 from armlet.core.types import ArrowTable, Bool, Float64, Int64
 
@@ -142,25 +143,6 @@ def read_columns(table: ArrowTable, wanted: Sequence[str] | None = None) -> dict
         fields = [_field(schema, places[name]) for name in wanted]
         parts = _read_all(stream, fields)
     return {field.name: _joined(part) for field, part in zip(fields, parts, strict=True)}
-
-
-def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> None:
-    """Refuse names that are not exactly the wanted ones, naming all that are missing or too many.
-
-    Examples
-    --------
-    >>> check_names(["age", "hight"], ["age", "height"], "the table")
-    Traceback (most recent call last):
-    ValueError: the table lacks 'height' and has the unknown 'hight'; give each feature once and no more
-    """
-    present, known = set(given), set(wanted)
-    faults = {
-        "lacks": [repr(name) for name in wanted if name not in present],
-        "has the unknown": [repr(name) for name in given if name not in known],
-    }
-    told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
-    if told:
-        raise ValueError(f"{what} {told}; give each feature once and no more")
 
 
 def _export(table: ArrowTable) -> object:

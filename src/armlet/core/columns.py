@@ -7,7 +7,7 @@ A refused value is named by its row. Cost O(N) a column; float64 passes through 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeGuard, cast
 
 import numpy as np
@@ -237,6 +237,25 @@ def first_refused(values: object, name: str, names: Sequence[str] | None = None)
         if error is not None:
             return error
     return TypeError(f"{name} holds numbers as objects; convert it with numpy.asarray({name}, dtype=float)")
+
+
+def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> None:
+    """Refuse names that are not exactly the wanted ones, naming all that are missing or too many.
+
+    Examples
+    --------
+    >>> check_names(["age", "hight"], ["age", "height"], "the table")
+    Traceback (most recent call last):
+    ValueError: the table lacks 'height' and has the unknown 'hight'; give each feature once and no more
+    """
+    present, known = set(given), set(wanted)
+    faults = {
+        "lacks": [repr(name) for name in wanted if name not in present],
+        "has the unknown": [repr(name) for name in given if name not in known],
+    }
+    told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
+    if told:
+        raise ValueError(f"{what} {told}; give each feature once and no more")
 
 
 def _column(values: npt.ArrayLike, n_rows: int, name: str) -> npt.NDArray[Any]:

@@ -42,9 +42,10 @@ class Ridge:
         """Read "paper", "1/n" or a positive number."""
         if ridge == "paper" or ridge == "1/n":
             return cls(ridge)
-        if isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and 0 < ridge <= 1e100:
+        # |theta| <= max |r| / (2 sqrt(ridge)), so in this range no score overflows
+        if isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and 1e-100 <= ridge <= 1e100:
             return cls("constant", float(ridge))
-        raise ValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number")
+        raise ValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number from 1e-100 to 1e100")
 
     def shift(self, n: float) -> float:
         """Give n lambda_n, what is added to the diagonal of A."""
