@@ -16,11 +16,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.columns import check_names
+from armlet.core.columns import EXACT, check_names
 from armlet.core.errors import TableError
 from armlet.core.types import ArrowTable, Bool, Float64, Int64
-
-EXACT = 2**53  # every integer up to here is a float64; beyond, neighbours fall together
 
 # Arrow's one-letter formats
 INTEGERS = {"c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8"}

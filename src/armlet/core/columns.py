@@ -13,10 +13,10 @@ from typing import Any, TypeGuard, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.arrow import EXACT
 from armlet.core.types import Arm, Bool, Float64
 
 LARGEST = 1e100  # beyond it x x' or r^2 could overflow; NaN and infinity fail the same comparison
+EXACT = 2**53  # every integer up to here is a float64; beyond, neighbours fall together
 NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
