@@ -52,10 +52,15 @@ ARMLET_INLINE void score_tile(const float* panel, const float* x, std::size_t d,
         for (std::size_t b = 0; b < Blocks; ++b) std::memcpy(out + r * columns + b * wide, &sum[r][b], sizeof(Floats));
 }
 
-#define ARMLET_ROTATED(v, by)                                                                                      \
-    __builtin_shufflevector(v, v, (by), (1 + by) % 16, (2 + by) % 16, (3 + by) % 16, (4 + by) % 16, (5 + by) % 16, \
-                            (6 + by) % 16, (7 + by) % 16, (8 + by) % 16, (9 + by) % 16, (10 + by) % 16,            \
-                            (11 + by) % 16, (12 + by) % 16, (13 + by) % 16, (14 + by) % 16, (15 + by) % 16)
+#if defined(__clang__)
+#define ARMLET_SHUFFLE(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#else
+#define ARMLET_SHUFFLE(v, ...) __builtin_shuffle(v, Ints{__VA_ARGS__})
+#endif
+#define ARMLET_ROTATED(v, by)                                                                                         \
+    ARMLET_SHUFFLE(v, (by), (1 + by) % 16, (2 + by) % 16, (3 + by) % 16, (4 + by) % 16, (5 + by) % 16, (6 + by) % 16, \
+                   (7 + by) % 16, (8 + by) % 16, (9 + by) % 16, (10 + by) % 16, (11 + by) % 16, (12 + by) % 16,       \
+                   (13 + by) % 16, (14 + by) % 16, (15 + by) % 16)
 
 ARMLET_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 

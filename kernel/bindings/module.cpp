@@ -9,4 +9,5 @@ NB_MODULE(_kernel, m) {
     armlet::bind_statistics(m);
     armlet::bind_engine(m);
     armlet::bind_loops(m);
+    armlet::bind_simulations(m);
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
+import numpy.random
 from numpy.typing import NDArray
 
 from armlet.core.types import Arm, Context
@@ -264,3 +265,24 @@ def _use_level(level: int) -> int:
 
 def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
     """(n,): the best arm of every row of X."""
+
+def simulate_steps(
+    table: object,
+    start: Statistics,
+    schedule: Schedule,
+    horizon: int,
+    checkpoints: object,
+    world_seed: int,
+    policy_seed: int,
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]:
+    """Algorithm 1 in a world that is a table, every step drawn."""
+
+def simulate_events(
+    table: object,
+    start: Statistics,
+    schedule: Schedule,
+    horizon: int,
+    checkpoints: object,
+    generator: numpy.random.Generator,
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]:
+    """The same law, in jumps from one exploration to the next."""

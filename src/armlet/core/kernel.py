@@ -5,7 +5,9 @@ Arrays given to it must be exactly float64 and C-contiguous: anything else is an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 try:
     from armlet import _kernel
@@ -16,6 +18,9 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
     ) from error
 
 from armlet.core.types import Bool, Coins, Float64, Int64
+
+if TYPE_CHECKING:
+    from armlet.core.finite import FiniteWorld
 
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
@@ -29,10 +34,13 @@ __all__ = [
     "Engine",
     "Rollout",
     "Schedule",
+    "Simulated",
     "Statistics",
     "argmax_rows",
     "coins",
     "rollout",
+    "simulate_events",
+    "simulate_steps",
     "unpickle_decision",
 ]
 
@@ -49,6 +57,71 @@ class Rollout(NamedTuple):
 def unpickle_decision(*fields: Any) -> Decision:
     """Rebuild a decision from what pickling kept of it."""
     return Decision.restore(*fields)
+
+
+class Simulated(NamedTuple):
+    """What a simulated run came to at each checkpoint, and what it knew at the end."""
+
+    regret: Float64  # (C,): expected loss so far
+    exploring: Float64  # (C,): the part of it paid on explored steps
+    explored: Float64  # (C,): how many steps explored
+    statistics: _kernel.Statistics
+
+
+def simulate_steps(
+    table: FiniteWorld,
+    *,
+    start: Statistics,
+    schedule: Schedule,
+    horizon: int,
+    checkpoints: Int64,
+    world_seed: int,
+    policy_seed: int,
+) -> Simulated:
+    """Run Algorithm 1 in a world that is a table, every step drawn; the interpreter lock is released.
+
+    Contexts and noise are functions of the world's seed and the step alone, so runs of different policies are paired.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from armlet.core.finite import FiniteWorld
+    >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
+    >>> settings = {"schedule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 100}
+    >>> at = np.array([1, 2, 100])
+    >>> simulate_steps(
+    ...     table, start=Statistics(2, 1), **settings, checkpoints=at, world_seed=1, policy_seed=2
+    ... ).regret[:2]
+    array([0., 1.])
+    """
+    return Simulated(*_kernel.simulate_steps(table, start, schedule, horizon, checkpoints, world_seed, policy_seed))
+
+
+def simulate_events(
+    table: FiniteWorld,
+    *,
+    start: Statistics,
+    schedule: Schedule,
+    horizon: int,
+    checkpoints: Int64,
+    world_seed: int,
+    policy_seed: int,
+) -> Simulated:
+    """Run the same law in jumps from one exploration to the next: cost O(p log T), so T = 10^12 is no matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from armlet.core.finite import FiniteWorld
+    >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
+    >>> settings = {"schedule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 10**12}
+    >>> at = np.array([1, 2, 10**12])
+    >>> run = simulate_events(table, start=Statistics(2, 1), **settings, checkpoints=at, world_seed=1, policy_seed=2)
+    >>> run.regret[:2], bool(run.regret[2] < 100)
+    (array([0., 1.]), True)
+    """
+    generator = np.random.default_rng([world_seed, policy_seed])
+    return Simulated(*_kernel.simulate_events(table, start, schedule, horizon, checkpoints, generator))
 
 
 def coins(seed: int, t: int) -> Coins:

@@ -1,0 +1,118 @@
+#include <nanobind/stl/string.h>
+#include <numpy/random/distributions.h>
+
+#include "arrays.hpp"
+#include "binding.hpp"
+#include "simulate.hpp"
+
+namespace armlet {
+
+namespace {
+
+// numpy's own generators and distributions.
+class NumpySampler final : public Sampler {
+  public:
+    explicit NumpySampler(nb::handle generator) {
+        nb::object capsule = generator.attr("bit_generator").attr("capsule");
+        bits_ = static_cast<bitgen_t*>(PyCapsule_GetPointer(capsule.ptr(), "BitGenerator"));
+        if (!bits_) throw nb::python_error();
+    }
+
+    double uniform() override { return bits_->next_double(bits_->state); }
+
+    void multinomial(std::int64_t n, std::span<const double> chances, std::span<std::int64_t> counts) override {
+        std::fill(counts.begin(), counts.end(), 0);
+        random_multinomial(bits_, n, counts.data(), const_cast<double*>(chances.data()),
+                           static_cast<npy_intp>(chances.size()), &binomial_);
+    }
+
+  private:
+    bitgen_t* bits_;
+    binomial_t binomial_{};
+};
+
+Noise parse_noise(const std::string& kind) {
+    if (kind == "none") return Noise::none;
+    if (kind == "proportional") return Noise::proportional;
+    if (kind == "gaussian") return Noise::gaussian;
+    if (kind == "bernoulli") return Noise::bernoulli;
+    fail(PyExc_ValueError, "noise is '" + kind + "'; choose 'none', 'proportional', 'gaussian' or 'bernoulli'");
+}
+
+World read_world(nb::handle table, const Statistics& statistics) {
+    nb::object contexts = table.attr("contexts"), chances = table.attr("chances"), means = table.attr("means");
+    const std::size_t dim = statistics.dim(), n_arms = statistics.n_arms(), m = nb::len(contexts);
+    return {{doubles(contexts, "contexts", {m, dim}), m * dim},
+            {doubles(chances, "chances", {m}), m},
+            {doubles(means, "means", {m, n_arms}), m * n_arms},
+            parse_noise(text(table.attr("noise"))),
+            nb::cast<double>(table.attr("scale")),
+            m,
+            n_arms,
+            dim};
+}
+
+Run read_run(const Schedule& schedule, Word horizon, nb::handle checkpoints) {
+    const std::size_t n = nb::len(checkpoints);
+    const std::int64_t* steps = integers(checkpoints, "checkpoints", n);
+    for (std::size_t i = 0; i < n; ++i)
+        if (steps[i] < 1 || static_cast<Word>(steps[i]) > horizon || (i > 0 && steps[i] <= steps[i - 1]))
+            fail(PyExc_ValueError, "checkpoints must ascend from 1 to the horizon");
+    return {schedule, horizon, {steps, n}};
+}
+
+nb::tuple give(Curve&& curve, Statistics&& statistics) {
+    const std::size_t n = curve.regret.size();
+    return nb::make_tuple(to_numpy(std::move(curve.regret), {n}), to_numpy(std::move(curve.exploring), {n}),
+                          to_numpy(std::move(curve.explored), {n}), std::move(statistics));
+}
+
+nb::tuple steps(nb::handle table, const Statistics& start, const Schedule& schedule, Word horizon,
+                nb::handle checkpoints, nb::handle world_seed, nb::handle policy_seed) {
+    const World world = read_world(table, start);
+    const Run run = read_run(schedule, horizon, checkpoints);
+    const Seed of_world = parse_seed(world_seed), of_policy = parse_seed(policy_seed);
+    Statistics statistics(start);
+    Curve curve;
+    {
+        nb::gil_scoped_release release;
+        curve = simulate_steps(world, statistics, run, of_world, of_policy);
+    }
+    return give(std::move(curve), std::move(statistics));
+}
+
+nb::tuple events(nb::handle table, const Statistics& start, const Schedule& schedule, Word horizon,
+                 nb::handle checkpoints, nb::handle generator) {
+    if (schedule.learn_always && std::isfinite(schedule.p))
+        fail(PyExc_ValueError, "the policy learns from every step, so nothing can be jumped over; use simulate_steps");
+    const World world = read_world(table, start);
+    const Run run = read_run(schedule, horizon, checkpoints);
+    NumpySampler sampler(generator);
+    Statistics statistics(start);
+    Curve curve;
+    {
+        nb::gil_scoped_release release;
+        curve = simulate_events(world, statistics, run, sampler);
+    }
+    return give(std::move(curve), std::move(statistics));
+}
+
+#define ARMLET_SIMULATED "-> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]"
+
+}  // namespace
+
+void bind_simulations(nb::module_& m) {
+    m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"),
+          nb::sig("def simulate_steps(table: object, start: Statistics, schedule: Schedule, horizon: int, checkpoints: "
+                  "object, world_seed: int, policy_seed: int) " ARMLET_SIMULATED),
+          "Algorithm 1 in a world that is a table, every step drawn.");
+    m.def(
+        "simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+        nb::arg("checkpoints"), nb::arg("generator"),
+        nb::sig("def simulate_events(table: object, start: Statistics, schedule: Schedule, horizon: int, checkpoints: "
+                "object, generator: numpy.random.Generator) " ARMLET_SIMULATED),
+        "The same law, in jumps from one exploration to the next.");
+}
+
+}  // namespace armlet

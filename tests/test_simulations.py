@@ -1,0 +1,181 @@
+"""The two compiled simulations: one against the step-by-step loop on the same draws, the other against the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from armlet.core import kernel
+from armlet.core.finite import FiniteWorld, Noise
+from armlet.core.kernel import Schedule, Simulated
+from armlet.core.types import Float64, Int64
+from armlet.policies import ContextualEpsilonGreedy
+
+LANE = 1 << 64  # the second word of a Philox counter
+
+
+def uniforms(seed: int, counter: int) -> list[float]:
+    """Draw the four numbers of one block with numpy's own Philox, which steps its counter before it draws."""
+    words = np.random.Philox(key=seed, counter=counter - 1).random_raw(4)
+    return [int(word >> np.uint64(11)) * 2.0**-53 for word in words]
+
+
+def make_world(noise: Noise = "proportional", n_contexts: int = 8, n_arms: int = 5, dim: int = 3) -> FiniteWorld:
+    rng = np.random.default_rng(n_contexts + n_arms)
+    contexts, theta = rng.random((n_contexts, dim)), rng.random((n_arms, dim)) / dim
+    chances = np.full(n_contexts, 1 / n_contexts)
+    return FiniteWorld(contexts=contexts, chances=chances, means=contexts @ theta.T, noise=noise, scale=0.5)
+
+
+def reward(world: FiniteWorld, i: int, arm: int, u: float, v: float) -> float:
+    mu = world.means[i, arm]
+    return float(
+        {
+            "proportional": mu * (1.0 + world.scale * (2.0 * u - 1.0)),
+            "gaussian": mu + world.scale * np.sqrt(-2.0 * np.log1p(-u)) * np.cos(2.0 * np.pi * v),
+            "bernoulli": u < mu,
+            "none": mu,
+        }[world.noise]
+    )
+
+
+def run(world: FiniteWorld, policy: ContextualEpsilonGreedy, method: str, seed: int, at: Int64) -> Simulated:
+    simulate = {"steps": kernel.simulate_steps, "events": kernel.simulate_events}[method]
+    return simulate(
+        world,
+        start=policy.init(world.means.shape[1], world.contexts.shape[1]),
+        schedule=policy.schedule(),
+        horizon=int(at[-1]),
+        checkpoints=at,
+        world_seed=seed,
+        policy_seed=seed + 10**6,
+    )
+
+
+@pytest.mark.parametrize("noise", ["proportional", "gaussian", "bernoulli", "none"])
+@pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
+def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any) -> None:
+    """With equal chances the context is floor(u M), so the draws can be made again outside."""
+    world, policy, seed, T = make_world(noise), ContextualEpsilonGreedy(p=12.5, warmup=warmup), 77, 400
+    M, K = world.means.shape
+    places = [int(uniforms(seed, (t - 1) // 4 + LANE)[(t - 1) % 4] * M) for t in range(1, T + 1)]
+    rewards = np.array(
+        [
+            [reward(world, i, arm, *uniforms(seed, t + 2 * LANE + arm * LANE**2)[:2]) for arm in range(K)]
+            for t, i in enumerate(places, start=1)
+        ]
+    )
+    start = policy.init(K, world.contexts.shape[1])
+    loop = kernel.rollout(world.contexts[places], rewards, start=start, schedule=policy.schedule(), seed=seed + 10**6)
+    simulated = run(world, policy, "steps", seed, np.arange(1, T + 1))
+    losses = world.losses[places, loop.arms]
+    np.testing.assert_allclose(simulated.regret, losses.cumsum(), rtol=1e-12)
+    np.testing.assert_allclose(simulated.exploring, (losses * loop.explored).cumsum(), rtol=1e-12)
+    np.testing.assert_array_equal(simulated.explored, loop.explored.cumsum())
+    # libm's logarithm and cosine need not be numpy's to the last bit, all other noise is
+    tolerance = 1e-12 if noise == "gaussian" else 0.0
+    np.testing.assert_allclose(simulated.statistics.records(), loop.statistics.records(), rtol=tolerance)
+
+
+def skewed_world() -> FiniteWorld:
+    """Contexts of very different chances, one of them hardly ever explored, so that its arms tie at zero."""
+    contexts = np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    theta = np.array([[0.5, 0.2, 0.9], [0.45, 0.5, 0.1], [0.1, 0.1, 0.4]])
+    chances = np.array([0.7, 0.25, 0.01, 0.04])
+    return FiniteWorld(contexts=contexts, chances=chances, means=contexts @ theta.T, noise="gaussian", scale=0.7)
+
+
+def sample(world: FiniteWorld, p: float, method: str, runs: int, at: Int64, first_seed: int) -> dict[str, Float64]:
+    policy = ContextualEpsilonGreedy(p=p)
+    found = [run(world, policy, method, first_seed + k, at) for k in range(runs)]
+    return {name: np.array([getattr(one, name) for one in found]) for name in ("regret", "exploring", "explored")}
+
+
+@pytest.mark.parametrize("p", [3.0, 8.5, 60.0])
+@pytest.mark.parametrize("make", [make_world, skewed_world])
+def test_events_have_the_law_of_the_steps(make: Any, p: float) -> None:
+    """Two-sample Kolmogorov-Smirnov at three checkpoints on three quantities: 9 tests a case, 54 in all.
+
+    Under the null the smallest of 54 p-values is below 1e-4 with probability at most 0.0054; seeds are fixed.
+    """
+    world, at = make(), np.array([20, 200, 3000])
+    p = max(p, world.means.shape[1])
+    steps, events = sample(world, p, "steps", 1500, at, 0), sample(world, p, "events", 1500, at, 5000)
+    for name in steps:
+        for column in range(len(at)):
+            one, other = steps[name][:, column], events[name][:, column]
+            if np.ptp(one) > 0 or np.ptp(other) > 0:
+                assert stats.ks_2samp(one, other).pvalue > 1e-4, (name, at[column])
+            else:
+                assert one[0] == other[0], (name, at[column])
+
+
+def test_events_that_ignored_rare_contexts_would_be_noticed() -> None:
+    """The test above has power: without the context of chance 0.01 the regret has another law."""
+    world, at = skewed_world(), np.array([3000])
+    chances = world.chances + np.array([0.01, 0.0, -0.01, 0.0])
+    changed = FiniteWorld(contexts=world.contexts, chances=chances, means=world.means, noise="gaussian", scale=0.7)
+    one, other = sample(world, 8.5, "steps", 1500, at, 0), sample(changed, 8.5, "events", 1500, at, 5000)
+    assert stats.ks_2samp(one["regret"][:, 0], other["regret"][:, 0]).pvalue < 1e-6
+
+
+def test_first_exploration_has_the_law_of_a_ratio_of_gammas() -> None:
+    """P(none in p+1..s) is the product of 1 - p/u; 20,000 runs, 30 steps and the rest, chi-square, fixed seeds."""
+    world, policy, T = make_world(n_contexts=2, n_arms=2, dim=1), ContextualEpsilonGreedy(p=2), 32
+    at = np.arange(1, T + 1)
+    explored = np.array([run(world, policy, "events", seed, at).explored for seed in range(20_000)])
+    first = (explored <= 2).sum(axis=1) + 1  # the first step at which a third exploration is counted
+    survival = np.cumprod([1 - 2 / u for u in range(3, T + 1)])
+    expected = -np.diff(np.concatenate([[1.0], survival, [0.0]]))
+    counts = np.bincount(np.minimum(first, T + 1), minlength=T + 2)[3:]
+    assert counts.sum() == 20_000
+    assert stats.chisquare(counts, 20_000 * expected).pvalue > 1e-3
+
+
+def test_a_trillion_steps_explore_as_often_as_they_should() -> None:
+    """The count has mean ceil(p) + p (H_T - H_p) and a smaller variance; 200 runs, four standard errors."""
+    T, p, world = 10**12, 50, make_world()
+    counts = sample(world, p, "events", 200, np.array([T]), 0)["explored"][:, 0]
+    harmonic = np.log(T) + np.euler_gamma - np.sum(1 / np.arange(1, p + 1))
+    mean = p + p * harmonic
+    assert abs(counts.mean() - mean) < 4 * np.sqrt(p * harmonic / 200)
+
+
+def test_checkpoints_do_not_change_the_law() -> None:
+    """More checkpoints cut the jumps into more pieces: the same distribution at the last one."""
+    world, coarse, fine = skewed_world(), np.array([2000]), np.arange(50, 2001, 50)
+    one, other = sample(world, 6, "events", 1500, coarse, 0), sample(world, 6, "events", 1500, fine, 9000)
+    assert stats.ks_2samp(one["regret"][:, -1], other["regret"][:, -1]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("method", ["steps", "events"])
+@pytest.mark.parametrize("at", [[0, 5], [5, 5], [7, 6]])
+def test_checkpoints_that_do_not_ascend_are_refused(method: str, at: list[int]) -> None:
+    with pytest.raises(ValueError, match="checkpoints must ascend"):
+        run(make_world(), ContextualEpsilonGreedy(p=5), method, 1, np.array(at))
+
+
+def test_events_refuse_a_policy_that_learns_from_every_step() -> None:
+    world, schedule = make_world(), Schedule(5.0, round_robin=True, learn_always=True)
+    start = ContextualEpsilonGreedy(p=5).init(5, 3)
+    with pytest.raises(ValueError, match="learns from every step"):
+        kernel.simulate_events(
+            world, start=start, schedule=schedule, horizon=9, checkpoints=np.array([9]), world_seed=1, policy_seed=2
+        )
+
+
+def test_a_world_of_another_shape_is_refused() -> None:
+    policy, world = ContextualEpsilonGreedy(p=5), make_world()
+    with pytest.raises(TypeError, match="contexts must be a C-contiguous float64"):
+        kernel.simulate_events(
+            world,
+            start=policy.init(5, 4),
+            schedule=policy.schedule(),
+            horizon=9,
+            checkpoints=np.array([9]),
+            world_seed=1,
+            policy_seed=2,
+        )
