@@ -64,10 +64,11 @@ class Greedy {
         : world_(world),
           statistics_(statistics),
           losses_(world.means.size()),
-          scores_(statistics.width()),
+          scores_(world.means.size()),
           arms_(world.n_arms),
           best_(world.n_contexts) {
         std::iota(arms_.begin(), arms_.end(), 0u);
+        changed_ = arms_;
         for (std::size_t i = 0; i < world.n_contexts; ++i) {
             const auto row = world.means.subspan(i * world.n_arms, world.n_arms);
             const double top = *std::max_element(row.begin(), row.end());
@@ -79,35 +80,59 @@ class Greedy {
 
     void learn(std::size_t i, std::size_t arm, double reward) {
         statistics_.add(arm, world_.context(i), reward, 1.0);
-        stale_ = true;
+        changed_.push_back(static_cast<std::uint32_t>(arm));
+    }
+
+    // One of the arms that share the first place in context i, by the coins.
+    std::uint32_t play(std::size_t i, Word bits) {
+        refresh();
+        return best_[i].count == 1 ? best_[i].first : tied(i)[below(bits, best_[i].count)];
     }
 
     // The arms that share the first place in context i.
-    const std::vector<std::uint32_t>& best(std::size_t i) {
-        if (stale_) refresh();
-        return best_[i];
+    std::vector<std::uint32_t> tied(std::size_t i) const {
+        std::vector<std::uint32_t> out;
+        for (const auto arm : arms_)
+            if (scores_[i * arms_.size() + arm] == best_[i].score) out.push_back(arm);
+        return out;
+    }
+
+    // The contexts in which the arm to play is, or may be, not the best in truth.
+    const std::vector<std::uint32_t>& costly() {
+        refresh();
+        return costly_;
     }
 
   private:
     void refresh() {
+        if (changed_.empty()) return;
         statistics_.refresh();
-        for (std::size_t i = 0; i < world_.n_contexts; ++i) {
-            statistics_.estimates().scores(world_.context(i), scores_.data());
-            const Best top = best_arm(scores_.data(), arms_);
-            best_[i].clear();
-            for (const auto arm : arms_)
-                if (scores_[arm] == top.score) best_[i].push_back(arm);
+        for (const auto arm : changed_) rescore(arm);
+        changed_.clear();
+        costly_.clear();
+        for (std::size_t i = 0; i < best_.size(); ++i) {
+            best_[i] = best_arm(scores_.data() + i * arms_.size(), arms_);
+            if (best_[i].count > 1 || loss(i, best_[i].first) > 0.0) costly_.push_back(static_cast<std::uint32_t>(i));
         }
-        stale_ = false;
+    }
+
+    // x' theta of one arm in every context, summed in the order in which decisions sum it.
+    void rescore(std::uint32_t arm) {
+        const Estimates estimates = statistics_.estimates();
+        for (std::size_t i = 0; i < best_.size(); ++i) {
+            double sum = 0.0;
+            for (std::size_t j = 0; j < world_.dim; ++j)
+                sum += world_.context(i)[j] * estimates.theta[j * estimates.width + arm];
+            scores_[i * arms_.size() + arm] = sum;
+        }
     }
 
     const World& world_;
     Statistics& statistics_;
-    std::vector<double> losses_;
-    std::vector<double> scores_;
-    std::vector<std::uint32_t> arms_;
-    std::vector<std::vector<std::uint32_t>> best_;
-    bool stale_ = true;
+    std::vector<double> losses_;  // (M, K)
+    std::vector<double> scores_;  // (M, K)
+    std::vector<std::uint32_t> arms_, changed_, costly_;
+    std::vector<Best> best_;
 };
 
 // Running totals, written down at the checkpoints.
@@ -171,8 +196,7 @@ std::uint32_t choose(Greedy& greedy, const Schedule& schedule, Word t, std::size
     explored = schedule.warming_up(t) || coins.coin < schedule.rate(t);
     if (explored && schedule.warming_up(t) && schedule.round_robin) return static_cast<std::uint32_t>(t % n_arms);
     if (explored) return static_cast<std::uint32_t>(below(coins.pick, n_arms));
-    const auto& best = greedy.best(i);
-    return best[below(coins.tie, best.size())];
+    return greedy.play(i, coins.tie);
 }
 
 }  // namespace
@@ -194,25 +218,30 @@ Curve simulate_steps(const World& world, Statistics& statistics, const Run& run,
 
 namespace {
 
-// The exploiting steps first..last: every context as often as it came, ties shared out.
-void exploit(const World& world, Greedy& greedy, Ledger& ledger, Sampler& sampler, Word first, Word last,
-             std::vector<std::int64_t>& counts) {
+// Adds what `count` plays in context i lose, shared out among the arms that tie.
+void lose(Greedy& greedy, Ledger& ledger, Sampler& sampler, std::size_t i, std::int64_t count) {
+    if (count == 0) return;
+    const auto arms = greedy.tied(i);
+    std::vector<std::int64_t> shares(arms.size(), count);
+    if (arms.size() > 1)
+        sampler.multinomial(count, std::vector<double>(arms.size(), 1.0 / static_cast<double>(arms.size())), shares);
+    for (std::size_t k = 0; k < arms.size(); ++k)
+        ledger.pay(static_cast<double>(shares[k]) * greedy.loss(i, arms[k]), false);
+}
+
+// The exploiting steps first..last. Contexts in which the right arm is played cost nothing, however often they come.
+void exploit(const World& world, Greedy& greedy, Ledger& ledger, Sampler& sampler, Word first, Word last) {
+    if (first > last) return;
+    const auto& costly = greedy.costly();
+    if (costly.empty()) return ledger.reach(last);
+    std::vector<double> chances;
+    for (const auto i : costly) chances.push_back(world.chances[i]);
+    chances.push_back(std::max(0.0, 1.0 - std::accumulate(chances.begin(), chances.end(), 0.0)));
+    std::vector<std::int64_t> counts(chances.size());
     while (first <= last) {
         const Word until = std::min(last, ledger.next());
-        sampler.multinomial(static_cast<std::int64_t>(until - first + 1), world.chances, counts);
-        for (std::size_t i = 0; i < counts.size(); ++i) {
-            if (counts[i] == 0) continue;
-            const auto& best = greedy.best(i);
-            if (best.size() == 1) {
-                ledger.pay(static_cast<double>(counts[i]) * greedy.loss(i, best[0]), false);
-                continue;
-            }
-            const std::vector<double> even(best.size(), 1.0 / static_cast<double>(best.size()));
-            std::vector<std::int64_t> shares(best.size());
-            sampler.multinomial(counts[i], even, shares);
-            for (std::size_t k = 0; k < best.size(); ++k)
-                ledger.pay(static_cast<double>(shares[k]) * greedy.loss(i, best[k]), false);
-        }
+        sampler.multinomial(static_cast<std::int64_t>(until - first + 1), chances, counts);
+        for (std::size_t k = 0; k < costly.size(); ++k) lose(greedy, ledger, sampler, costly[k], counts[k]);
         ledger.reach(until);
         first = until + 1;
     }
@@ -240,11 +269,10 @@ Curve simulate_events(const World& world, Statistics& statistics, const Run& run
     Greedy greedy(world, statistics);
     Ledger ledger(run.checkpoints);
     const Alias draw(world.chances);
-    std::vector<std::int64_t> counts(world.n_contexts);
     const auto n_arms = static_cast<double>(world.n_arms);
     for (Word t = 0; t < run.horizon;) {
         const Word event = next_exploration(run.schedule, t, run.horizon, sampler);
-        exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon), counts);
+        exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
         if (event > run.horizon) break;
         const std::size_t i = draw(sampler.uniform());
         const bool turn = run.schedule.round_robin && run.schedule.warming_up(event);
