@@ -128,10 +128,8 @@ ARMLET_INLINE void settle_body(const Batch& batch, const double* X, std::size_t 
 // As many sums at once as there are registers for.
 #if defined(__x86_64__)
 ARMLET_SETTLE(settle_base) { settle_body<2, 2>(batch, X, rows, x, scores, best); }
-__attribute__((target("avx2,fma"))) ARMLET_SETTLE(settle_avx2) { settle_body<2, 2>(batch, X, rows, x, scores, best); }
-__attribute__((target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512"))) ARMLET_SETTLE(settle_avx512) {
-    settle_body<8, 2>(batch, X, rows, x, scores, best);
-}
+ARMLET_AVX2 ARMLET_SETTLE(settle_avx2) { settle_body<2, 2>(batch, X, rows, x, scores, best); }
+ARMLET_AVX512 ARMLET_SETTLE(settle_avx512) { settle_body<8, 2>(batch, X, rows, x, scores, best); }
 ARMLET_SETTLE(settle) {
     if (level == Level::avx512) return settle_avx512(batch, X, rows, x, scores, best);
     if (level == Level::avx2) return settle_avx2(batch, X, rows, x, scores, best);

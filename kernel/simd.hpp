@@ -26,7 +26,6 @@ constexpr std::size_t padded(std::size_t n, std::size_t width = lanes) { return 
 enum class Level { base, avx2, avx512 };
 
 #if defined(__x86_64__)
-
 inline Level detect() {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
@@ -37,18 +36,22 @@ inline Level detect() {
 inline const Level best_level = detect();
 inline Level level = best_level;  // tests lower it, to show that the bits stay
 
+#define ARMLET_AVX2 __attribute__((target("avx2,fma")))
+#if defined(__clang__)
+#define ARMLET_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
+#else
+#define ARMLET_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512")))
+#endif
+
 // Defines NAME(PARAMS) as a run-time choice between three compilations of the always-inline NAME##_body.
-#define ARMLET_DISPATCH(NAME, PARAMS, ARGS)                                                                  \
-    static void NAME##_base PARAMS { NAME##_body ARGS; }                                                     \
-    __attribute__((target("avx2,fma"))) static void NAME##_avx2 PARAMS { NAME##_body ARGS; }                 \
-    __attribute__((                                                                                          \
-        target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512"))) static void NAME##_avx512 PARAMS { \
-        NAME##_body ARGS;                                                                                    \
-    }                                                                                                        \
-    void NAME PARAMS {                                                                                       \
-        if (level == Level::avx512) return NAME##_avx512 ARGS;                                               \
-        if (level == Level::avx2) return NAME##_avx2 ARGS;                                                   \
-        NAME##_base ARGS;                                                                                    \
+#define ARMLET_DISPATCH(NAME, PARAMS, ARGS)                              \
+    static void NAME##_base PARAMS { NAME##_body ARGS; }                 \
+    ARMLET_AVX2 static void NAME##_avx2 PARAMS { NAME##_body ARGS; }     \
+    ARMLET_AVX512 static void NAME##_avx512 PARAMS { NAME##_body ARGS; } \
+    void NAME PARAMS {                                                   \
+        if (level == Level::avx512) return NAME##_avx512 ARGS;           \
+        if (level == Level::avx2) return NAME##_avx2 ARGS;               \
+        NAME##_base ARGS;                                                \
     }
 #else
 inline const Level best_level = Level::base;
