@@ -47,6 +47,37 @@ def test_each_context_of_the_support_is_as_likely_as_any_other(world: FigureA) -
     assert np.abs(counts / N - 1 / 8).max() < 5 * np.sqrt(7 / 64 / N)
 
 
+def test_resampled_contexts_are_as_likely_as_each_other_and_never_zero() -> None:
+    world = FigureA.draw(np.random.default_rng(11), zero="resample")
+    seen, counts = np.unique(world.contexts(np.random.default_rng(2), N), axis=0, return_counts=True)
+    assert np.array_equal(seen, np.unique(world.support(), axis=0))
+    np.testing.assert_allclose(np.linalg.norm(seen, axis=1), 1.0, rtol=1e-15)
+    # each count is binomial(N, 1/7)
+    assert np.abs(counts / N - 1 / 7).max() < 5 * np.sqrt(6 / 49 / N)
+
+
+def test_the_zero_context_costs_an_eighth_of_sigma_min() -> None:
+    kept, resampled = (FigureA.draw(np.random.default_rng(1), zero=zero) for zero in ("keep", "resample"))
+    assert kept.constants().sigma_min == pytest.approx(3 / 16, rel=1e-12)
+    assert resampled.constants().sigma_min == pytest.approx(3 / 14, rel=1e-12)
+    assert kept.constants().delta_min == resampled.constants().delta_min
+
+
+def test_the_noise_constant_is_that_of_the_widest_reward(world: FigureA) -> None:
+    # uniform on [-|mu|, |mu|]: sigma is |mu| / sqrt 3, below Q / sqrt 3 because contexts have length 1 at most
+    constants = world.constants()
+    assert constants.sigma == pytest.approx(np.abs(world.means(world.support())).max() / np.sqrt(3), rel=1e-12)
+    assert constants.sigma <= constants.Q / np.sqrt(3)
+
+
+def test_a_world_of_many_dimensions_is_no_table() -> None:
+    world = FigureA.draw(np.random.default_rng(1), dim=40, zero="resample")
+    assert world.table() is None
+    assert world.contexts(np.random.default_rng(2), 3).shape == (3, 40)
+    with pytest.raises(ValueError, match="delta_min"):
+        world.constants()
+
+
 def test_contexts_are_zero_or_of_length_one(world: FigureA) -> None:
     norms = np.linalg.norm(world.support(), axis=1)
     assert norms[0] == 0.0

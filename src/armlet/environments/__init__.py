@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from armlet.environments.display_ads import DisplayAds
+from armlet.environments.drifting import Drifting
 from armlet.environments.figure_a import FigureA
+from armlet.environments.figure_b import FigureB
+from armlet.environments.group_activity import GroupActivity
+from armlet.environments.linear import Linear
+from armlet.environments.linear_arms import LinearArms
+from armlet.environments.scheduling import Scheduling
+from armlet.environments.section7 import Section7
+from armlet.environments.section7_growing import Section7Growing
+from armlet.environments.section41 import Section41
+from armlet.environments.world import World
 
-ENVIRONMENTS: dict[str, type[FigureA]] = {
+ENVIRONMENTS: dict[str, type[LinearArms]] = {
     "FigureA": FigureA,
+    "FigureB": FigureB,
+    "Section41": Section41,
+    "Section7": Section7,
+    "Section7Growing": Section7Growing,
+    "Scheduling": Scheduling,
+    "DisplayAds": DisplayAds,
+    "GroupActivity": GroupActivity,
+    "Linear": Linear,
+    "Drifting": Drifting,
 }
 
-__all__ = ["ENVIRONMENTS", "FigureA"]
+__all__ = [
+    "ENVIRONMENTS",
+    "DisplayAds",
+    "Drifting",
+    "FigureA",
+    "FigureB",
+    "GroupActivity",
+    "Linear",
+    "LinearArms",
+    "Scheduling",
+    "Section7",
+    "Section7Growing",
+    "Section41",
+    "World",
+]

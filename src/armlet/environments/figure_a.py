@@ -1,25 +1,36 @@
 """The problem of Figure (a), Section 6: normalised coin-flip contexts, gaussian arms, uniform rewards.
 
-Two readings of the printed text. A context of zeros cannot be normalised and stays zero: every arm is
-then worth 0 and nothing can be learned. A reward uniform "on [0, 2 x'theta]" is uniform between the
-two ends whatever their order, mu (1 + u) with u uniform on [-1, 1], so its mean is mu = x'theta for
-either sign.
+Two readings of the printed text. A context of zeros cannot be normalised: it stays zero, where every arm
+is worth 0 and nothing can be learned, or with zero="resample" is drawn again. A reward uniform
+"on [0, 2 x'theta]" is uniform between the two ends whatever their order, mu (1 + u) with u uniform on
+[-1, 1], so its mean is mu = x'theta for either sign.
 Drawing n steps is O(n (d + K)), their means O(n K d).
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
+from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
+from armlet.environments.linear_arms import (
+    MAX_BITS,
+    LinearArms,
+    as_rows,
+    bit_law,
+    check_steps,
+    draw_rewards,
+    scale_bits,
+)
+
+Zero: TypeAlias = Literal["keep", "resample"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureA:
+class FigureA(LinearArms):
     """One world of the Figure (a) problem: theta is fixed, contexts and rewards are drawn.
 
     Contexts and rewards take their generators separately, so that whatever a policy does, and however
@@ -29,6 +40,8 @@ class FigureA:
     ----------
     theta : tuple of tuples of float, shape (K, d)
         The parameter of each arm. `FigureA.draw` draws it as the paper does.
+    zero
+        What becomes of a context of zeros, one in 2^d: "keep" it, or "resample" until it is not zero.
 
     Examples
     --------
@@ -40,17 +53,15 @@ class FigureA:
            [ 0., -1.]])
     """
 
-    theta: tuple[tuple[float, ...], ...]  # (K, d)
+    zero: Zero = "keep"
 
     def __post_init__(self) -> None:
-        dims = {len(row) for row in self.theta}
-        if len(dims) != 1 or 0 in dims:
-            raise ValueError(f"theta needs rows of one length, at least 1; got lengths {sorted(dims)}")
-        if not np.isfinite(self.theta).all():
-            raise ValueError(f"theta has a value that is not finite; got {self.theta}")
+        LinearArms.__post_init__(self)
+        if self.zero not in ("keep", "resample"):
+            raise ValueError(f"zero is {self.zero!r}; choose 'keep' or 'resample'")
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, *, n_arms: int = 6, dim: int = 3) -> Self:
+    def draw(cls, rng: np.random.Generator, *, n_arms: int = 6, dim: int = 3, zero: Zero = "keep") -> Self:
         """Draw the parameters of a world, independent standard gaussians.
 
         Examples
@@ -59,21 +70,10 @@ class FigureA:
         >>> world.n_arms, world.dim
         (6, 3)
         """
-        rows = rng.standard_normal((n_arms, dim)).tolist()
-        return cls(theta=tuple(tuple(row) for row in rows))
-
-    @property
-    def n_arms(self) -> int:
-        """K, the number of arms."""
-        return len(self.theta)
-
-    @property
-    def dim(self) -> int:
-        """d, the number of values in a context."""
-        return len(self.theta[0])
+        return cls(theta=as_rows(rng.standard_normal((n_arms, dim))), zero=zero)
 
     def support(self) -> Float64:
-        """Every context the world can show, each as likely as any other: (2^d, d).
+        """Every context the world can show, each as likely as any other: (2^d, d), or one less without zero.
 
         Examples
         --------
@@ -83,10 +83,11 @@ class FigureA:
                [1.   , 0.   ],
                [0.707, 0.707]])
         """
-        return _normalise(np.array(list(itertools.product((0.0, 1.0), repeat=self.dim))))
+        rows, _ = bit_law((0.5,) * self.dim)
+        return scale_bits(rows if self.zero == "keep" else rows[1:])
 
-    def contexts(self, rng: np.random.Generator, n: int) -> Float64:
-        """Draw n contexts: fair coin flips scaled to length 1, the zero vector left as it is: (n, d).
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        """Draw n contexts, fair coin flips scaled to length 1: (n, d).
 
         Examples
         --------
@@ -95,14 +96,12 @@ class FigureA:
         array([[0.   , 0.707, 0.707],
                [1.   , 0.   , 0.   ]])
         """
-        return _normalise(rng.integers(0, 2, size=(n, self.dim)).astype(np.float64))
+        check_steps(n, start)
+        if self.zero == "keep":
+            return scale_bits(rng.integers(0, 2, size=(n, self.dim)).astype(np.float64))
+        return scale_bits(_flips_but_not_all_zero(rng, n, self.dim))
 
-    def means(self, X: Float64) -> Float64:
-        """Give the expected reward of every arm in every context: (n, K)."""
-        mu: Float64 = X @ np.array(self.theta).T
-        return mu
-
-    def rewards(self, rng: np.random.Generator, X: Float64) -> Float64:
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay in every context, uniform between 0 and twice the mean: (n, K).
 
         Examples
@@ -111,12 +110,41 @@ class FigureA:
         >>> world.rewards(np.random.default_rng(0), np.array([[1.0]])).round(3)
         array([[ 1.274, -0.54 ]])
         """
-        mu = self.means(X)
-        noise: Float64 = rng.uniform(-1.0, 1.0, size=mu.shape)
-        return mu * (1.0 + noise)
+        return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
+
+    def table(self) -> FiniteWorld | None:
+        """Give the world as a table of its support, up to 16 dimensions."""
+        if self.dim > MAX_BITS:
+            return None
+        X = self.support()
+        return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
+
+    def describe(self) -> list[str]:
+        """Say what the world means, and what its constants are.
+
+        Examples
+        --------
+        >>> for line in FigureA.draw(np.random.default_rng(0)).describe()[:3]:
+        ...     print(line)
+        Figure (a), Section 6: 6 arms
+        contexts: 3 fair coin flips scaled to length 1; zero contexts: keep
+        rewards: uniform between 0 and twice the mean x'theta, without unit
+        """
+        return [
+            f"Figure (a), Section 6: {self.n_arms} arms",
+            f"contexts: {self.dim} fair coin flips scaled to length 1; zero contexts: {self.zero}",
+            "rewards: uniform between 0 and twice the mean x'theta, without unit",
+            *self.describe_constants(),
+        ]
 
 
-def _normalise(bits: Float64) -> Float64:
-    # a row of zeros and ones is zero or at least 1 long, so the floor of 1 spares the zero row only
-    lengths: Float64 = np.linalg.norm(bits, axis=1, keepdims=True)
-    return bits / np.maximum(lengths, 1.0)
+def _flips_but_not_all_zero(rng: np.random.Generator, n: int, dim: int) -> Float64:
+    # Flip by flip, from the law given that not all are zero: while the row is blank, the next of m flips
+    # left is 1 with probability (1/2) / (1 - 2^-m). Every row takes d draws, so blocks of any size agree.
+    u = rng.random((n, dim))
+    bits = u < 0.5
+    blank = np.ones(n, dtype=np.bool_)
+    for j in range(dim):
+        bits[blank, j] = u[blank, j] < 0.5 / (1 - 0.5 ** (dim - j))
+        blank &= ~bits[:, j]
+    return bits.astype(np.float64)

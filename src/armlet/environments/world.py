@@ -1,0 +1,49 @@
+"""What a world is: the stochastic setting of Section 3, with everything a simulation asks of it.
+
+A world is settings only. It is handed its randomness, one generator for contexts and another for noise,
+so that contexts are the same whatever a policy does and however many rewards are drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from armlet.core.constants import Constants
+from armlet.core.finite import FiniteWorld
+from armlet.core.types import Float64
+
+
+class World(Protocol):
+    """Contexts, mean rewards and rewards; steps count from 1, and `start` is the number of steps before.
+
+    A frozen dataclass of settings that JSON can hold. Drawing n steps at once or in parts, each with its
+    `start`, gives the same contexts and rewards. `armlet.testing.check_environment` checks all of it.
+    """
+
+    @property
+    def n_arms(self) -> int:
+        """K, the number of arms."""
+
+    @property
+    def dim(self) -> int:
+        """d, the number of values in a context."""
+
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        """Draw the contexts of steps start + 1 to start + n: (n, d)."""
+
+    def means(self, X: Float64, *, start: int = 0) -> Float64:
+        """Give the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
+
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
+        """Draw what every arm would pay in every context: (n, K)."""
+
+    def table(self) -> FiniteWorld | None:
+        """Give the whole world as a table, where contexts are few, the law stays, and the noise has a name."""
+
+    def constants(self) -> Constants:
+        """Give the exact constants of the problem; ValueError says which do not exist, and why."""
+
+    def describe(self) -> list[str]:
+        """Say in a few lines what the world means, in which units, and what its constants are."""

@@ -1,0 +1,528 @@
+"""The contract over the whole registry, the contract's own power to refuse, and what is special to each world.
+
+Where randomness is left, seeds are fixed and tolerances are five standard errors: a correct world fails
+one such check with probability 6e-7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma, smallest_eigenvalue
+from armlet.core.finite import FiniteWorld
+from armlet.core.settings import Objective
+from armlet.core.types import Float64
+from armlet.environments import (
+    ENVIRONMENTS,
+    DisplayAds,
+    Drifting,
+    FigureA,
+    FigureB,
+    GroupActivity,
+    Linear,
+    Scheduling,
+    Section7,
+    Section7Growing,
+    Section41,
+    World,
+)
+from armlet.testing import ENVIRONMENT_CHECKS, check_environment
+from armlet.testing.environments import (
+    EnvironmentCheck,
+    check_arrays,
+    check_constants_of_noise,
+    check_constants_of_table,
+    check_description,
+    check_means,
+    check_seeds_repeat_worlds,
+    check_settings,
+    check_start,
+    check_streams_stay_apart,
+    check_table_of_contexts,
+    check_table_of_noise,
+)
+
+N = 100_000
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+SAMPLES: dict[str, list[World]] = {
+    "FigureA": [FigureA.draw(rng(1)), FigureA.draw(rng(2), dim=5, zero="resample")],
+    "FigureB": [FigureB.draw(rng(1), I=5), FigureB.draw(rng(2), I=100)],
+    "Section41": [Section41.draw(rng(1)), Section41.draw(rng(2), dim=4, w=0.2, F=1.0, entries="together")],
+    "Section7": [Section7.draw(rng(1)), Section7.draw(rng(2), I=40, n_arms=2, noise="gaussian", scale=0.5)],
+    "Section7Growing": [Section7Growing.draw(rng(1), rate=rate) for rate in ("log", "log2", "sqrt")],
+    "Scheduling": [Scheduling.draw(rng(1)), Scheduling.draw(rng(2), n_arms=2, spread=0.0)],
+    "DisplayAds": [DisplayAds.draw(rng(1))],
+    "GroupActivity": [GroupActivity.draw(rng(1)), GroupActivity.draw(rng(2), n_arms=2, dim=3)],
+    "Linear": [
+        Linear.draw(rng(1)),
+        Linear.draw(rng(2), n_arms=2, dim=20, law="sphere", noise="none"),
+        Linear.draw(rng(3), dim=4, law="bits", noise="proportional", scale=0.3),
+        Linear.draw(rng(4), dim=3, law="bits", noise="bernoulli"),
+        Linear.draw(rng(5), dim=1, law="sphere"),
+    ],
+    "Drifting": [Drifting.draw(rng(1)), Drifting.draw(rng(2), dim=2, turn=0.0, jumps=(20, 150, 2000))],
+}
+
+
+def every_world() -> list[World]:
+    return [world for name in ENVIRONMENTS for world in SAMPLES[name]]
+
+
+def name_of(value: object) -> str:
+    return getattr(value, "__name__", type(value).__name__)
+
+
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=name_of)
+@pytest.mark.parametrize("world", every_world(), ids=name_of)
+def test_world_keeps_its_promises(world: World, check: EnvironmentCheck) -> None:
+    check(world)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_world_can_be_drawn_from_a_seed_alone(name: str) -> None:
+    world = ENVIRONMENTS[name].draw(rng(3))
+    assert world == ENVIRONMENTS[name].draw(rng(3))
+    assert type(world).__name__ == name
+    check_arrays(world)
+
+
+@pytest.mark.parametrize("world", every_world(), ids=name_of)
+def test_a_world_refuses_contexts_and_steps_that_do_not_exist(world: World) -> None:
+    with pytest.raises(ValueError, match="dim is"):
+        world.means(np.zeros((2, world.dim + 1)))
+    with pytest.raises(ValueError, match="start is -1"):
+        world.contexts(rng(), 2, start=-1)
+    with pytest.raises(ValueError, match="n is -2"):
+        world.contexts(rng(), -2)
+
+
+@pytest.mark.parametrize("world", every_world(), ids=name_of)
+def test_a_world_prints_its_constants_or_why_it_has_none(world: World) -> None:
+    text = "\n".join(world.describe())
+    assert "sigma_min = " in text
+    assert ("delta_min = " in text) != ("delta_min does not exist: " in text)
+
+
+# --- the contract refuses --------------------------------------------------------------------------------------------
+
+
+class PaysTooMuch(FigureB):
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
+        return 1.05 * FigureB.rewards(self, rng, X, start=start)
+
+
+class DrawsItsOwnNumbers(FigureB):
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:  # noqa: ARG002
+        return FigureB.contexts(self, np.random.default_rng(), n, start=start)
+
+
+class LetsNoiseReachContexts(FigureB):
+    drawn = 0
+
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        return np.roll(FigureB.contexts(self, rng, n, start=start), type(self).drawn, axis=0)
+
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
+        type(self).drawn += 1
+        return FigureB.rewards(self, rng, X, start=start)
+
+
+class ForgetsTheTime(Section7Growing):
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        return Section7Growing.contexts(self, rng, n, start=0 * start)
+
+
+class StandsStill(Drifting):
+    def means(self, X: Float64, *, start: int = 0) -> Float64:
+        return Drifting.means(self, X, start=0 * start)
+
+
+class SingleNumbers(FigureB):
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        return FigureB.contexts(self, rng, n, start=start).astype(np.float32)
+
+
+class MisstatesChances(FigureB):
+    def table(self) -> FiniteWorld:
+        return FigureB(theta=self.theta, I=self.I / 2).table()
+
+
+class LeavesAContextOut(FigureA):
+    def table(self) -> FiniteWorld:
+        X = self.support()[:-1]
+        return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
+
+
+class MisstatesNoise(FigureB):
+    def table(self) -> FiniteWorld:
+        return replace(FigureB.table(self), noise="gaussian")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoastsOfConstants(FigureB):
+    factor: float = 1.0
+    what: str = "sigma_min"
+
+    def constants(self) -> Constants:
+        true = FigureB.constants(self)
+        said = {name: getattr(true, name) for name in ("sigma_min", "delta_min", "delta_max", "Q", "sigma")}
+        return Constants(**said | {self.what: self.factor * said[self.what]})
+
+
+class HidesConstants(FigureB):
+    def constants(self) -> Constants:
+        raise ValueError("no")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepsMore(FigureB):
+    notes: object = None
+
+
+class SaysNothing(FigureB):
+    def describe(self) -> list[str]:
+        return ["", ""]
+
+
+def boast(what: str, factor: float) -> World:
+    return BoastsOfConstants(theta=FigureB.draw(rng(1)).theta, what=what, factor=factor)
+
+
+FAULTS: list[tuple[World, EnvironmentCheck]] = [
+    (PaysTooMuch.draw(rng(1)), check_means),
+    (DrawsItsOwnNumbers.draw(rng(1)), check_seeds_repeat_worlds),
+    (LetsNoiseReachContexts.draw(rng(1)), check_streams_stay_apart),
+    (ForgetsTheTime.draw(rng(1), rate="sqrt"), check_start),
+    (StandsStill.draw(rng(1)), check_start),
+    (SingleNumbers.draw(rng(1)), check_arrays),
+    (MisstatesChances.draw(rng(1)), check_table_of_contexts),
+    (LeavesAContextOut.draw(rng(1)), check_table_of_contexts),
+    (MisstatesNoise.draw(rng(1)), check_table_of_noise),
+    (boast("sigma_min", 2.0), check_constants_of_table),
+    (boast("delta_min", 1.1), check_constants_of_table),
+    (boast("delta_max", 0.1), check_constants_of_table),
+    (boast("Q", 0.1), check_constants_of_table),
+    (boast("sigma", 0.9), check_constants_of_table),
+    (boast("sigma", 0.1), check_constants_of_noise),
+    (HidesConstants.draw(rng(1)), check_constants_of_noise),
+    (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=np.ones(2)), check_settings),
+    (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=[1]), check_settings),
+    (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=math.inf), check_settings),
+    (SaysNothing.draw(rng(1)), check_description),
+]
+
+
+@pytest.mark.parametrize(("world", "check"), FAULTS, ids=name_of)
+def test_the_contract_refuses_a_faulty_world(world: World, check: EnvironmentCheck) -> None:
+    with pytest.raises(AssertionError):
+        check(world)
+    with pytest.raises((AssertionError, ValueError)):  # a world without constants fails an earlier check by itself
+        check_environment(world)
+
+
+# --- constants -------------------------------------------------------------------------------------------------------
+
+
+def table_of(contexts: list[list[float]], chances: list[float], theta: Float64) -> FiniteWorld:
+    X = np.array(contexts)
+    return FiniteWorld(contexts=X, chances=np.array(chances), means=X @ theta.T)
+
+
+def test_constants_leave_out_contexts_that_never_come() -> None:
+    theta = np.array([[1.0, 0.0], [0.0, 4.0]])
+    with_it = Constants.of(table_of([[1, 0], [0, 1], [1, 0.249]], [0.75, 0.25, 0.0], theta), theta, 1.0)
+    without = Constants.of(table_of([[1, 0], [0, 1]], [0.75, 0.25], theta), theta, 1.0)
+    assert with_it == without
+    assert without.sigma_min == 0.25
+    assert without.delta_min == 1.0
+    assert without.Q == 4.0
+    assert without.delta_max == pytest.approx(math.sqrt(17))
+    assert np.isclose(without.L, 1 / math.sqrt(2), rtol=1e-15)
+
+
+def test_a_tie_that_only_rounding_breaks_is_no_gap() -> None:
+    theta = np.array([[0.1 + 0.2, 0.0], [0.3, 0.0], [0.1, 0.0]])
+    table = table_of([[1.0, 0.0]], [1.0], theta)
+    assert table.losses[0, 1] > 0
+    assert Constants.of(table, theta, 1.0).delta_min == pytest.approx(0.2)
+
+
+def test_constants_that_do_not_exist_are_named() -> None:
+    theta = np.ones((2, 2))
+    with pytest.raises(ValueError, match="delta_min does not exist"):
+        Constants.of(table_of([[1, 0]], [1.0], theta), theta, 1.0)
+    with pytest.raises(ValueError, match="sigma_min does not exist"):
+        Constants.of(table_of([[0, 0]], [1.0], theta), theta, 1.0)
+
+
+def test_an_eigenvalue_of_rounding_counts_as_zero() -> None:
+    X = rng(1).normal(size=(200, 3)) @ rng(2).normal(size=(3, 8))  # rank 3 of 8
+    values = np.linalg.eigvalsh(X.T @ X)
+    assert smallest_eigenvalue(X.T @ X) == values[-3]
+
+
+@pytest.mark.parametrize("p", [0.001, 0.01, 0.2, 0.49999, 0.5, 0.7, 0.999])
+def test_the_constant_of_a_click_is_the_smallest_there_is(p: float) -> None:
+    # sigma^2 is the supremum over g of 2 log E exp(g Z) / g^2; on a grid of spacing h the smooth maximum is
+    # missed by a multiple of h^2 = 1e-4 of itself at most
+    g = np.arange(-20, 20, 0.01) + 0.005
+    supremum = (2 * (np.log1p(p * np.expm1(g)) - g * p) / g**2).max()
+    assert float(bernoulli_sigma(np.array(p))) ** 2 == pytest.approx(supremum, rel=1e-4)
+
+
+def test_every_named_noise_has_its_constant() -> None:
+    X, chances, means = np.eye(2), np.array([1.0, 0.0]), np.array([[0.5, -0.9], [3.0, 3.0]])
+    expected = {"proportional": 2 * 0.9 / math.sqrt(3), "gaussian": 2.0, "none": 0.0}
+    for noise, sigma in expected.items():
+        table = FiniteWorld(contexts=X, chances=chances, means=means, noise=noise, scale=2.0)  # type: ignore[arg-type]
+        assert noise_sigma(table) == pytest.approx(sigma)
+
+
+# --- what is special to each world -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("I", [2.0, 5.0, 10.0, 100.0])
+def test_figure_b_spans_a_plane_and_its_smallest_eigenvalue_has_a_closed_form(I: float) -> None:  # noqa: E741
+    # in the basis (1,0,1)/sqrt 2, (0,1,0) the second moment is [[2, sqrt 2 / I], [sqrt 2 / I, 1/I]]
+    trace, det = 2 + 1 / I, 2 / I - 2 / I**2
+    expected = (trace - math.sqrt(trace**2 - 4 * det)) / 2
+    assert FigureB.draw(rng(1), I=I).constants().sigma_min == pytest.approx(expected, rel=1e-12)
+
+
+def test_figure_b_pays_as_figure_a_does() -> None:
+    a, b = FigureA.draw(rng(4)), FigureB.draw(rng(4))
+    assert a.theta == b.theta
+    X = b.contexts(rng(5), 100)
+    assert np.array_equal(a.rewards(rng(6), X), b.rewards(rng(6), X))
+
+
+@pytest.mark.parametrize("w", [0.05, 0.3, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("dim", [2, 3, 7, 10])
+def test_section_41_knows_sigma_min_in_closed_form(dim: int, w: float) -> None:
+    world = Section41.draw(rng(1), dim=dim, w=w)
+    assert world.constants().sigma_min == pytest.approx(world.sigma_min(), rel=1e-12)
+
+
+def test_section_41_has_no_gap_in_one_dimension() -> None:
+    world = Section41.draw(rng(1), dim=1, w=0.3)  # every arm of length 1 is the same arm
+    assert world.sigma_min() == 0.3
+    with pytest.raises(ValueError, match="delta_min does not exist"):
+        world.constants()
+
+
+def test_section_41_knows_sigma_min_where_contexts_cannot_be_listed() -> None:
+    world = Section41.draw(rng(1), dim=40, w=0.25)
+    X = world.contexts(rng(2), N)
+    # averaged over pairs i != j, x_i^2 - x_i x_j has mean sigma_min and lies in [-1, 1] / (d - 1), so the mean
+    # of N such averages has a standard error below 1 / (d - 1) / sqrt N
+    pairs = (np.square(X).sum(axis=1) - (X.sum(axis=1) ** 2 - np.square(X).sum(axis=1)) / (world.dim - 1)) / world.dim
+    assert abs(pairs.mean() - world.sigma_min()) < 5 / (world.dim - 1) / math.sqrt(N)
+    with pytest.raises(ValueError, match=r"delta_min is a minimum over 2\^40 contexts"):
+        world.constants()
+    assert f"sigma_min = {world.sigma_min():.6g}" in "\n".join(world.describe())
+
+
+def test_section_41_draws_positive_arms_of_length_one() -> None:
+    theta = np.array(Section41.draw(rng(1), n_arms=50, dim=8).theta)
+    assert (theta >= 0).all()
+    np.testing.assert_allclose(np.linalg.norm(theta, axis=1), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("entries", ["independent", "together"])
+def test_section_41_fluctuates_by_at_most_f_in_every_entry(entries: str) -> None:
+    world = Section41(theta=((0.6, 0.8, 0.0, 0.0),), F=0.7, entries=entries)  # type: ignore[arg-type]
+    x = np.full((N, 4), 0.5)
+    left = (world.rewards(rng(1), x) - world.means(x))[:, 0]
+    assert np.abs(left).max() <= 0.7 * math.sqrt(4)
+    # uniform fluctuations: variance F^2 |x|_2^2 / 3, or F^2 |x|_1^2 / 3 = d times that if all move together;
+    # the fourth moment is at most 3 times the squared variance, so squares have relative error sqrt(2 / N)
+    variance = 0.7**2 / 3 * (4 if entries == "together" else 1)
+    assert np.square(left).mean() == pytest.approx(variance, rel=5 * math.sqrt(2 / N))
+    assert world.F / math.sqrt(3) * (2 if entries == "together" else 1) == pytest.approx(math.sqrt(variance))
+    if entries == "together":  # 1 % of draws come within 1 % of the bound
+        assert np.abs(left).max() > 0.99 * 0.7 * math.sqrt(4)
+
+
+@pytest.mark.parametrize("I", [1.5, 10.0, 1000.0])
+def test_section_7_has_the_second_moment_that_the_paper_states(I: float) -> None:  # noqa: E741
+    world = Section7.draw(rng(1), I=I)
+    table = world.table()
+    moment = (table.contexts.T * table.chances) @ table.contexts
+    np.testing.assert_allclose(moment, [[1, 1 / I], [1 / I, 1 / I]], rtol=1e-15)
+    expected = (1 + 1 / I - math.sqrt((1 - 1 / I) ** 2 + 4 / I**2)) / 2
+    assert world.constants().sigma_min == pytest.approx(expected, rel=1e-10)  # the formula cancels for large I
+
+
+@pytest.mark.parametrize("rate", ["log", "log2", "sqrt"])
+@pytest.mark.parametrize("start", [0, 1_000_000])
+def test_section_7_growing_shows_the_rare_context_ever_more_rarely(rate: str, start: int) -> None:
+    world = Section7Growing.draw(rng(1), rate=rate)  # type: ignore[arg-type]
+    X = world.contexts(rng(2), N, start=start)
+    t = np.arange(start + 1, start + N + 1)
+    grown = {"log": np.log(t), "log2": np.log(t) ** 2, "sqrt": np.sqrt(t)}[rate]
+    chances = 1 / (2 + grown)
+    # a sum of N independent 0/1 variables
+    error = math.sqrt((chances * (1 - chances)).sum())
+    assert abs(X[:, 1].sum() - chances.sum()) < 5 * error
+    assert (X[:, 0] == 1).all()
+
+
+def test_section_7_growing_has_constants_for_one_step_only() -> None:
+    world = Section7Growing.draw(rng(1))
+    with pytest.raises(ValueError, match="sigma_min does not exist"):
+        world.constants()
+    assert world.at(1).constants().sigma_min > world.at(1000).constants().sigma_min
+
+
+def test_scheduling_pays_minus_the_delay() -> None:
+    world = Scheduling.draw(rng(1), spread=0.25)
+    X = world.contexts(rng(2), 1000)
+    mean = X @ world.seconds_per_unit.T
+    delays = world.delays(rng(3), X)
+    assert np.array_equal(delays, -world.rewards(rng(3), X))
+    assert (delays >= 0.75 * mean - 1e-12).all()
+    assert (delays <= 1.25 * mean + 1e-12).all()
+    assert np.array_equal(world.means(X).argmax(axis=1), mean.argmin(axis=1))
+
+
+def test_scheduling_serves_a_bandit_that_is_told_to_minimise_delays() -> None:
+    world = Scheduling.draw(rng(1))
+    X = world.contexts(rng(2), 300)
+    shown: list[tuple[Objective, Float64]] = [
+        ("max", world.rewards(rng(3), X)),
+        (Scheduling.objective, world.delays(rng(3), X)),
+    ]
+    played = []
+    for objective, outcomes in shown:
+        policy = armlet.ContextualEpsilonGreedy(p=20)
+        bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=1, objective=objective)
+        arms = []
+        for x, row in zip(X, outcomes, strict=True):
+            decision = bandit.decide(x)
+            bandit.learn(decision, float(row[int(decision.arm)]))
+            arms.append(decision.arm)
+        played.append(arms)
+    assert Scheduling.objective == "min"
+    assert played[0] == played[1]
+
+
+def test_ads_are_clicked_on_or_not_and_seldom() -> None:
+    for seed in range(20):
+        world = DisplayAds.draw(rng(seed))
+        table = world.table()
+        assert table is not None
+        assert table.means.min() >= 0.0005
+        assert table.means.max() <= 0.18
+    X = world.contexts(rng(1), 1000)
+    assert (X[:, 0] == 1).all()
+    assert set(np.unique(world.rewards(rng(2), X))) <= {0.0, 1.0}
+
+
+def test_a_group_votes_once_for_everyone_present() -> None:
+    world = GroupActivity.draw(rng(1))
+    X = world.contexts(rng(2), 5000)
+    tally = world.rewards(rng(3), X)
+    assert np.array_equal(tally, tally.round())
+    assert (tally >= 0).all()
+    assert (tally <= X.sum(axis=1, keepdims=True)).all()
+
+
+def test_a_tally_has_the_variance_of_independent_votes() -> None:
+    world = GroupActivity(theta=((0.1, 0.5, 0.9),), attendance=(0.5, 0.5, 0.5))
+    tally = world.rewards(rng(1), np.tile([1.0, 1.0, 0.0], (N, 1)))[:, 0]
+    variance = 0.1 * 0.9 + 0.25
+    # bounded by 2, squared deviations from the mean lie in [0, 4]: their standard error is below 2 / sqrt N
+    assert abs(np.square(tally - 0.6).mean() - variance) < 5 * 2 / math.sqrt(N)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "sphere", "bits"])
+def test_the_linear_world_knows_the_second_moment_of_its_contexts(law: str) -> None:
+    world = Linear.draw(rng(1), dim=4, law=law)  # type: ignore[arg-type]
+    X = world.contexts(rng(2), N)
+    # entries of xx' have variance at most 2 (a gaussian's square); an eigenvalue moves by at most the Frobenius
+    # norm of the error, about d sqrt(2 / N)
+    assert smallest_eigenvalue(X.T @ X / N) == pytest.approx(world.sigma_min(), abs=5 * 4 * math.sqrt(2 / N))
+
+
+def test_the_linear_world_has_constants_only_where_contexts_can_be_listed() -> None:
+    for law in ("gaussian", "sphere"):
+        with pytest.raises(ValueError, match="delta_min does not exist"):
+            Linear.draw(rng(1), law=law).constants()
+    with pytest.raises(ValueError, match="delta_min needs every context"):
+        Linear.draw(rng(1), dim=17, law="bits").constants()
+    assert Linear.draw(rng(1), dim=2, law="bits").constants().sigma_min == pytest.approx(0.25)
+    assert Linear.draw(rng(1), dim=1, law="sphere").constants().sigma_min == pytest.approx(1.0)
+
+
+def test_drifting_arms_turn_and_come_back() -> None:
+    world = Drifting.draw(rng(1), n_arms=3, dim=4, turn=2 * math.pi / 100)
+    np.testing.assert_allclose(world.theta_at(101), world.theta, atol=1e-13)
+    np.testing.assert_allclose(world.theta_at(51)[:, :2], -np.array(world.theta)[:, :2], atol=1e-13)
+    assert np.array_equal(world.theta_at(51)[:, 2:], np.array(world.theta)[:, 2:])
+
+
+def test_drifting_arms_exchange_parameters_at_the_stated_steps() -> None:
+    world = Drifting(theta=((1.0, 0.0), (0.0, 2.0), (3.0, 3.0)), jumps=(2, 5, 6))
+    first = [tuple(world.theta_at(t)[0]) for t in range(1, 8)]
+    assert first == [(1, 0), (3, 3), (3, 3), (3, 3), (0, 2), (1, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("start", [0, 17, 99_999])
+def test_drifting_means_are_those_of_the_parameters_of_each_step(start: int) -> None:
+    world = Drifting.draw(rng(1), turn=0.01, jumps=(10, 20, 100_010))
+    X = world.contexts(rng(2), 30, start=start)
+    expected = [world.theta_at(start + 1 + i) @ x for i, x in enumerate(X)]
+    np.testing.assert_allclose(world.means(X, start=start), expected, rtol=1e-12, atol=1e-12)
+
+
+TWO = ((1.0, 0.0), (0.0, 1.0))
+THREE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+REFUSED: list[tuple[str, Callable[[], World]]] = [
+    ("zero is", lambda: FigureA(theta=TWO, zero="drop")),  # type: ignore[arg-type]
+    ("I is 0.5", lambda: FigureB(theta=THREE, I=0.5)),
+    ("have 3", lambda: FigureB(theta=TWO)),
+    ("w is 0", lambda: Section41(theta=TWO, w=0.0)),
+    ("w is 1.5", lambda: Section41(theta=TWO, w=1.5)),
+    ("F is inf", lambda: Section41(theta=TWO, F=math.inf)),
+    ("entries is", lambda: Section41(theta=TWO, entries="apart")),  # type: ignore[arg-type]
+    ("I is nan", lambda: Section7(theta=TWO, I=math.nan)),
+    ("have 2", lambda: Section7(theta=THREE)),
+    ("noise is", lambda: Section7(theta=TWO, noise="loud")),  # type: ignore[arg-type]
+    ("between 0 and 1", lambda: Section7(theta=((1.0, 1.0),), noise="bernoulli")),
+    ("rate is", lambda: Section7Growing(theta=TWO, rate="t")),  # type: ignore[arg-type]
+    ("have 2", lambda: Section7Growing(theta=THREE)),
+    ("minus seconds", lambda: Scheduling(theta=((1.0, 1.0, 1.0),))),
+    ("every job", lambda: Scheduling(theta=((-1.0, -1.0),))),
+    ("shares", lambda: Scheduling(theta=((-1.0, -1.0, -1.0),), shares=(0.5, 0.5))),
+    ("sum to 1", lambda: Scheduling(theta=((-1.0, -1.0, -1.0),), shares=(0.5, 0.5, 0.5, 0.5, 0.5))),
+    ("base rate", lambda: DisplayAds(theta=TWO)),
+    (r"\[0, 1\]", lambda: DisplayAds(theta=((0.5, 0.6),), attributes=("new",), shares=(0.5,))),
+    (r"\[0, 1\]", lambda: DisplayAds(theta=((0.1, -0.2),), attributes=("new",), shares=(0.5,))),
+    ("attendance", lambda: GroupActivity(theta=TWO, attendance=(0.5,))),
+    ("probabilities", lambda: GroupActivity(theta=((1.5, 0.0),), attendance=(0.5, 0.5))),
+    ("law is", lambda: Linear(theta=TWO, law="cube")),  # type: ignore[arg-type]
+    ("noise is", lambda: Linear(theta=TWO, noise="loud")),  # type: ignore[arg-type]
+    ("bernoulli", lambda: Linear(theta=TWO, law="sphere", noise="bernoulli")),
+    ("bernoulli", lambda: Linear(theta=((0.6, 0.6),), law="bits", noise="bernoulli")),
+    ("scale is -1", lambda: Linear(theta=TWO, scale=-1.0)),
+    ("plane", lambda: Drifting(theta=((1.0,),))),
+    ("jumps is", lambda: Drifting(theta=TWO, jumps=(5, 5))),
+    ("turn is 4", lambda: Drifting(theta=TWO, turn=4.0)),
+]
+
+
+@pytest.mark.parametrize(("message", "make"), REFUSED, ids=lambda value: value if isinstance(value, str) else "")
+def test_settings_without_meaning_are_refused(message: str, make: Callable[[], World]) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
