@@ -26,11 +26,11 @@ from armlet.core import kernel
 from armlet.core.types import Float64, Int64
 from armlet.core.version import __version__
 from armlet.environments.figure_a import FigureA
+from armlet.experiments.rates import RATES, RESAMPLES, classify
+from armlet.experiments.rates import Estimate as Estimate
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 
 N_ARMS, DIM = 6, 3  # as in Figure (a)
-RESAMPLES = 2000
-GROWTH = {"logarithmic": 1.0, "square-root": math.sqrt(2.0), "linear": 2.0}
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -68,18 +68,6 @@ class Settings:
         """Give the steps at which regret is kept: log-spaced, with T/4, T/2 and T among them."""
         spaced = np.geomspace(1, self.horizon, 60).round().astype(np.int64)
         return np.union1d(spaced, [self.horizon // 4, self.horizon // 2, self.horizon])
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over runs with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __format__(self, spec: str) -> str:
-        return f"{self.value:{spec}} [{self.low:{spec}} to {self.high:{spec}}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,10 +220,9 @@ def growth(ratio: Estimate | None) -> str:
     """
     if ratio is None:
         return "not defined, too little regret after T/4"
-    inside = [name for name, rate in GROWTH.items() if ratio.low <= rate <= ratio.high]
-    below = [name for name, rate in GROWTH.items() if rate < ratio.low]
-    above = [name for name, rate in GROWTH.items() if rate > ratio.high]
-    if inside:
+    below = [name for name, rate in RATES.items() if rate < ratio.low]
+    above = [name for name, rate in RATES.items() if rate > ratio.high]
+    if inside := classify(ratio):
         words = f"consistent with {' or '.join(inside)}"
     elif below and above:
         words = f"between {below[-1]} and {above[0]}"
