@@ -13,6 +13,18 @@ EXAMPLES = """\
 examples:
   armlet demo                                    run Algorithm 1 on Figure (a), write results/demo.svg
   armlet demo --p 60 --horizon 20000 --runs 10   one value of p, a shorter run
+  armlet list                                    name every world and policy
+  armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
+"""
+
+SIMULATE_EXAMPLES = """\
+examples:
+  armlet simulate --world FigureA --policy ContextualEpsilonGreedy --set p=120 --out results/a
+  armlet simulate --world FigureB --world-set I=100 --policy Uniform --runs 100 --workers 2
+  armlet simulate --world FigureA --policy ContextualEpsilonGreedy --set p=600 --horizon 1e12
+  armlet simulate --world Linear --policy Oracle --engine tcp://host:8786
+
+A run that was interrupted or killed goes on where it was if the same command is given again.
 """
 
 
@@ -49,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"armlet {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     _add_demo(commands.add_parser("demo", help="show Algorithm 1 at work on the paper's Figure (a)"))
+    _add_list(commands.add_parser("list", help="name every world and policy, with its settings"))
+    _add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
     return parser
 
 
@@ -78,6 +92,83 @@ def _demo(arguments: argparse.Namespace) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name != "matplotlib":
             raise
         arguments.parser.exit(1, f"{arguments.parser.prog}: error: {error}\n")
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Name every world and policy with one line and its settings."
+    parser.set_defaults(command=_list)
+
+
+def _list(_: argparse.Namespace) -> None:
+    from armlet.experiments import commands
+
+    print(*commands.listing(), sep="\n")
+
+
+def _add_simulate(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run a policy in a world; keep the regret of every run in a table."
+    parser.epilog, parser.formatter_class = SIMULATE_EXAMPLES, argparse.RawDescriptionHelpFormatter
+    pair = "NAME=VALUE"
+    parser.add_argument("--world", required=True, metavar="NAME", help="one of those that armlet list names")
+    parser.add_argument("--world-set", action="append", default=[], metavar=pair, help="of the world; may be repeated")
+    parser.add_argument("--policy", required=True, metavar="NAME", help="one of those that armlet list names")
+    parser.add_argument("--set", action="append", default=[], metavar=pair, help="of the policy; may be repeated")
+    parser.add_argument("--horizon", type=_count, default=100_000, metavar="T", help="steps in a run; default: 100000")
+    parser.add_argument("--runs", type=_count, default=20, metavar="N", help="independent runs; default: 20")
+    parser.add_argument("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013")
+    methods = ("auto", "steps", "events", "python")
+    parser.add_argument("--method", choices=methods, default="auto", help="how to compute; default: auto")
+    parser.add_argument(
+        "--engine",
+        default="processes",
+        help="processes, threads, serial, dask, or the address of a Dask scheduler; default: processes",
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
+    parser.add_argument("--out", default="results/simulate", metavar="DIR", help="default: results/simulate")
+    parser.set_defaults(command=_simulate, parser=parser)
+
+
+def _count(text: str) -> int:
+    try:
+        value = float(text)
+        if value == int(value):
+            return int(text) if text.isdecimal() else int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"invalid count: {text!r}")
+
+
+def _simulate(arguments: argparse.Namespace) -> None:
+    from armlet.core.errors import ArmletError
+    from armlet.experiments import commands, engines
+
+    try:
+        job = commands.make_job(
+            world=arguments.world,
+            world_settings=arguments.world_set,
+            policy=arguments.policy,
+            policy_settings=arguments.set,
+            horizon=arguments.horizon,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            method=arguments.method,
+        )
+        engine = engines.engine(arguments.engine, workers=arguments.workers)
+    except (ValueError, TypeError) as error:
+        arguments.parser.error(str(error))
+    except ModuleNotFoundError as error:
+        _fail(arguments, error, "distributed")
+    try:
+        commands.simulate(job, engine=engine, out=arguments.out)
+    except (ModuleNotFoundError, OSError, ArmletError) as error:
+        _fail(arguments, error, "pyarrow")
+
+
+def _fail(arguments: argparse.Namespace, error: Exception, extra: str) -> NoReturn:
+    if isinstance(error, ModuleNotFoundError) and error.name != extra:
+        raise error
+    parser: argparse.ArgumentParser = arguments.parser
+    parser.exit(1, f"{parser.prog}: error: {error}\n")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, Json], arrays
     """
     # everything that can be refused is refused before the disk is touched
     parts = _encode(header, arrays)
-    _write_atomically(Path(os.path.realpath(path)), parts)  # through a link, to what it points at
+    write_atomically(Path(os.path.realpath(path)), parts)  # through a link, to what it points at
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Json], dict[str, Array]]:
@@ -169,7 +169,8 @@ def _check_target(target: Path) -> None:
         raise OSError(errno.EINVAL, "not an ordinary file; choose another path", str(target))
 
 
-def _write_atomically(target: Path, parts: Iterable[bytes]) -> None:
+def write_atomically(target: Path, parts: Iterable[bytes]) -> None:
+    """Write a file, whole or not at all: what was there stays as it was if anything fails."""
     _check_target(target)
     temporary = target.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
     try:

@@ -1,0 +1,248 @@
+"""One run of a policy in a world, and the regret it paid: the R(t) of Section 3, from expected rewards.
+
+Every run has three streams of its own: contexts, noise, and the policy's coins. They follow from the seed and the
+number of the run alone, so policies that are run by the same method meet the same contexts and the same noise.
+Worlds are drawn block by block: memory is O(block (d + K)) whatever the horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.core import kernel
+from armlet.core.settings import check_seed
+from armlet.core.types import Bool, Float64, Int64, Policy
+from armlet.environments.world import World
+
+Method: TypeAlias = Literal["auto", "steps", "events", "python"]
+"""How a run is computed. Numbers differ between methods, their law does not; compare policies within one method.
+
+- "steps": every step in the kernel, for worlds that are tables and policies that are compiled;
+- "events": from exploration to exploration, exact in law, at a cost of p log T; for policies that learn from explored
+  steps only;
+- "python": any world and any policy; the world is drawn by numpy, and a compiled policy still runs in the kernel;
+- "auto": "steps" where it can be, "events" for horizons above 10^8, else "python".
+"""
+
+METHODS = ("auto", "steps", "events", "python")
+LONG = 10**8  # steps: a few seconds in the kernel
+POINTS = 60
+
+CONTEXTS, NOISE, COINS = range(3)  # the parts of a run's randomness
+
+
+class Curves(NamedTuple):
+    """What runs did up to each checkpoint: one run, (C,), or several, (n, C)."""
+
+    regret: Float64
+    exploring: Float64  # the part of the regret that was paid on explored steps
+    explored: Int64  # how many steps explored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A policy, a world, and how often and how long to run the one in the other.
+
+    Parameters
+    ----------
+    world, policy
+        Any world and any policy; frozen settings both.
+    horizon
+        T, steps in a run.
+    runs
+        Independent runs, numbered from 0.
+    seed
+        Of all runs; run number i has the same streams whatever `runs` is.
+    checkpoints
+        Steps at which regret is kept; log-spaced with T/4, T/2 and T among them if left out.
+    method
+        How to compute; see `Method`.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> from armlet.policies import Uniform
+    >>> world = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
+    >>> job = Job(world=world, policy=Uniform(), horizon=100, runs=2, seed=1, method="python")
+    >>> job.checkpoints[-3:], 25 in job.checkpoints
+    ((86, 92, 100), True)
+    """
+
+    world: World
+    policy: Policy
+    horizon: int
+    runs: int
+    seed: int
+    checkpoints: tuple[int, ...] = ()
+    method: Method = "auto"
+
+    def __post_init__(self) -> None:
+        if self.horizon < 1:
+            raise ValueError(f"horizon is {self.horizon}; give at least 1 step")
+        if self.runs < 1:
+            raise ValueError(f"runs is {self.runs}; give at least 1")
+        check_seed(self.seed)
+        self.policy.check(self.world.n_arms, self.world.dim, 0)
+        object.__setattr__(self, "checkpoints", _checked(self.checkpoints, self.horizon) or spaced(self.horizon))
+        object.__setattr__(self, "method", _settled(self))
+
+
+def spaced(horizon: int, points: int = POINTS) -> tuple[int, ...]:
+    """Give checkpoints evenly spaced in log t, with T/4, T/2 and T among them.
+
+    Examples
+    --------
+    >>> spaced(1000, points=4)
+    (1, 10, 100, 250, 500, 1000)
+    """
+    steps = np.geomspace(1, horizon, points).round().astype(np.int64)
+    parts = [horizon // 4, horizon // 2, horizon]
+    return tuple(int(t) for t in np.union1d(steps, parts) if t > 0)
+
+
+def play(job: Job, run: int) -> Curves:
+    """Play one run of a job.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> from armlet.policies import Uniform
+    >>> world = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
+    >>> job = Job(world=world, policy=Uniform(), horizon=100, runs=2, seed=1, method="python")
+    >>> play(job, 0).explored[-1]
+    np.int64(100)
+    """
+    return _play_blocks(job, run) if job.method == "python" else _play_compiled(job, run)
+
+
+def stream(seed: int, run: int, part: int) -> np.random.SeedSequence:
+    """Give the randomness of one part of one run.
+
+    Examples
+    --------
+    >>> stream(1, 0, CONTEXTS).spawn_key, stream(1, 0, NOISE).spawn_key
+    ((0, 0), (0, 1))
+    """
+    return np.random.SeedSequence(seed, spawn_key=(run, part))
+
+
+def block_size(world: World) -> int:
+    """Give how many steps of a world are drawn at a time.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> block_size(FigureA(theta=((1.0, 0.0, 0.0),) * 6))
+    7281
+    """
+    # products this small stay on one thread of BLAS, so that they round alike wherever they are computed
+    return max(16, min(8192, 2**17 // (world.n_arms * world.dim)))
+
+
+def _settled(job: Job) -> Method:
+    if job.method not in METHODS:
+        raise ValueError(f"method is {job.method!r}; choose {', '.join(map(repr, METHODS))}")
+    if job.method == "python":
+        return "python"
+    jumps = job.policy.learns_from == "explored steps"
+    compiled = job.policy.schedule() is not None and job.world.table() is not None
+    if job.method == "auto":
+        return "python" if not compiled else "events" if jumps and job.horizon > LONG else "steps"
+    if not compiled:
+        raise ValueError(
+            f"method is {job.method!r}, which needs a compiled policy and a world that is a table; "
+            f"use method='python' for {type(job.policy).__name__} in {type(job.world).__name__}"
+        )
+    if job.method == "events" and not jumps:
+        raise ValueError(f"{type(job.policy).__name__} learns from every step, so it cannot jump; use method='steps'")
+    return job.method
+
+
+def _checked(checkpoints: Sequence[int], horizon: int) -> tuple[int, ...]:
+    steps = tuple(sorted({int(t) for t in checkpoints}))
+    if steps and not 1 <= steps[0] <= steps[-1] <= horizon:
+        raise ValueError(f"checkpoints lie in {steps[0]}..{steps[-1]}; they must lie in 1..{horizon}, the horizon")
+    return steps
+
+
+def _word(sequence: np.random.SeedSequence) -> int:
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+class _Player(Protocol):
+    """A policy at play: what it knows, and its clock."""
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        """Take the next steps; give the arms played, and which steps explored."""
+
+
+class _InKernel:
+    def __init__(self, job: Job, schedule: kernel.Schedule, seed: int) -> None:
+        self._schedule, self._seed, self._t = schedule, seed, 0
+        self._state = job.policy.init(job.world.n_arms, job.world.dim)
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        out = kernel.rollout(X, rewards, start=self._state, schedule=self._schedule, seed=self._seed, t=self._t)
+        self._state, self._t = out.statistics, self._t + len(X)
+        return out.arms, out.explored
+
+
+class _InPython:
+    def __init__(self, job: Job, seed: int) -> None:
+        self._bandit = Bandit(range(job.world.n_arms), job.world.dim, policy=job.policy, seed=seed)
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        arms, explored = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.bool_)
+        for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
+            decision = self._bandit.decide(x)
+            arms[i], explored[i] = decision.arm, decision.explored
+            self._bandit.learn(decision, float(row[arms[i]]))
+        return arms, explored
+
+
+def _player(job: Job, run: int) -> _Player:
+    schedule, seed = job.policy.schedule(), _word(stream(job.seed, run, COINS))
+    return _InPython(job, seed) if schedule is None else _InKernel(job, schedule, seed)
+
+
+def _play_blocks(job: Job, run: int) -> Curves:
+    """Draw the world block by block, let the policy play each, and keep running sums."""
+    world, player, size = job.world, _player(job, run), block_size(job.world)
+    shown, noise = (np.random.default_rng(stream(job.seed, run, part)) for part in (CONTEXTS, NOISE))
+    steps, sums, kept = np.array(job.checkpoints), np.zeros(3), []
+    for start in range(0, job.checkpoints[-1], size):
+        n = min(size, job.horizon - start)
+        X = np.ascontiguousarray(world.contexts(shown, n, start=start), dtype=np.float64)
+        rewards = np.ascontiguousarray(world.rewards(noise, X, start=start), dtype=np.float64)
+        arms, explored = player.play(X, rewards)
+        mu = world.means(X, start=start)
+        lost = mu.max(axis=1) - mu[np.arange(n), arms]
+        totals = np.stack([lost, lost * explored, explored])  # (3, n)
+        totals[:, 0] += sums  # then add up one step after the other, as a loop would
+        totals = totals.cumsum(axis=1)
+        sums = totals[:, -1]
+        kept.append(totals[:, steps[(steps > start) & (steps <= start + n)] - start - 1])
+    regret, exploring, counts = np.concatenate(kept, axis=1)
+    return Curves(regret, exploring, counts.astype(np.int64))
+
+
+def _play_compiled(job: Job, run: int) -> Curves:
+    table, schedule = job.world.table(), job.policy.schedule()
+    if table is None or schedule is None:
+        raise ValueError(f"{type(job.policy).__name__} in {type(job.world).__name__} cannot run in the kernel")
+    simulate = kernel.simulate_events if job.method == "events" else kernel.simulate_steps
+    out = simulate(
+        table,
+        start=job.policy.init(job.world.n_arms, job.world.dim),
+        schedule=schedule,
+        horizon=job.horizon,
+        checkpoints=np.array(job.checkpoints, dtype=np.int64),
+        world_seed=_word(stream(job.seed, run, CONTEXTS)),
+        policy_seed=_word(stream(job.seed, run, COINS)),
+    )
+    return Curves(out.regret, out.exploring, np.rint(out.explored).astype(np.int64))
