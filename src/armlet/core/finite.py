@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from armlet.core.types import Float64
 
 Noise: TypeAlias = Literal["proportional", "gaussian", "bernoulli", "none"]
@@ -28,6 +26,7 @@ class FiniteWorld:
 
     Examples
     --------
+    >>> import numpy as np
     >>> FiniteWorld(contexts=np.eye(2), chances=np.array([0.9, 0.1]), means=np.array([[1.0, 0.0], [0.0, 1.0]])).gap
     0.5
     """
