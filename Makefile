@@ -10,8 +10,8 @@ KERNEL := CMakeLists.txt $(wildcard kernel/*.?pp kernel/bindings/*.?pp)
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/installed ## Set up, then run the main job: Algorithm 1 on the paper's Figure (a)
-	$(BIN)/armlet demo --out results
+run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
+	$(BIN)/armlet paper --out results/paper
 
 test: $(VENV)/installed lint ## Set up, then run every check
 	@echo "==> tests and doctests"

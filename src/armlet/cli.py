@@ -13,8 +13,16 @@ EXAMPLES = """\
 examples:
   armlet demo                                    run Algorithm 1 on Figure (a), write results/demo.svg
   armlet demo --p 60 --horizon 20000 --runs 10   one value of p, a shorter run
+  armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
   armlet list                                    name every world and policy
   armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
+"""
+
+PAPER_EXAMPLES = """\
+examples:
+  armlet paper                        every experiment, quickly
+  armlet paper --only fig-a,lemma-2   two of them
+  armlet paper --full --out results/full
 """
 
 SIMULATE_EXAMPLES = """\
@@ -61,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"armlet {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     _add_demo(commands.add_parser("demo", help="show Algorithm 1 at work on the paper's Figure (a)"))
+    _add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
     _add_list(commands.add_parser("list", help="name every world and policy, with its settings"))
     _add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
     return parser
@@ -92,6 +101,31 @@ def _demo(arguments: argparse.Namespace) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name != "matplotlib":
             raise
         arguments.parser.exit(1, f"{arguments.parser.prog}: error: {error}\n")
+
+
+def _add_paper(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Rebuild the paper's numerical results and say, claim by claim, what holds."
+    parser.epilog, parser.formatter_class = PAPER_EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--full", action="store_true", help="more runs and theta: half an hour instead of two minutes")
+    parser.add_argument("--only", metavar="NAMES", help="experiments, separated by commas; default: all")
+    parser.add_argument("--seed", type=int, metavar="N", help="of all experiments; default: the published one")
+    parser.add_argument("--out", default="results/paper", metavar="DIR", help="default: results/paper")
+    parser.set_defaults(command=_paper, parser=parser)
+
+
+def _paper(arguments: argparse.Namespace) -> None:
+    from armlet.experiments import experiment, paper
+
+    names = None if arguments.only is None else arguments.only.split(",")
+    seed = experiment.SEED if arguments.seed is None else arguments.seed
+    try:
+        code = paper.reproduce(names, "full" if arguments.full else "quick", seed, arguments.out)
+    except ValueError as error:
+        arguments.parser.error(str(error))
+    except (ModuleNotFoundError, OSError) as error:
+        arguments.parser.exit(1, f"{arguments.parser.prog}: error: {error}\n")
+    if code:
+        arguments.parser.exit(code)
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,9 @@ from armlet.experiments.verdicts import Verdict
 
 Scale: TypeAlias = Literal["quick", "full"]
 
-SEED = 20130923
-"""The seed of every published figure, fixed before any of them was seen: the first day of ECML PKDD 2013."""
+SEED = 12073024
+"""The seed of every published figure: the paper's number on arXiv. It was fixed, with every criterion, before anything
+was run with it; the experiments were written and tried on other seeds."""
 
 
 @dataclass(frozen=True, slots=True)

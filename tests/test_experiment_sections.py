@@ -1,0 +1,169 @@
+"""Sections 4.1 and 7 and merging as experiments: their structure in small settings, and oracles for their numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import pytest
+
+from armlet.core import kernel
+from armlet.core.types import Float64, Int64
+from armlet.environments import FigureA
+from armlet.environments.section7_growing import Section7Growing
+from armlet.environments.section41 import Section41
+from armlet.experiments import merge, section7, section41
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.report import render
+from armlet.experiments.verdicts import Role, to_json
+from armlet.policies import ContextualEpsilonGreedy
+
+SMALL_41 = section41.Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
+SMALL_7 = section7.Settings(rarities=(5, 20), worlds=10, repeats=20, p=60.0, horizon=2_000, chunk=700, runs=6)
+SMALL_MERGE = merge.Settings(p=120.0, horizon=4_000, runs=4)
+
+Analysis = Callable[[int, Callable[[str], None]], Findings]
+ANALYSES: dict[str, Analysis] = {
+    "section41": lambda seed, say: section41.analyse(SMALL_41, seed, say),
+    "section7": lambda seed, say: section7.analyse(SMALL_7, seed, say),
+    "merge": lambda seed, say: merge.analyse(SMALL_MERGE, seed, say),
+}
+CLAIMS = {
+    "section41": ["section41-sigma-min", "section41-noise", "section41-delta-min", "section41-implied-p"],
+    "section7": ["section7-fixed", "section7-growing"],
+    "merge": ["merge-state", "merge-regret"],
+}
+MODULES: list[Experiment] = [section41.EXPERIMENT, section7.EXPERIMENT, merge.EXPERIMENT]
+
+
+@pytest.fixture(scope="module", params=list(ANALYSES))
+def analysed(request: pytest.FixtureRequest) -> tuple[str, Findings, list[str]]:
+    said: list[str] = []
+    return request.param, ANALYSES[request.param](3, said.append), said
+
+
+def test_experiments_are_named_after_their_modules() -> None:
+    assert [each.name for each in MODULES] == list(ANALYSES)
+
+
+def test_every_claim_has_a_verdict_a_section_and_a_picture(analysed: tuple[str, Findings, list[str]]) -> None:
+    name, found, said = analysed
+    assert [verdict.claim.key for verdict in found.verdicts] == CLAIMS[name]
+    assert [section.claim for section in found.sections] == CLAIMS[name]
+    assert all(section.pictures for section in found.sections)
+    assert said
+    page = render(name, found.sections, found.verdicts, {"seed": 3})
+    assert page.count("<svg") == sum(len(section.pictures) for section in found.sections)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(
+    analysed: tuple[str, Findings, list[str]],
+) -> None:
+    name, found, _ = analysed
+    again, other = (ANALYSES[name](seed, lambda _: None) for seed in (3, 4))
+    assert to_json(again.verdicts) == to_json(found.verdicts)
+    assert again.sections == found.sections
+    assert to_json(other.verdicts) != to_json(found.verdicts)
+
+
+def test_every_statistic_is_measured_whatever_the_outcome(analysed: tuple[str, Findings, list[str]]) -> None:
+    _, found, _ = analysed
+    for verdict in found.verdicts:
+        assert any(statistic.role is Role.WRITTEN for statistic in verdict.statistics)
+        assert all(statistic.estimate is not None for statistic in verdict.statistics)
+
+
+def test_delta_min_is_that_of_the_world() -> None:
+    losses, gaps = section41.smallest_losses(SMALL_41, seed=5)
+    for d, column, entries in zip(SMALL_41.dims, losses, gaps, strict=True):
+        rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(section41.KEY, 0, d)))
+        for loss, gap in zip(column[:5], entries[:5], strict=True):
+            world = Section41.draw(rng, n_arms=SMALL_41.n_arms, dim=d, w=SMALL_41.w)
+            assert loss == pytest.approx(world.constants().delta_min, rel=1e-9)
+            theta = np.array(world.theta)
+            pairs = [np.abs(a - b).min() for i, a in enumerate(theta) for b in theta[:i]]
+            assert gap == pytest.approx(min(pairs), rel=1e-12)
+
+
+class FixedRows:
+    """Stands in for a generator: so many rows of the rare context, and noise that is given."""
+
+    def __init__(self, rare: int, noise: list[float]) -> None:
+        self.rare, self.noise = rare, iter(noise)
+
+    def binomial(self, _n: int, _chance: float, size: tuple[int, ...]) -> Int64:
+        return np.full(size, self.rare, dtype=np.int64)
+
+    def standard_normal(self, size: tuple[int, ...]) -> Float64:
+        return np.full(size, next(self.noise))
+
+
+@pytest.mark.parametrize("ridge", ["paper", "1/n"])
+@pytest.mark.parametrize(("n", "rare"), [(7, 3), (40, 0), (40, 40), (1000, 12)])
+def test_a_drawn_prediction_is_what_the_kernel_solves_from_the_same_rows(
+    ridge: section7.RidgeName, n: int, rare: int
+) -> None:
+    theta, noise = np.array([[[0.7, -1.3], [0.2, 0.9]]]), (0.4, -1.1)
+    rng = cast(np.random.Generator, FixedRows(rare, list(noise)))
+    drawn = section7.predictions(theta, n, 5.0, ridge, 0.5, 1, rng)[0, 0]
+    state = ContextualEpsilonGreedy(p=60, ridge=ridge).init(2, 2)
+    for arm, (first, second) in enumerate(theta[0]):
+        # a standard normal z stands for a sum of m rows' noise by 0.5 sqrt(m) z, here 0.5 z / sqrt(m) in each row
+        for _ in range(rare):
+            state.add(arm, np.array([1.0, 1.0]), first + second + 0.5 * noise[0] / np.sqrt(rare))
+        for _ in range(n - rare):
+            state.add(arm, np.array([1.0, 0.0]), first + 0.5 * noise[1] / np.sqrt(n - rare))
+    np.testing.assert_allclose(drawn, state.estimates().sum(axis=1), rtol=1e-9)
+
+
+def test_the_rows_needed_without_noise_grow_with_the_rarity() -> None:
+    theta = section7.draw_theta(np.random.default_rng(1), 10, 4, gap=0.1)
+    few, many = (
+        section7.rows_needed(SMALL_7, theta, rarity, "paper", 0.0, np.random.default_rng(2)) for rarity in (5, 500)
+    )
+    # without noise, the ridge 1/sqrt n must fall below a multiple of 1/I: 100 times the rarity, 10^4 times the rows
+    assert 1e3 < np.median(many / few) < 1e5
+
+
+def test_chunks_change_nothing() -> None:
+    world, steps = Section7Growing(theta=((1.0, 0.0), (0.0, 2.0)), rate="log"), np.array([10, 500, 1_400, 2_000])
+    (regret, counts), (again, recount) = (
+        section7._one_run(dataclasses.replace(SMALL_7, chunk=chunk), world, steps, np.random.SeedSequence(1))
+        for chunk in (700, 5_000)
+    )
+    np.testing.assert_allclose(regret, again, rtol=1e-12)
+    assert np.array_equal(counts, recount)
+    assert (np.diff(counts, axis=1) >= 0).all()
+    assert (counts[0] <= counts[1]).all()
+
+
+@pytest.fixture(scope="module")
+def steps() -> merge.Steps:
+    world, rng = FigureA.draw(np.random.default_rng(1)), np.random.default_rng(2)
+    X = world.contexts(rng, 4_000)
+    means = world.means(X)
+    return merge.Steps(X, world.rewards(rng, X), means.max(axis=1, keepdims=True) - means)
+
+
+def test_a_single_worker_that_merges_with_itself_is_the_policy(steps: merge.Steps) -> None:
+    found = merge.share(steps, 120.0, 1.1, [9])
+    policy = ContextualEpsilonGreedy(p=120)
+    whole = kernel.rollout(steps.contexts, steps.rewards, start=policy.init(6, 3), schedule=policy.schedule(), seed=9)
+    losses = steps.losses[np.arange(4_000), whole.arms]
+    np.testing.assert_allclose(found.regret, np.cumsum(losses), rtol=1e-12)
+    assert found.explored == whole.explored.sum()
+
+
+def test_workers_with_a_share_of_p_explore_as_much_as_one(steps: merge.Steps) -> None:
+    fair, unfair = (merge.share(steps, p, 1.1, [1, 2, 3, 4]) for p in (30.0, 120.0))
+    # one with p = 120 explores 120 + the sum of 120/t, 541 steps; a count of coins has a deviation below sqrt(421)
+    assert abs(fair.explored - 541) < 5 * np.sqrt(421)
+    assert unfair.explored > 2 * fair.explored
+    assert max(fair.error, unfair.error) < 1e-10
+
+
+def test_steps_that_cannot_be_shared_out_evenly_are_refused() -> None:
+    with pytest.raises(ValueError, match="horizon is 4001 but must be a multiple of workers, 4"):
+        merge.analyse(merge.Settings(p=120.0, horizon=4_001, runs=2), 1, lambda _: None)
