@@ -6,10 +6,12 @@ import ast
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import armlet
-from armlet.experiments import demo
+from armlet.experiments import EXPERIMENTS, demo, paper
+from armlet.experiments.experiment import SEED
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "armlet").rglob("*.py"))
@@ -93,3 +95,31 @@ def test_every_pin_is_exact_and_names_no_host() -> None:
     pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert pins
     assert [pin for pin in pins if pin.count("==") != 1 or "/" in pin] == []
+
+
+def published() -> dict[str, str]:
+    """Read the outcome of each claim from the verdicts in the docs."""
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "verdicts.md").read_text().splitlines() if " | " in line]
+    return {row[0].removeprefix("| "): row[3] for row in rows[1:]}
+
+
+def test_published_verdicts_are_what_the_command_finds() -> None:
+    """Every claim but the timed one of Theorem 1, at the scale and seed of the page."""
+    found: dict[str, str] = {}
+    for name in EXPERIMENTS:
+        if name != "theorem-1":
+            findings = paper.load(name).run("quick", SEED, lambda _: None)
+            found |= {verdict.claim.key: str(verdict.outcome) for verdict in findings.verdicts}
+    timed = {claim: outcome for claim, outcome in published().items() if claim.startswith("theorem-1-")}
+    assert found == {claim: outcome for claim, outcome in published().items() if claim not in timed}
+    assert len(timed) == 2
+
+
+def test_readme_counts_the_published_verdicts() -> None:
+    counts = Counter(published().values())
+    told = (
+        f"tests {counts.total()} claims and ends with a verdict for each: {counts['holds']} hold, "
+        f"{counts['holds only under a stated reading']} hold only under a stated reading, "
+        f"{counts['does not hold']} do not hold."
+    )
+    assert told in " ".join((ROOT / "README.md").read_text().split())
