@@ -14,8 +14,9 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 
 
 def one_thread() -> dict[str, str]:
-    """Make the environment that every measured process gets: linear algebra on one thread."""
-    return {**os.environ, **dict.fromkeys(THREADS, "1")}
+    """Make the environment that every measured process gets: linear algebra on one thread, bytecode kept."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **dict.fromkeys(THREADS, "1")}
 
 
 def cpu_seconds(command: list[str]) -> float:
