@@ -1,11 +1,13 @@
-# Everything lives in .venv; nothing global is touched. `make run` and `make test` set up whatever is missing.
+# `make run` and `make test` set up whatever is missing. Everything lives in .venv, but for the browser of the tests:
+# where there is none, `make test` installs Debian's Chromium if it may.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CHROME := chromium chromium-browser google-chrome google-chrome-stable
 KERNEL := CMakeLists.txt $(wildcard kernel/*.?pp kernel/bindings/*.?pp)
 
-.PHONY: help run test lint bench stubs clean
+.PHONY: help run test lint browser docs bench stubs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,7 +15,7 @@ help: ## List the targets
 run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
 	$(BIN)/armlet paper --out results/paper
 
-test: $(VENV)/installed lint ## Set up, then run every check
+test: $(VENV)/installed browser lint ## Set up, then run every check
 	@echo "==> tests and doctests"
 	$(BIN)/pytest
 
@@ -24,6 +26,16 @@ lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	$(BIN)/clang-format --dry-run --Werror kernel/*.?pp kernel/bindings/*.?pp
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+browser: ## Find the browser that the tests open the report in; as root on Debian, install one
+	@for name in "$$ARMLET_BROWSER" $(CHROME); do command -v "$$name" >/dev/null && exit; done; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& echo "==> no browser found: installing Debian's chromium" \
+		&& apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium >/dev/null \
+	|| { echo "the tests need a browser: install Chromium or Chrome, or set ARMLET_BROWSER to its path" >&2; exit 1; }
+
+docs: run ## Rebuild what the docs quote from the paper's evaluation
+	$(BIN)/python docs/paste.py docs/paper.md verdicts results/paper/verdicts.md
 
 bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own
 	$(BIN)/python benchmarks/run.py

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from peers import ARMLET, NUMPY
-from report import significant
+from report import SimulationReport, significant
 from timing import SIZES, Cell, Size
 
 TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
@@ -13,6 +13,9 @@ FLAT = 1.5  # the slowest window against the fastest; a cost that grew with t wo
 BATCH = 1.5
 IMPORT_MS = 20.0
 COMMAND_LINE = 2.0
+SIMULATED, SIMULATED_NUMPY, SIMULATED_FLOOR = 200.0, 20.0, 3.0
+FAR = 10.0
+TWO_WORKERS = 1.7
 
 
 class Window(TypedDict):
@@ -123,4 +126,51 @@ def batch_goals(report: BatchReport) -> list[Goal]:
         if row["differ"]:
             differ += f", exact arithmetic agrees with ours in {row['armlet_right']:.0f} of {row['checked']:.0f}"
         goals.append(Goal(f"batch arms identical to the float64 argmax at {size}", right, differ))
+    return goals
+
+
+def simulation_goals(report: SimulationReport) -> list[Goal]:
+    """Compare whole simulations with the fastest peer's loop, with numpy, and with their random numbers alone."""
+    steps = {name: min(times) for name, times in report["steps"].items()}
+    ours = steps["armlet"]
+    cached, floor = steps["cached"] / ours, ours / steps["numbers"]
+    shown = f"{cached:.1f} times; {steps['stretches'] / ours:.1f} where numpy takes stretches at a time"
+    below = f"{floor:.2f} times ({ours:.1f} and {steps['numbers']:.1f} ns a step)"
+    return [
+        *rival_goals(report["peers"], ours),
+        Goal(f"simulation at least {SIMULATED_NUMPY:.0f} times cached numpy", cached >= SIMULATED_NUMPY, shown),
+        Goal(
+            f"simulation at most {SIMULATED_FLOOR:.0f} times drawing three numbers a step in numpy",
+            floor <= SIMULATED_FLOOR,
+            f"{below}; {ours / steps['philox']:.2f} times drawing the words that it does draw",
+        ),
+        far_goal(report["events"]),
+        *worker_goals(report["workers"]),
+    ]
+
+
+def rival_goals(peers: dict[str, list[float]], ours: float) -> list[Goal]:
+    if not peers:
+        return []
+    ratios = sorted((min(times) / ours, label) for label, times in peers.items())
+    shown = "; ".join(f"{label} {significant(ratio)}" for ratio, label in ratios)
+    text = f"simulation at least {SIMULATED:.0f} times the fastest peer's loop, its world not charged to the peer"
+    return [Goal(text, ratios[0][0] >= SIMULATED, shown)]
+
+
+def far_goal(events: dict[str, list[float]]) -> Goal:
+    near, far = min(events["near"]), min(events["far"])
+    text = f"event-driven simulation of T = 10^12 at most {FAR:.0f} times T = 10^5"
+    return Goal(text, far / near <= FAR, f"{far / near:.2f} times ({far:,.0f} and {near:,.0f} us a run)")
+
+
+def worker_goals(workers: dict[str, list[float]]) -> list[Goal]:
+    goals: list[Goal] = []
+    given = f"the machine gave two threads up to {max(workers['cores']):.2f} cores"
+    for name in ("processes", "threads"):
+        one, two = workers[f"{name} 1"], workers[f"{name} 2"]
+        ratio = min(one) / min(two)
+        each = ", ".join(f"{a / b:.2f}" for a, b in zip(one, two, strict=True))
+        text = f"two workers at least {TWO_WORKERS} times the throughput of one, {name}"
+        goals.append(Goal(text, ratio >= TWO_WORKERS, f"{ratio:.2f} times (round by round {each}; {given})"))
     return goals

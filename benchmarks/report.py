@@ -1,6 +1,7 @@
 """The table: one per size, readable in a terminal and as Markdown."""
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from peers import ARMLET
 from timing import Cell, Size
@@ -18,6 +19,42 @@ SGD learners do different work: the former keep d x d numbers per arm, the latte
 or of the model file or pickle where it does not live in arrays. Import is CPU time beyond a bare interpreter; MB is
 what pip installed.
 """
+
+
+SIMULATION_HEADINGS = (
+    "simulation of Figure (a)",
+    "world's draws",
+    "ns a step",
+    "worst round",
+    "steps a second",
+    "x Armlet",
+)
+SIMULATION_ROWS = {
+    "numbers": ("three random numbers a step, numpy's SFC64", "only these"),
+    "philox": ("the kernel's five random words a step, numpy's Philox", "only these"),
+    "armlet": ("Armlet, method steps, engine serial", "included"),
+    "stretches": ("numpy, cached, a stretch of exploit steps at a time", "included"),
+    "cached": ("numpy, cached estimates, step by step", "included"),
+    "printed": ("numpy, as printed", "included"),
+}
+SIMULATION_METHOD = """\
+Figure (a), K = 6, d = 3, p = 120: 10 runs of 10^5 steps through `simulate`, on one thread, with world, regret curves
+and results. The numpy loops simulate the same steps and agree with each other on the regret; taking stretches at a
+time needs a world of few contexts, as the kernel does. Peers only decide and learn, over contexts and rewards of the
+same world that were drawn before: 20,000 steps from step 2,000 on, the median step by the wall clock. The other rows
+are CPU time, the quickest of up to 15 repetitions. All are the best of {rounds}; the worst round tells how the machine
+behaved. Workers run 240 times 10^6 steps by the wall clock, on pools that were started and used before.
+"""
+
+
+class SimulationReport(TypedDict):
+    """What simulation.py prints; a list has one figure for each round."""
+
+    steps: dict[str, list[float]]  # ns per step
+    peers: dict[str, list[float]]  # ns per step
+    events: dict[str, list[float]]  # us per run
+    workers: dict[str, list[float]]  # ns per step; "cores": processors that two threads were given
+    failed: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +105,28 @@ def notes(size: Size, cells: list[Cell]) -> list[str]:
             steps = f"{cell.last('steps'):.0f} measured"
             said.append(f"- {cell.row.label}: {seconds:.2g} s a step, so only {steps} in the time given")
     return [*said, ""] if said else []
+
+
+def simulation_table(report: SimulationReport) -> list[str]:
+    """Lay out the ways to simulate, fastest first."""
+    named = [(*SIMULATION_ROWS[name], times) for name, times in report["steps"].items()]
+    named += [(label, "not charged", times) for label, times in report["peers"].items()]
+    named.sort(key=lambda row: min(row[2]))
+    ours = min(report["steps"]["armlet"])
+    rows = [simulation_texts(label, draws, times, ours) for label, draws, times in named]
+    failed = [f"- {label}: not measured, {reason}" for label, reason in report["failed"].items()]
+    method = SIMULATION_METHOD.format(rounds=rounds_text(len(report["steps"]["armlet"])))
+    title = "## Simulation: nanoseconds per step"
+    return [title, "", method, *aligned([list(SIMULATION_HEADINGS), *rows]), "", *failed, *([""] if failed else [])]
+
+
+def simulation_texts(label: str, draws: str, times: list[float], ours: float) -> list[str]:
+    best = min(times)
+    return [label, draws, significant(best), significant(max(times)), f"{1e9 / best:,.0f}", significant(best / ours)]
+
+
+def rounds_text(rounds: int) -> str:
+    return "one round" if rounds == 1 else f"{rounds} rounds"
 
 
 def aligned(rows: list[list[str]]) -> list[str]:

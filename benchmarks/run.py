@@ -15,20 +15,21 @@ from pathlib import Path
 from time import perf_counter
 from typing import cast
 
-from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, speed_goals
+from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, simulation_goals, speed_goals
 from peers import ARMLET, OURS, PEERS, Peer
-from report import METHOD, Footprint, size_table
+from report import METHOD, Footprint, SimulationReport, simulation_table, size_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
 
-PARTS = ("batch", "flat")
+PARTS = ("batch", "flat", "simulation")
 ROUNDS = 4
 EXAMPLES = """examples:
-  make bench                                      everything: about 22 minutes, 3 more the first time
-  .venv/bin/python benchmarks/run.py --quick      everything once: about 6 minutes
+  make bench                                      everything: about 26 minutes, 3 more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 7 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
+  .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
 """
 
 
@@ -90,7 +91,7 @@ def footprints(peers: list[Peer], ready: dict[str, Environment], repeats: int) -
 
 
 def part(script: str, argument: str) -> dict[str, object] | None:
-    """Get the report of batch.py or flat.py, or None with the reason printed."""
+    """Get the report of one of the parts, or None with the reason printed."""
     try:
         return call(Path(sys.executable), script, argument, timeout=900)
     except WorkerError as error:
@@ -169,7 +170,14 @@ def main(arguments: list[str]) -> None:
         if (batch := part("batch.py", "2" if options.quick else "5")) is not None:
             goals += batch_goals(cast(BatchReport, batch))
             raw["batch"] = batch
-    lines = [*tables(cells, held, failed), "## Goals", "", *(goal.line for goal in goals)]
+    simulated: list[str] = []
+    if options.only is None or "simulation" in options.only:
+        heading("simulation.py: whole simulations, against peers, numpy and random numbers alone (about 3 minutes)")
+        if (simulation := part("simulation.py", "2" if options.quick else str(ROUNDS))) is not None:
+            simulated = simulation_table(cast(SimulationReport, simulation))
+            goals += simulation_goals(cast(SimulationReport, simulation))
+            raw["simulation"] = simulation
+    lines = [*tables(cells, held, failed), *simulated, "## Goals", "", *(goal.line for goal in goals)]
     raw |= {"cells": raw_cells(cells), "footprints": {name: asdict(item) for name, item in held.items()}}
     raw |= {"failed": failed, "goals": [asdict(goal) for goal in goals]}
     write(ROOT / "results", lines, raw)

@@ -7,6 +7,7 @@ earns more than one that does not. The rows are drawn before any clock runs.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,4 +48,18 @@ def make_stream(dim: int, n_arms: int, seed: int = 1) -> Stream:
     X = unit_rows(rng, ROWS, dim)
     theta = unit_rows(rng, n_arms, dim)
     paid = rng.random((ROWS, n_arms)) < X @ theta.T
-    return Stream([row.copy() for row in X], paid.astype(np.float64).tolist())
+    return as_stream(X, paid.astype(np.float64))
+
+
+def as_stream(X: NDArray[np.float64], rewards: NDArray[np.float64]) -> Stream:
+    return Stream([row.copy() for row in X], rewards.tolist())
+
+
+def save_stream(path: Path, X: NDArray[np.float64], rewards: NDArray[np.float64]) -> None:
+    """Write ROWS steps of another world down, (ROWS, d) and (ROWS, K), for environments that do not know it."""
+    np.savez(path, X=X, rewards=rewards)
+
+
+def load_stream(path: Path) -> Stream:
+    with np.load(path) as held:
+        return as_stream(held["X"], held["rewards"])

@@ -15,11 +15,12 @@ import json
 import statistics
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter, perf_counter_ns, process_time_ns
 from typing import SupportsIndex
 
 from adapters.base import Policy
-from stream import ROWS, Stream, make_stream
+from stream import ROWS, Stream, load_stream, make_stream
 
 BLOCK_NS = 20_000
 LARGEST_BLOCK = 100
@@ -43,6 +44,7 @@ class Job:
     warm_seconds: float
     steps: int
     seconds: float
+    rows: str = ""  # a file of save_stream, instead of the usual world
 
 
 class Payout(list[float]):
@@ -114,7 +116,7 @@ def earned(policy: Policy, stream: Stream) -> float:
 def run(job: Job) -> dict[str, float]:
     adapter = importlib.import_module(f"adapters.{job.adapter}")
     policy: Policy = adapter.make(job.variant, job.dim, job.n_arms)
-    stream = make_stream(job.dim, job.n_arms)
+    stream = load_stream(Path(job.rows)) if job.rows else make_stream(job.dim, job.n_arms)
     warmed = warm_up(policy, stream, job)
     block = max(1, min(LARGEST_BLOCK, round(BLOCK_NS / step_ns(policy, stream))))
     cpu_started = process_time_ns()

@@ -25,6 +25,7 @@ struct Choice {
     std::uint32_t arm;
     double propensity;
     bool explored;
+    std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
 };
 
 using Arms = std::span<const std::uint32_t>;  // the indices that may be played, ascending

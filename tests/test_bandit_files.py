@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import armlet
 from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy, ModelFileError, Oracle, Policy, Uniform
 from armlet.core import files
-from armlet.core.types import Arm, LearnsFrom
+from armlet.core.types import Arm, LearnsFrom, Memory, Rewards
 from streams import Stream, make_stream, streams
 from test_bandit_loop import facts, play, snapshot
 from test_reference import InPython
@@ -280,6 +280,8 @@ def test_another_policy_than_the_saved_one_is_refused(wrong: Policy, path: Path)
 def test_policy_that_is_no_dataclass_is_refused_before_the_disk_is_touched(path: Path) -> None:
     class Plain:
         learns_from: ClassVar[LearnsFrom] = "every step"
+        memory: ClassVar[Memory] = "constant"
+        rewards: ClassVar[Rewards] = "any"
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):

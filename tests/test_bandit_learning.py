@@ -125,6 +125,7 @@ def test_folding_the_interactions_rebuilds_the_state(kind: int, objective: Any, 
     for step in data.draw(st.lists(st.sampled_from([*steps, Journal.partial_fit]), min_size=1, max_size=40)):
         step(journal, data)
     state = policy.init(3, 2)
+    assert isinstance(state, armlet.Statistics)
     for event in journal.events:
         policy.update(state, event)
     assert state.records().tobytes() == journal.bandit.state.records().tobytes()
@@ -164,6 +165,7 @@ def test_interactions_from_another_process_fold_in_as_they_are() -> None:
     decision = bandit.decide([1.0, 2.0])
     event = Interaction(t=1, x=decision.x, arm=int(decision.arm), reward=1.0)
     state = bandit.policy.init(2, 2)
+    assert isinstance(state, armlet.Statistics)
     bandit.policy.update(state, pickle.loads(pickle.dumps(event)))
     bandit.learn(decision, 1.0)
     assert state.records().tobytes() == bandit.state.records().tobytes()

@@ -26,6 +26,7 @@ from armlet import (
     Uniform,
 )
 from armlet.core import kernel
+from armlet.core.statistics import Statistics
 from armlet.core.types import Arm, Float64
 from streams import Stream, make_stream, streams
 from test_reference import InPython
@@ -67,6 +68,7 @@ def play(bandit: Bandit, stream: Stream) -> list[Decision]:
 def sizes_of_sums(policy: Policy, n_arms: int, dim: int, rows: Sequence[tuple[Float64, int, float, float]]) -> Float64:
     """Give the same sums over absolute values: what rounding errors of a sum are relative to."""
     state = policy.init(n_arms, dim)
+    assert isinstance(state, Statistics)
     for x, arm, reward, weight in rows:
         state.add(arm, np.abs(x), abs(reward), weight)
     return state.records()

@@ -10,28 +10,26 @@ import pytest
 
 from armlet.environments.figure_a import FigureA
 from armlet.environments.figure_b import FigureB
-from armlet.experiments import figure_a, figure_b, report, verdicts
+from armlet.experiments import events, figure_a, figure_b, report, verdicts
 from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab
 from armlet.experiments.verdicts import Finding, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 
 SEED = 5
 TINY_A = figure_a.Settings(thetas=3, runs=40, long_runs=40, long_p_runs=3, long_p=1200)
 TINY_B = figure_b.Settings(thetas=20, runs=3, fixed=(60, 120))
-
-
-def silent(_: str) -> None:
-    pass
+TINY_POLICY = ContextualEpsilonGreedy(p=60)
 
 
 @cache
 def found_a() -> Findings:
-    return figure_a.find(TINY_A, SEED, silent)
+    return figure_a.find(TINY_A, Lab(seed=SEED))
 
 
 @cache
 def found_b() -> Findings:
-    return figure_b.find(TINY_B, SEED, silent)
+    return figure_b.find(TINY_B, Lab(seed=SEED))
 
 
 def by_role(verdict: Verdict, role: Role) -> list[Statistic]:
@@ -55,14 +53,14 @@ def test_both_experiments_share_a_page() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    pairs = (found_a(), figure_a.find(TINY_A, SEED, silent)), (found_b(), figure_b.find(TINY_B, SEED, silent))
-    for first, again in pairs:
+    lab = Lab(seed=SEED)
+    for first, again in ((found_a(), figure_a.find(TINY_A, lab)), (found_b(), figure_b.find(TINY_B, lab))):
         assert verdicts.to_json(first.verdicts) == verdicts.to_json(again.verdicts)
         assert first.sections == again.sections
 
 
 def test_another_seed_gives_other_numbers() -> None:
-    (other,) = figure_b.find(TINY_B, SEED + 1, silent).verdicts
+    (other,) = figure_b.find(TINY_B, Lab(seed=SEED + 1)).verdicts
     assert verdicts.to_json([other]) != verdicts.to_json(found_b().verdicts)
     assert figure_a.select(SEED, 5) != figure_a.select(SEED + 1, 5)
 
@@ -95,7 +93,7 @@ def test_exploring_enough_makes_the_line_straight() -> None:
     table = FigureA(theta=((3.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 3.0))).table()
     assert table is not None
     steps = np.array([25_000, 100_000])
-    played = figure_a.play(table, ContextualEpsilonGreedy(p=1200), steps, seed=1, world=0, runs=12)
+    played = events.play(table, ContextualEpsilonGreedy(p=1200), steps, events.seeds(1, 0, 12))
     early, late = played.regret.mean(axis=0)
     assert abs((late - early) / (1200 * table.gap * np.log(4)) - 1) < 0.04
 
@@ -106,13 +104,30 @@ def test_the_rule_selects_the_first_theta_whose_arms_are_apart() -> None:
     assert chosen == [index for index, value in enumerate(ease) if value >= figure_a.EASY]
 
 
-def test_every_p_meets_the_same_seeds() -> None:
-    table = FigureB.draw(np.random.default_rng(0)).table()
-    steps = np.array([30, 1000])
-    runs = [figure_a.play(table, ContextualEpsilonGreedy(p=60), steps, seed=1, world=0, runs=n).regret for n in (2, 3)]
-    np.testing.assert_array_equal(runs[0], runs[1][:2])  # a run depends on its number, not on how many there are
-    other = figure_a.play(table, ContextualEpsilonGreedy(p=60), steps, seed=1, world=1, runs=2).regret
-    assert (other != runs[0]).any()
+def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> None:
+    table, steps, policy = FigureB.draw(np.random.default_rng(0)).table(), np.array([30, 1000]), TINY_POLICY
+    two, three, other = (
+        events.play(table, policy, steps, events.seeds(1, world, runs)) for world, runs in ((0, 2), (0, 3), (1, 2))
+    )
+    for few, many in zip(two, three, strict=True):
+        np.testing.assert_array_equal(few, many[:2])
+    assert (other.regret != two.regret).any()
+
+
+def test_the_rows_of_the_arms_are_the_steps_that_explored() -> None:
+    # within the warm-up every step explores, each arm in turn
+    table, steps = FigureB.draw(np.random.default_rng(0), n_arms=6).table(), np.array([30, 60])
+    played = events.play(table, TINY_POLICY, steps, events.seeds(1, 0, 2))
+    np.testing.assert_array_equal(played.rows, np.full((2, 6), 10))
+    np.testing.assert_array_equal(played.exploring, played.regret)
+
+
+def test_a_task_of_figure_a_says_all_there_is_to_know() -> None:
+    task = figure_a.Task(seed=SEED, theta=0, p=24.0, horizon=1_000, runs=2)
+    found, again = figure_a.play(task), figure_a.play(task)
+    assert found.keys() == {"regret", "exploring"}
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, again[name])
 
 
 def test_figure_b_judges_fixed_p_as_written_and_growing_p_as_our_reading() -> None:
@@ -149,7 +164,7 @@ def test_experiments_have_the_name_of_their_first_claim(experiment: Experiment, 
 def test_the_scale_chooses_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     for module in (figure_a, figure_b):
-        monkeypatch.setattr(module, "find", lambda settings, _seed, _say: asked.append(settings))
-        module.EXPERIMENT.run("quick", SEED, silent)
-        module.EXPERIMENT.run("full", SEED, silent)
+        monkeypatch.setattr(module, "find", lambda settings, _lab: asked.append(settings))
+        module.EXPERIMENT.run(Lab(seed=SEED, scale="quick"))
+        module.EXPERIMENT.run(Lab(seed=SEED, scale="full"))
     assert asked == [figure_a.QUICK, figure_a.FULL, figure_b.QUICK, figure_b.FULL]

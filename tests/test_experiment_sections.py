@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 import numpy as np
@@ -12,72 +14,90 @@ import pytest
 from armlet.core import kernel
 from armlet.core.types import Float64, Int64
 from armlet.environments import FigureA
-from armlet.environments.section7_growing import Section7Growing
+from armlet.environments.section7_growing import Rate
 from armlet.environments.section41 import Section41
-from armlet.experiments import merge, section7, section41
-from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments import EXPERIMENTS, merge, section7, section41
+from armlet.experiments.experiment import Findings
+from armlet.experiments.lab import Archive, Lab
 from armlet.experiments.report import render
+from armlet.experiments.shelf import Shelf, as_floats
 from armlet.experiments.verdicts import Role, to_json
 from armlet.policies import ContextualEpsilonGreedy
 
 SMALL_41 = section41.Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
-SMALL_7 = section7.Settings(rarities=(5, 20), worlds=10, repeats=20, p=60.0, horizon=2_000, chunk=700, runs=6)
+SMALL_7 = section7.Settings(rarities=(5, 20), worlds=10, repeats=20, p=60.0, horizon=2_000, runs=13)
 SMALL_MERGE = merge.Settings(p=120.0, horizon=4_000, runs=4)
 
-Analysis = Callable[[int, Callable[[str], None]], Findings]
-ANALYSES: dict[str, Analysis] = {
-    "section41": lambda seed, say: section41.analyse(SMALL_41, seed, say),
-    "section7": lambda seed, say: section7.analyse(SMALL_7, seed, say),
-    "merge": lambda seed, say: merge.analyse(SMALL_MERGE, seed, say),
+ANALYSES: dict[str, Callable[[Lab], Findings]] = {
+    "section-4-1": lambda lab: section41.analyse(SMALL_41, lab),
+    "section-7": lambda lab: section7.analyse(SMALL_7, lab),
+    "merge": lambda lab: merge.analyse(SMALL_MERGE, lab),
 }
 CLAIMS = {
-    "section41": ["section41-sigma-min", "section41-noise", "section41-delta-min", "section41-implied-p"],
-    "section7": ["section7-fixed", "section7-growing"],
+    "section-4-1": ["section41-sigma-min", "section41-noise", "section41-delta-min", "section41-implied-p"],
+    "section-7": ["section7-fixed", "section7-growing"],
     "merge": ["merge-state", "merge-regret"],
 }
-MODULES: list[Experiment] = [section41.EXPERIMENT, section7.EXPERIMENT, merge.EXPERIMENT]
+MODULES = [section41, section7, merge]
 
 
 @pytest.fixture(scope="module", params=list(ANALYSES))
-def analysed(request: pytest.FixtureRequest) -> tuple[str, Findings, list[str]]:
-    said: list[str] = []
-    return request.param, ANALYSES[request.param](3, said.append), said
+def analysed(request: pytest.FixtureRequest) -> tuple[str, Findings]:
+    return request.param, ANALYSES[request.param](Lab(seed=3))
 
 
-def test_experiments_are_named_after_their_modules() -> None:
-    assert [each.name for each in MODULES] == list(ANALYSES)
+@pytest.mark.parametrize(("name", "module"), list(zip(ANALYSES, MODULES, strict=True)))
+def test_experiments_have_the_names_they_are_registered_under(name: str, module: ModuleType) -> None:
+    assert module.EXPERIMENT.name == name
+    assert EXPERIMENTS[name] == module.__name__
 
 
-def test_every_claim_has_a_verdict_a_section_and_a_picture(analysed: tuple[str, Findings, list[str]]) -> None:
-    name, found, said = analysed
+@pytest.mark.parametrize("module", [section41, section7])
+def test_the_scale_of_the_lab_chooses_the_settings(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(module, "analyse", lambda settings, _lab: asked.append(settings))
+    for scale in ("quick", "full"):
+        module.EXPERIMENT.run(Lab(seed=3, scale=scale))
+    assert asked == [module.QUICK, module.FULL]
+
+
+def test_every_claim_has_a_verdict_a_section_and_a_picture(analysed: tuple[str, Findings]) -> None:
+    name, found = analysed
     assert [verdict.claim.key for verdict in found.verdicts] == CLAIMS[name]
     assert [section.claim for section in found.sections] == CLAIMS[name]
     assert all(section.pictures for section in found.sections)
-    assert said
     page = render(name, found.sections, found.verdicts, {"seed": 3})
     assert page.count("<svg") == sum(len(section.pictures) for section in found.sections)
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(
-    analysed: tuple[str, Findings, list[str]],
-) -> None:
-    name, found, _ = analysed
-    again, other = (ANALYSES[name](seed, lambda _: None) for seed in (3, 4))
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(analysed: tuple[str, Findings]) -> None:
+    name, found = analysed
+    again, other = (ANALYSES[name](Lab(seed=seed)) for seed in (3, 4))
     assert to_json(again.verdicts) == to_json(found.verdicts)
     assert again.sections == found.sections
     assert to_json(other.verdicts) != to_json(found.verdicts)
 
 
-def test_every_statistic_is_measured_whatever_the_outcome(analysed: tuple[str, Findings, list[str]]) -> None:
-    _, found, _ = analysed
+def test_what_was_kept_gives_the_same_findings_without_computing(
+    analysed: tuple[str, Findings], tmp_path: Path
+) -> None:
+    name, found = analysed
+    first = ANALYSES[name](Lab(seed=3, shelf=Shelf(tmp_path)))
+    assert ANALYSES[name](Archive(seed=3, shelf=Shelf(tmp_path))) == first == found
+
+
+def test_every_statistic_is_measured_whatever_the_outcome(analysed: tuple[str, Findings]) -> None:
+    _, found = analysed
     for verdict in found.verdicts:
         assert any(statistic.role is Role.WRITTEN for statistic in verdict.statistics)
         assert all(statistic.estimate is not None for statistic in verdict.statistics)
 
 
 def test_delta_min_is_that_of_the_world() -> None:
-    losses, gaps = section41.smallest_losses(SMALL_41, seed=5)
-    for d, column, entries in zip(SMALL_41.dims, losses, gaps, strict=True):
+    for d in SMALL_41.dims:
+        task = section41.Losses(seed=5, dim=d, worlds=20, n_arms=SMALL_41.n_arms, w=SMALL_41.w)
+        found = section41.smallest_losses(task)
+        column, entries = as_floats(found["losses"]), as_floats(found["entries"])
         rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(section41.KEY, 0, d)))
         for loss, gap in zip(column[:5], entries[:5], strict=True):
             world = Section41.draw(rng, n_arms=SMALL_41.n_arms, dim=d, w=SMALL_41.w)
@@ -118,25 +138,42 @@ def test_a_drawn_prediction_is_what_the_kernel_solves_from_the_same_rows(
     np.testing.assert_allclose(drawn, state.estimates().sum(axis=1), rtol=1e-9)
 
 
+def test_worlds_of_section_7_have_other_best_arms_in_the_rare_context() -> None:
+    theta = section7._draw_theta(np.random.default_rng(0), 20, gap=0.3)
+    means = np.stack([theta.sum(axis=2), theta[:, :, 0]])
+    assert (means[0].argmax(axis=1) != means[1].argmax(axis=1)).all()
+    assert (np.diff(np.sort(means, axis=2)[:, :, -2:], axis=2) >= 0.3).all()
+
+
 def test_the_rows_needed_without_noise_grow_with_the_rarity() -> None:
-    theta = section7.draw_theta(np.random.default_rng(1), 10, 4, gap=0.1)
-    few, many = (
-        section7.rows_needed(SMALL_7, theta, rarity, "paper", 0.0, np.random.default_rng(2)) for rarity in (5, 500)
-    )
+    case = "no noise, ridge 1/sqrt n"
+    tasks = [section7.Search(seed=1, case=case, rarity=rarity, worlds=10, repeats=20) for rarity in (5, 500)]
+    few, many = (as_floats(section7.rows_needed(task)["rows"]) for task in tasks)
     # without noise, the ridge 1/sqrt n must fall below a multiple of 1/I: 100 times the rarity, 10^4 times the rows
     assert 1e3 < np.median(many / few) < 1e5
 
 
-def test_chunks_change_nothing() -> None:
-    world, steps = Section7Growing(theta=((1.0, 0.0), (0.0, 2.0)), rate="log"), np.array([10, 500, 1_400, 2_000])
-    (regret, counts), (again, recount) = (
-        section7._one_run(dataclasses.replace(SMALL_7, chunk=chunk), world, steps, np.random.SeedSequence(1))
-        for chunk in (700, 5_000)
-    )
-    np.testing.assert_allclose(regret, again, rtol=1e-12)
-    assert np.array_equal(counts, recount)
-    assert (np.diff(counts, axis=1) >= 0).all()
-    assert (counts[0] <= counts[1]).all()
+RUNS = section7.Runs(seed=1, rate="log", first=0, stop=3, p=60.0, horizon=2_000)
+
+
+def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = section7.play(RUNS)
+    monkeypatch.setattr(section7, "CHUNK", 700)
+    parts = section7.play(RUNS)
+    np.testing.assert_allclose(as_floats(parts["regret"]), as_floats(whole["regret"]), rtol=1e-12)
+    wrong, met = as_floats(whole["wrong"]), as_floats(whole["met"])
+    assert np.array_equal(parts["wrong"], wrong)
+    assert np.array_equal(parts["met"], met)
+    assert (np.diff(met, axis=1) >= 0).all()
+    assert (wrong <= met).all()
+
+
+@pytest.mark.parametrize("rate", section7.RATES)
+def test_runs_do_not_depend_on_the_task_they_are_part_of(rate: Rate | None) -> None:
+    whole = section7.play(dataclasses.replace(RUNS, rate=rate))
+    first, rest = (section7.play(dataclasses.replace(RUNS, rate=rate, first=i, stop=j)) for i, j in ((0, 1), (1, 3)))
+    for name, array in whole.items():
+        assert np.array_equal(np.concatenate([first[name], rest[name]]), array)
 
 
 @pytest.fixture(scope="module")
@@ -166,4 +203,4 @@ def test_workers_with_a_share_of_p_explore_as_much_as_one(steps: merge.Steps) ->
 
 def test_steps_that_cannot_be_shared_out_evenly_are_refused() -> None:
     with pytest.raises(ValueError, match="horizon is 4001 but must be a multiple of workers, 4"):
-        merge.analyse(merge.Settings(p=120.0, horizon=4_001, runs=2), 1, lambda _: None)
+        merge.Settings(p=120.0, horizon=4_001, runs=2)

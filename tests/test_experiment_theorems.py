@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from armlet.experiments import lemma2, theorem1, theorem2
+from armlet.experiments import lemma2, theorem1, theorem2, theorem2_worlds
 from armlet.experiments.experiment import SEED, Findings
+from armlet.experiments.lab import Lab
 from armlet.experiments.report import render
+from armlet.experiments.shelf import as_floats
 from armlet.experiments.verdicts import Finding, Outcome, Role, to_json
 
 LEMMA = lemma2.Settings(p=60, steps=(100, 200, 400, 3_000), checked=400, runs=60)
@@ -20,18 +23,12 @@ TIMED = theorem1.Settings(
 )
 
 
-def quiet(_: str) -> None:
-    pass
-
-
-def small_theorem2(seed: int) -> Findings:
-    parts = (theorem2.find_small, theorem2.find_own, theorem2.find_size)
-    verdicts, sections = zip(*(part(THEOREM, seed, quiet) for part in parts), strict=True)
-    return Findings(verdicts, sections)
-
-
 def all_findings() -> list[Findings]:
-    return [theorem1.find(TIMED, SEED, quiet), small_theorem2(SEED), lemma2.find(LEMMA, SEED, quiet)]
+    return [
+        theorem1.find(TIMED, Lab(seed=SEED)),
+        theorem2.find(THEOREM, Lab(seed=SEED)),
+        lemma2.find(LEMMA, Lab(seed=SEED)),
+    ]
 
 
 def test_every_claim_has_a_section_with_a_figure_and_the_page_takes_them() -> None:
@@ -45,10 +42,29 @@ def test_every_claim_has_a_section_with_a_figure_and_the_page_takes_them() -> No
 
 
 def test_what_is_not_timed_repeats_to_the_byte() -> None:
-    for find in (small_theorem2, lambda seed: lemma2.find(LEMMA, seed, quiet)):
-        first, second = find(7), find(7)
-        assert to_json(first.verdicts) == to_json(second.verdicts)
-        assert first.sections == second.sections
+    first, second = ([theorem2.find(THEOREM, lab), lemma2.find(LEMMA, lab)] for lab in (Lab(seed=7), Lab(seed=7)))
+    for one, other in zip(first, second, strict=True):
+        assert to_json(one.verdicts) == to_json(other.verdicts)
+        assert one.sections == other.sections
+
+
+@pytest.mark.parametrize("module", [theorem2, lemma2])
+def test_the_scale_chooses_the_settings(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(module, "find", lambda settings, _lab: asked.append(settings))
+    for scale in module.SCALES:
+        module.EXPERIMENT.run(Lab(seed=SEED, scale=scale))
+    assert asked == list(module.SCALES.values())
+
+
+def test_runs_do_not_depend_on_how_they_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab(seed=7)
+    whole = theorem2.find_small(THEOREM, lab), lemma2.simulate(LEMMA, lab)
+    monkeypatch.setattr(theorem2, "BATCH", 2)
+    monkeypatch.setattr(lemma2, "BATCH", 7)
+    parts = theorem2.find_small(THEOREM, lab), lemma2.simulate(LEMMA, lab)
+    assert to_json([parts[0][0]]) == to_json([whole[0][0]])
+    np.testing.assert_array_equal(parts[1], whole[1])
 
 
 # ---- Lemma 2
@@ -57,21 +73,20 @@ def test_what_is_not_timed_repeats_to_the_byte() -> None:
 def test_the_law_of_the_count_is_that_of_a_sum_of_coins() -> None:
     # convolve all coins in full, and compare every chance
     p, K = 12, 3
-    settings = lemma2.Settings(p=p, n_arms=K, steps=(40, 90), checked=90)
-    for t in settings.steps:
+    for t in (40, 90):
         law = np.ones(1)
         for i in range(p + 1, t):
             law = np.convolve(law, [1 - p / (K * i), p / (K * i)])
         for most in (3.5, 4.0, 6.0, 9.2):
             expected = law[: max(math.ceil(most) - p // K, 0)].sum()
-            found = lemma2.chances(settings, [t], [lambda _, most=most: most])  # type: ignore[misc]
-            assert found[0, 0] == pytest.approx(expected, rel=1e-12)
+            asked = lemma2.Law(p=p, n_arms=K, steps=(t,), rows=((math.ceil(most),),))
+            assert lemma2.chances(asked)["chances"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_steps_computed_together_agree_with_steps_computed_alone() -> None:
-    together = lemma2.chances(LEMMA, LEMMA.steps, [LEMMA.printed, LEMMA.repaired])
+    together = lemma2.compute(LEMMA, LEMMA.steps, Lab(seed=SEED))
     for column, t in enumerate(LEMMA.steps):
-        alone = lemma2.chances(LEMMA, [t], [LEMMA.printed, LEMMA.repaired])
+        alone = lemma2.compute(LEMMA, [t], Lab(seed=SEED))
         np.testing.assert_allclose(together[:, column], alone[:, 0], rtol=1e-12)
 
 
@@ -79,7 +94,7 @@ def test_chances_of_the_published_settings_agree_with_the_normal_law() -> None:
     settings, t = lemma2.Settings(), 20_000
     coins = settings.p / (settings.n_arms * np.arange(settings.p + 1, t))
     mean, spread = coins.sum() + 50, math.sqrt((coins * (1 - coins)).sum())
-    found = lemma2.chances(settings, [1_000, t], [settings.printed])[0]
+    found = lemma2.compute(settings, [1_000, t], Lab(seed=SEED))[0]
     assert found[0] > 0.999
     # Berry-Esseen: off by at most 0.56 / spread, here 0.04
     expected = stats.norm.cdf((math.ceil(settings.printed(t)) - 0.5 - mean) / spread)
@@ -94,7 +109,7 @@ def test_the_printed_count_lies_above_the_true_mean_up_to_p_over_e_squared() -> 
 
 
 def test_lemma_2_fails_as_printed_and_holds_in_our_reading() -> None:
-    (verdict,) = lemma2.find(LEMMA, SEED, quiet).verdicts
+    (verdict,) = lemma2.find(LEMMA, Lab(seed=SEED)).verdicts
     assert verdict.outcome is Outcome.UNDER_READING
     findings = {role: {each.finding for each in verdict.statistics if each.role is role} for role in Role}
     assert Finding.FAILS in findings[Role.WRITTEN]
@@ -105,7 +120,7 @@ def test_lemma_2_fails_as_printed_and_holds_in_our_reading() -> None:
 
 
 def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
-    one, two = theorem2.one_context(), theorem2.two_contexts()
+    one, two = theorem2_worlds.one_context(), theorem2_worlds.two_contexts()
     assert [one.p, two.p] == pytest.approx([256, 1024])
     T = np.array([10**4])
     by_hand = 256 + 14 * 2 * math.exp(1 / 4) + 256 * math.log(1e4)
@@ -116,29 +131,29 @@ def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
 
 def test_regret_at_the_theorems_p_is_the_price_of_exploring() -> None:
     # one context: half of all explored steps lose 1; 128 in the warm-up, then a coin of 128/t at step t
-    problem, runs = theorem2.one_context(), 50
-    regret, exploiting = theorem2.play(problem, problem.p, 10**5, runs, seed=3)
+    runs = 50
+    found = theorem2.play(theorem2.Task(seed=3, world="one context", p=256, horizon=10**5, last=runs))
     coins = 128 / np.arange(257, 10**5 + 1)
     mean, spread = 128 + coins.sum(), math.sqrt((coins * (1 - coins)).sum() / runs)
-    assert abs(regret[:, -1].mean() - mean) < 4 * spread
-    assert (exploiting == 0).all()
+    assert abs(as_floats(found["regret"])[:, -1].mean() - mean) < 4 * spread
+    assert not found["exploiting"].any()
 
 
 def test_theorem_2_holds_where_p_is_small_and_a_p_too_small_breaks_the_bound() -> None:
     settings = theorem2.Settings(runs=100, horizon=10**6)
-    verdict, _ = theorem2.find_small(settings, SEED, quiet)
+    verdict, _ = theorem2.find_small(settings, Lab(seed=SEED))
     assert verdict.outcome is Outcome.HOLDS
     assert [each.passed for each in verdict.statistics if each.role is Role.CONTROL] == [True]
 
 
 def test_a_capped_p_is_called_a_reading() -> None:
-    verdict, _ = theorem2.find_own(THEOREM, SEED, quiet)
+    verdict, _ = theorem2.find_own(THEOREM, Lab(seed=SEED))
     assert {each.role for each in verdict.statistics} == {Role.READING}
     assert "2,000" in verdict.claim.reading
 
 
 def test_the_theorems_p_outlasts_the_figures_horizon() -> None:
-    verdict, section = theorem2.find_size(theorem2.Settings(thetas=40), SEED, quiet)
+    verdict, section = theorem2.find_size(theorem2.Settings(thetas=40), Lab(seed=SEED))
     assert verdict.outcome is Outcome.FAILS
     assert "inside the warm-up" in section.notes[0]
 
@@ -147,19 +162,22 @@ def test_the_theorems_p_outlasts_the_figures_horizon() -> None:
 
 
 def test_bytes_do_not_depend_on_t_and_grow_as_the_theorem_allows() -> None:
-    found = theorem1.sizes(theorem1.Settings(times=(100, 1_000, 5_000)), SEED)
+    settings = theorem1.Settings()
+    task = theorem1.Sizes(seed=SEED, times=(100, 1_000, 5_000), dims=settings.dims, arms=settings.arms)
+    found = {name: as_floats(array).tolist() for name, array in theorem1.sizes(task).items()}
     assert len(set(found["t"])) == 1
     assert all(later <= 4 * sooner for sooner, later in zip(found["d"], found["d"][1:], strict=False))
     assert all(later <= 2 * sooner for sooner, later in zip(found["K"], found["K"][1:], strict=False))
 
 
 def test_space_is_settled_by_counting_and_time_is_measured_for_every_setting() -> None:
-    time, space = theorem1.find(TIMED, SEED, quiet).verdicts
+    time, space = theorem1.find(TIMED, Lab(seed=SEED)).verdicts
     assert space.outcome is Outcome.HOLDS
     assert len(time.statistics) == 7
     assert all(each.estimate is not None for each in time.statistics)
-    assert theorem1.along_time(TIMED, SEED).shape == (3,)
-    assert (theorem1.along_time(TIMED, SEED) > 0).all()
+    seconds = theorem1.along_time(TIMED.times, TIMED.window, SEED)
+    assert seconds.shape == (3,)
+    assert (seconds > 0).all()
 
 
 def test_the_clock_moves_to_each_t_before_timing() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from armlet.experiments import plots
-from armlet.experiments.plots import Curve
+from armlet.experiments.plots import Curve, Picture
 from armlet.experiments.rates import Estimate
-from armlet.experiments.report import Picture, Section, render
+from armlet.experiments.report import Section, render
 from armlet.experiments.verdicts import Claim, Criterion, Role, Statistic, Verdict, show
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -62,7 +62,7 @@ def claim(key: str, text: str) -> Claim:
 def picture(key: str, text: str = "a curve") -> Picture:
     band = np.array([[0.0, 1.0], [0.0, 0.9], [0.0, 1.1]])
     figure = plots.regret([Curve(text, np.array([1.0, 10.0]), band)])
-    return Picture(plots.svg(figure, key=key, alt=f"alt {text}"), caption=f"caption {text}")
+    return plots.picture(figure, key=key, alt=f"alt {text}", caption=f"caption {text}")
 
 
 def sample(text: str = "plain") -> tuple[list[Section], list[Verdict]]:
@@ -197,7 +197,7 @@ START = '<svg xmlns="http://www.w3.org/2000/svg" aria-label="x">'
 )
 def test_a_figure_that_could_run_or_load_something_is_refused(svg: str) -> None:
     sections, verdicts = sample()
-    bad = dataclasses.replace(sections[0], pictures=(Picture(svg, "caption"),))
+    bad = dataclasses.replace(sections[0], pictures=(Picture(svg, b"", "caption"),))
     with pytest.raises(ValueError, match="a picture"):
         render("t", [bad, *sections[1:]], verdicts, {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import tracemalloc
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,19 +231,19 @@ def test_progress_on_a_terminal_renews_its_line() -> None:
     assert out.getvalue().count("\n") == 1
 
 
-def test_progress_elsewhere_is_a_line_for_each_tenth() -> None:
-    out = io.StringIO()
-    report = reporter("runs", stream=out)
+def test_progress_elsewhere_is_a_line_every_five_seconds() -> None:
+    ticks, out = itertools.count(0.0, 0.1), io.StringIO()
+    report = reporter("runs", stream=out, clock=lambda: next(ticks))
     for done in range(1001):
         report(done, 1000)
-    assert out.getvalue().count("\n") == 11
+    assert out.getvalue().count("\n") == 1 + 100 / 5
     assert "\r" not in out.getvalue()
 
 
-def test_list_names_every_world_and_policy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
-    for name in ("FigureA", "Drifting", "ContextualEpsilonGreedy", "Oracle"):
+    for name in ("FigureA", "Drifting", "ContextualEpsilonGreedy", "Oracle", "fig-a", "merge"):
         assert f"  {name}\n" in out
 
 

@@ -17,7 +17,7 @@ PyTypeObject* decision_type = nullptr;
 nb::object new_decision(std::size_t dim, Word t, Word mark) {
     auto* d = PyObject_NewVar(Decision, decision_type, static_cast<Py_ssize_t>(dim));
     if (!d) throw nb::python_error();
-    d->t = t, d->mark = mark, d->arm = nullptr, d->table = 0, d->index = 0;
+    d->t = t, d->mark = mark, d->arm = nullptr, d->table = 0, d->index = 0, d->tag = 0;
     d->explored = d->learned = false;
     d->propensity = d->weight = 1.0, d->reward = 0.0;
     return nb::steal(reinterpret_cast<PyObject*>(d));
@@ -32,7 +32,7 @@ Decision& as_decision(nb::handle given) {
 void settle(Decision& d, const Choice& choice, const nb::list& labels, Word table) {
     d.arm = nb::object(labels[choice.arm]).release().ptr();
     d.index = choice.arm, d.table = table;
-    d.propensity = choice.propensity, d.explored = choice.explored;
+    d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
 }
 
 std::string Decision::id() const {
@@ -58,7 +58,7 @@ void parse_id(const std::string& id, Decision& d) {
 }
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
-                   nb::object reward, nb::handle weight) {
+                   nb::object reward, nb::handle weight, std::int32_t tag) {
     const std::size_t dim = nb::len(x);
     nb::object made = new_decision(dim, 0, 0);
     Decision& d = decision_of(made);
@@ -70,6 +70,7 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);
     d.arm = arm.release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = read_weight(weight);
+    d.tag = tag;
     return made;
 }
 
@@ -106,6 +107,8 @@ PyGetSetDef attributes[] = {
      nullptr},
     {"weight", get<[](Decision& d) { return PyFloat_FromDouble(d.weight); }>, nullptr,
      "The weight with which it was learned.", nullptr},
+    {"tag", get<[](Decision& d) { return PyLong_FromLong(d.tag); }>, nullptr,
+     "A number that the policy attached for its own use; 0 for most policies.", nullptr},
     {"x", get<[](Decision& d) { return nb::cast(context(d)).release().ptr(); }>, nullptr,
      "A copy of the context, as the bandit saw it.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -122,7 +125,7 @@ PyObject* reduce(PyObject* self, PyObject*) noexcept {
     return get<[](Decision& d) {
         nb::object restore = nb::module_::import_("armlet.core.kernel").attr("unpickle_decision");  // found by its name
         nb::tuple fields =
-            nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight);
+            nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight, d.tag);
         return nb::make_tuple(restore, fields).release().ptr();
     }>(self, nullptr);
 }
@@ -157,18 +160,20 @@ Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::s
                      std::vector<double>&& contexts)
     : before(before), X(std::move(contexts)), seed_(seed), labels_(labels), table_(table), dim_(dim) {
     const std::size_t rows = X.size() / dim;
-    index.resize(rows), propensities.resize(rows), explored.resize(rows);
+    index.resize(rows), propensities.resize(rows), explored.resize(rows), tags.resize(rows);
 }
 
 void Decisions::note(std::size_t row, const Choice& choice) {
     index[row] = choice.arm, propensities[row] = choice.propensity, explored[row] = choice.explored;
+    tags[row] = choice.tag;
 }
 
 nb::object Decisions::make(std::size_t row) const {
     const Word t = before + row + 1;
     nb::object made = new_decision(dim_, t, toss(seed_, t).mark);
     Decision& d = decision_of(made);
-    settle(d, {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0}, labels_, table_);
+    settle(d, {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0, tags[row]}, labels_,
+           table_);
     std::copy_n(X.data() + row * dim_, dim_, d.x);
     return made;
 }
@@ -197,9 +202,11 @@ void bind_decision(nb::module_& m) {
     m.attr("Decision") = nb::handle(reinterpret_cast<PyObject*>(decision_type));
     m.def(
         "restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
-        nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0,
-        nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-                "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0) -> Decision"),
+        nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
+        nb::sig(
+            "def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+            "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0, tag: int = 0) -> "
+            "Decision"),
         "A decision from a log or another process, pending unless a reward is given.");
     nb::object staticmethod = nb::module_::import_("builtins").attr("staticmethod");
     m.attr("Decision").attr("restore") = staticmethod(m.attr("restore_decision"));

@@ -13,6 +13,7 @@ struct Decision {
     PyObject* arm;  // the label
     Word table;     // names the table of labels in which the arm has its index
     std::uint32_t index;
+    std::int32_t tag;  // the policy's own
     bool explored, learned;
     double propensity;
     double reward, weight;  // what was learned
@@ -46,6 +47,7 @@ class Decisions {
     std::vector<std::int64_t> index;
     std::vector<double> propensities;
     std::vector<std::uint8_t> explored;
+    std::vector<std::int32_t> tags;
 
   private:
     nb::object make(std::size_t row) const;

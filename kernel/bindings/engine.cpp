@@ -42,14 +42,15 @@ Engine::Engine(nb::object policy, std::optional<Schedule> schedule, nb::object s
     : policy(policy),
       state(state),
       schedule_(schedule),
-      statistics_(&nb::cast<Statistics&>(state)),
+      statistics_(nb::isinstance<Statistics>(state) ? &nb::cast<Statistics&>(state) : nullptr),
       labels_(copy_list(labels)),
       seed_(parse_seed(seed)),
       read_context_(read_context),
       sign_(sign),
       normalize_(normalize),
-      dim_(statistics_->dim()),
+      dim_(nb::cast<std::size_t>(state.attr("dim"))),
       learns_always_(text(policy.attr("learns_from")) == "every step") {
+    if (schedule && !statistics_) fail(PyExc_TypeError, "a compiled policy needs Statistics as its state");
     lock_ = nb::module_::import_("threading").attr("RLock")();
     is_active_.assign(nb::len(labels_), 1);
     relabel();
@@ -109,7 +110,8 @@ Choice Engine::ask(Word step, const double* x, const Coins& coins, Arms eligible
     nb::object tossed =
         nb::module_::import_("armlet.core.types").attr("Coins")(coins.coin, coins.pick, coins.tie, coins.mark);
     nb::object choice = policy.attr("decide")(state, step, copy_row(x, dim_), tossed, mask_of(eligible));
-    return {nb::cast<std::uint32_t>(choice[0]), nb::cast<double>(choice[1]), nb::cast<bool>(choice[2])};
+    return {nb::cast<std::uint32_t>(choice[0]), nb::cast<double>(choice[1]), nb::cast<bool>(choice[2]),
+            nb::cast<std::int32_t>(choice[3])};
 }
 
 nb::object Engine::decide(nb::handle x, nb::handle eligible) {
@@ -156,7 +158,8 @@ void Engine::update(const Row& row) {
                 .attr("Interaction")(nb::arg("t") = row.t, nb::arg("x") = copy_row(row.x, dim_),
                                      nb::arg("arm") = row.arm, nb::arg("reward") = row.reward,
                                      nb::arg("propensity") = row.propensity, nb::arg("explored") = row.explored,
-                                     nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces);
+                                     nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces,
+                                     nb::arg("tag") = row.tag);
         policy.attr("update")(state, interaction);
     } else if (schedule_->learns(row.explored)) {
         if (row.replaces)
@@ -169,8 +172,8 @@ void Engine::update(const Row& row) {
 void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
     const auto arm = locate(d);
-    if (d.explored || learns_always_) check_forgettable(*statistics_, arm, weight);
-    update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, replaces});
+    if (statistics_ && (d.explored || learns_always_)) check_forgettable(*statistics_, arm, weight);
+    update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});
 }
 
 // In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else
@@ -210,7 +213,7 @@ void Engine::forget(nb::handle decision, nb::handle reward) {
 
 void Engine::add_arm(nb::object label) {
     std::optional<Turn> turn(lock_);
-    statistics_->append_arm();
+    state.attr("add_arm")();
     labels_.append(label);
     is_active_.push_back(1);
     const Word same = table_;
@@ -220,7 +223,7 @@ void Engine::add_arm(nb::object label) {
 
 void Engine::remove_arm(std::size_t arm) {
     std::optional<Turn> turn(lock_);
-    statistics_->erase_arm(arm);
+    state.attr("remove_arm")(arm);
     labels_.attr("pop")(arm);
     is_active_.erase(is_active_.begin() + static_cast<std::ptrdiff_t>(arm));
     relabel();
@@ -243,25 +246,25 @@ nb::object Engine::estimates() const {
     return policy.attr("estimates")(state);
 }
 
-void Engine::restore(const Statistics& other) {
+void Engine::restore(nb::object other) {
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
-    if (other.n_arms() != statistics_->n_arms())
+    if (nb::cast<std::size_t>(other.attr("n_arms")) != is_active_.size())
         fail(PyExc_ValueError, "arms were added or removed meanwhile; try again");
-    statistics_->restore(other.records());
+    state.attr("restore_arrays")(other.attr("arrays")());
 }
 
-void Engine::merge(const Statistics& other, const std::vector<std::size_t>& into, Word steps) {
+void Engine::merge(nb::object other, const std::vector<std::size_t>& into, Word steps) {
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
-    merge_statistics(*statistics_, other, into);
+    state.attr("merge")(other, into);
     t += steps;
 }
 
 nb::tuple Engine::snapshot() const {
     std::optional<Turn> turn;
     if (!schedule_) turn.emplace(lock_);
-    return nb::make_tuple(t, labels(), active(), Statistics(*statistics_));
+    return nb::make_tuple(t, labels(), active(), state.attr("copy")());
 }
 
 void bind_engine(nb::module_& m) {
@@ -275,10 +278,10 @@ void bind_engine(nb::module_& m) {
             nb::init<nb::object, std::optional<Schedule>, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
             nb::arg("policy"), nb::arg("schedule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
             nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
-            nb::sig("def __init__(self, policy: object, schedule: Schedule | None, state: Statistics, labels: list[str "
-                    "| int], "
-                    "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
-                    "sign: float = 1.0, normalize: bool = False) -> None"))
+            nb::sig(
+                "def __init__(self, policy: object, schedule: Schedule | None, state: object, labels: list[str | int], "
+                "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
+                "sign: float = 1.0, normalize: bool = False) -> None"))
         .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
              nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
              "Replace the reward that was learned from a decision, exactly but for rounding.")
@@ -301,7 +304,7 @@ void bind_engine(nb::module_& m) {
             "The index of a decision's arm, or why it cannot be learned.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_snapshot", &Engine::snapshot,
-             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Statistics]"),
+             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], typing.Any]"),
              "Clock, labels, which are active, and a copy of the state, all of one moment.")
         .def("_estimates", &Engine::estimates, nb::sig("def _estimates(self) -> NDArray[numpy.float64]"))
         .def("_restore", &Engine::restore, nb::arg("state"))
@@ -312,8 +315,8 @@ void bind_engine(nb::module_& m) {
         .def_prop_ro("_active", &Engine::active, owned)
         .def_prop_ro(
             "t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
-        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> Statistics"),
-                "What is known: the sums of every arm.");
+        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> typing.Any"),
+                "What is known: the sums of every arm, or what else the policy keeps.");
 }
 
 }  // namespace armlet

@@ -53,8 +53,8 @@ class Engine {
     Array<bool> active() const;
     nb::tuple snapshot() const;
     nb::object estimates() const;
-    void restore(const Statistics& other);
-    void merge(const Statistics& other, const std::vector<std::size_t>& into, Word steps);
+    void restore(nb::object other);
+    void merge(nb::object other, const std::vector<std::size_t>& into, Word steps);
     Word table() const { return table_; }
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     nb::object index_of(nb::handle label) const;           // None if there is no such arm
@@ -67,6 +67,7 @@ class Engine {
         const double* x;
         double reward, weight, propensity;
         bool explored;
+        std::int32_t tag;
         std::optional<double> replaces;
     };
 
@@ -82,7 +83,7 @@ class Engine {
     void relabel();
 
     std::optional<Schedule> schedule_;
-    Statistics* statistics_;  // the state itself
+    Statistics* statistics_;  // the state itself, or null if it is another kind
     nb::list labels_;
     nb::dict index_;
     std::vector<std::uint8_t> is_active_;

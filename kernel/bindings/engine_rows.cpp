@@ -83,8 +83,8 @@ void Engine::learn_rows(Word table, nb::handle X, nb::handle arms, nb::handle re
     if (table != table_)
         fail(PyExc_ValueError, "an arm was removed while the log was read; nothing was learned, try again");
     for (std::size_t i = 0; i < rows; ++i)
-        update(
-            {t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], std::nullopt});
+        update({t, static_cast<std::uint32_t>(arm[i]), data + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0,
+                std::nullopt});
 }
 
 Array<double> Engine::normalized(nb::handle X) const {

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "arrays.hpp"
 #include "binding.hpp"
 
@@ -59,6 +61,22 @@ Array<double> records(const Statistics& s) {
 
 void restore(Statistics& s, nb::handle values) {
     s.restore({doubles(values, "records", {s.n_arms(), s.record_size()}), s.n_arms() * s.record_size()});
+}
+
+nb::dict arrays(const Statistics& s) {
+    nb::dict out;
+    out["records"] = records(s);
+    return out;
+}
+
+void restore_arrays(Statistics& s, nb::dict arrays) {
+    nb::handle given = arrays["records"];
+    const std::size_t size = s.record_size();
+    const double* values = doubles(given, "records", {s.n_arms(), size});
+    for (std::size_t i = 0; i < s.n_arms() * size; ++i)
+        if (!std::isfinite(values[i]) || (i % size == 0 && values[i] < 0.0))
+            fail(PyExc_ValueError, "the sums are not those of any rows");
+    restore(s, given);
 }
 
 Array<double> estimates(Statistics& s) {
@@ -143,6 +161,11 @@ void bind_statistics(nb::module_& m) {
              "Adds the other's arm i to this arm into[i].")
         .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
+        .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
+             "All that must be kept, by name.")
+        .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
+             nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
+             "Takes back what `arrays` gave, if these are sums of rows.")
         .def("copy", [](const Statistics& s) { return Statistics(s); });
 }
 

@@ -36,6 +36,9 @@ class Decision:
     def weight(self) -> float:
         """The weight with which it was learned."""
     @property
+    def tag(self) -> int:
+        """A number that the policy attached for its own use; 0 for most policies."""
+    @property
     def x(self) -> NDArray[numpy.float64]:
         """A copy of the context, as the bandit saw it."""
     @staticmethod
@@ -47,6 +50,7 @@ class Decision:
         x: NDArray[numpy.float64] | list[float],
         reward: float | None = None,
         weight: float = 1.0,
+        tag: int = 0,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 
@@ -58,6 +62,7 @@ def restore_decision(
     x: NDArray[numpy.float64] | list[float],
     reward: float | None = None,
     weight: float = 1.0,
+    tag: int = 0,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
@@ -152,6 +157,12 @@ class Statistics:
         """One more arm, of which nothing is known."""
 
     def remove_arm(self, arm: int) -> None: ...
+    def arrays(self) -> dict[str, NDArray[numpy.generic]]:
+        """All that must be kept, by name."""
+
+    def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
+        """Takes back what `arrays` gave, if these are sums of rows."""
+
     def copy(self) -> Statistics: ...
 
 class Schedule:
@@ -168,7 +179,7 @@ class Engine:
         self,
         policy: object,
         schedule: Schedule | None,
-        state: Statistics,
+        state: object,
         labels: list[str | int],
         seed: int,
         read_context: Callable[[Any], NDArray[numpy.float64]],
@@ -226,14 +237,14 @@ class Engine:
         """The index of a decision's arm, or why it cannot be learned."""
 
     def _advance(self, steps: int) -> None: ...
-    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Statistics]:
+    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Any]:
         """
         Clock, labels, which are active, and a copy of the state, all of one moment.
         """
 
     def _estimates(self) -> NDArray[numpy.float64]: ...
-    def _restore(self, state: Statistics) -> None: ...
-    def _merge(self, state: Statistics, into: Sequence[int], steps: int) -> None: ...
+    def _restore(self, state: object) -> None: ...
+    def _merge(self, state: object, into: Sequence[int], steps: int) -> None: ...
     @property
     def _table(self) -> int:
         """Names the table of labels; a removal makes another."""
@@ -247,8 +258,8 @@ class Engine:
         """Decisions taken so far."""
 
     @property
-    def state(self, /) -> Statistics:
-        """What is known: the sums of every arm."""
+    def state(self, /) -> Any:
+        """What is known: the sums of every arm, or what else the policy keeps."""
 
 def coins(seed: int, t: int) -> tuple[float, int, int, int]:
     """The coin, pick, tie-break and mark of step t."""

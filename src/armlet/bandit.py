@@ -17,9 +17,9 @@ from armlet.core import arms as labelling
 from armlet.core import columns
 from armlet.core.contexts import feature_names
 from armlet.core.errors import DecisionError
-from armlet.core.kernel import Decision, Decisions, Engine, Statistics, argmax_rows
+from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows
 from armlet.core.settings import Normalize, Objective, Settings, check_seed
-from armlet.core.types import Arm, Bool, Contexts, Float64, Policy
+from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
 from armlet.policies import POLICIES
 
 
@@ -75,7 +75,7 @@ class Bandit(Engine):
         self._set_up(settings, labels, policy.init(len(labels), dim))
 
     def _set_up(
-        self, settings: Settings, labels: list[Arm], state: Statistics, *, retired: Iterable[Arm] = (), t: int = 0
+        self, settings: Settings, labels: list[Arm], state: State, *, retired: Iterable[Arm] = (), t: int = 0
     ) -> None:
         s = settings
         schedule, scale = s.policy.schedule(), s.normalize == "l2"
@@ -253,9 +253,9 @@ class Bandit(Engine):
         from armlet.core import model  # not before it is needed: files would slow down `import armlet`
 
         saved = self._copy()
-        settings, records = self._settings, saved.state.records()
+        settings, arrays = self._settings, saved.state.arrays()
         model.write(
-            path, model.Model(settings=settings, arms=saved.arms, retired=saved.retired, t=saved.t, records=records)
+            path, model.Model(settings=settings, arms=saved.arms, retired=saved.retired, t=saved.t, arrays=arrays)
         )
 
     # ---- what it is
@@ -302,8 +302,9 @@ class Bandit(Engine):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the state takes, whatever t."""
-        return self.state.nbytes
+        """Bytes of memory that the state takes."""
+        held: int = self.state.nbytes
+        return held
 
     def __repr__(self) -> str:
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
@@ -322,9 +323,6 @@ def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandi
     from armlet.core import model
 
     saved = model.read(path, POLICIES, policy)
-    chosen, arms = saved.settings.policy, saved.arms
-    state = chosen.init(len(arms), saved.settings.dim)
-    state.restore(saved.records)
     bandit = Bandit.__new__(Bandit)
-    bandit._set_up(saved.settings, arms, state, retired=saved.retired, t=saved.t)
+    bandit._set_up(saved.settings, saved.arms, saved.state(), retired=saved.retired, t=saved.t)
     return bandit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from armlet.core.version import __version__
 
@@ -14,7 +14,7 @@ examples:
   armlet demo                                    run Algorithm 1 on Figure (a), write results/demo.svg
   armlet demo --p 60 --horizon 20000 --runs 10   one value of p, a shorter run
   armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
-  armlet list                                    name every world and policy
+  armlet list                                    name every world, policy and experiment
   armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
 """
 
@@ -23,6 +23,15 @@ examples:
   armlet paper                        every experiment, quickly
   armlet paper --only fig-a,lemma-2   two of them
   armlet paper --full --out results/full
+  armlet paper --engine dask --workers 8
+
+A reproduction that was interrupted or killed goes on where it was if the same command is given again.
+"""
+
+REPORT_EXAMPLES = """\
+examples:
+  armlet report results/paper      judge the claims anew from what was computed
+  armlet report results/simulate   plot what armlet simulate found, finished or not
 """
 
 SIMULATE_EXAMPLES = """\
@@ -70,7 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     _add_demo(commands.add_parser("demo", help="show Algorithm 1 at work on the paper's Figure (a)"))
     _add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
-    _add_list(commands.add_parser("list", help="name every world and policy, with its settings"))
+    _add_list(commands.add_parser("list", help="name every world, policy and experiment"))
+    _add_report(commands.add_parser("report", help="write the report of a folder of results anew"))
     _add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
     return parser
 
@@ -109,27 +119,59 @@ def _add_paper(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="more runs and theta: half an hour instead of two minutes")
     parser.add_argument("--only", metavar="NAMES", help="experiments, separated by commas; default: all")
     parser.add_argument("--seed", type=int, metavar="N", help="of all experiments; default: the published one")
+    _add_engine(parser)
     parser.add_argument("--out", default="results/paper", metavar="DIR", help="default: results/paper")
     parser.set_defaults(command=_paper, parser=parser)
 
 
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    names = "processes, threads, serial, dask, or the address of a Dask scheduler"
+    parser.add_argument("--engine", default="processes", help=f"where to compute: {names}; default: processes")
+    parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
+
+
 def _paper(arguments: argparse.Namespace) -> None:
-    from armlet.experiments import experiment, paper
+    from armlet.core.errors import ArmletError
+    from armlet.experiments import engines, experiment, paper
 
     names = None if arguments.only is None else arguments.only.split(",")
     seed = experiment.SEED if arguments.seed is None else arguments.seed
     try:
-        code = paper.reproduce(names, "full" if arguments.full else "quick", seed, arguments.out)
+        with engines.engine(arguments.engine, workers=arguments.workers) as where:
+            scale: Literal["quick", "full"] = "full" if arguments.full else "quick"
+            code = paper.reproduce(names, scale, seed, arguments.out, engine=where)
     except ValueError as error:
         arguments.parser.error(str(error))
-    except (ModuleNotFoundError, OSError) as error:
-        arguments.parser.exit(1, f"{arguments.parser.prog}: error: {error}\n")
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: what is finished is kept in {arguments.out}; the same command goes on", file=sys.stderr)
+        raise
+    except (ModuleNotFoundError, OSError, ArmletError) as error:
+        _fail(arguments, error, "matplotlib", "pyarrow", "distributed")
+    if code:
+        arguments.parser.exit(code)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Write DIR/report.html anew from the results in DIR; nothing is computed again."
+    parser.epilog, parser.formatter_class = REPORT_EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("folder", metavar="DIR", help="where armlet paper or armlet simulate wrote")
+    parser.set_defaults(command=_report, parser=parser)
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from armlet.core.errors import ArmletError
+    from armlet.experiments import commands
+
+    try:
+        code = commands.report(arguments.folder)
+    except (ModuleNotFoundError, OSError, ArmletError) as error:
+        _fail(arguments, error, "matplotlib", "pyarrow")
     if code:
         arguments.parser.exit(code)
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Name every world and policy with one line and its settings."
+    parser.description = "Name every world and policy with one line and its settings, and every experiment."
     parser.set_defaults(command=_list)
 
 
@@ -152,12 +194,7 @@ def _add_simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013")
     methods = ("auto", "steps", "events", "python")
     parser.add_argument("--method", choices=methods, default="auto", help="how to compute; default: auto")
-    parser.add_argument(
-        "--engine",
-        default="processes",
-        help="processes, threads, serial, dask, or the address of a Dask scheduler; default: processes",
-    )
-    parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
+    _add_engine(parser)
     parser.add_argument("--out", default="results/simulate", metavar="DIR", help="default: results/simulate")
     parser.set_defaults(command=_simulate, parser=parser)
 
@@ -198,8 +235,8 @@ def _simulate(arguments: argparse.Namespace) -> None:
         _fail(arguments, error, "pyarrow")
 
 
-def _fail(arguments: argparse.Namespace, error: Exception, extra: str) -> NoReturn:
-    if isinstance(error, ModuleNotFoundError) and error.name != extra:
+def _fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoReturn:
+    if isinstance(error, ModuleNotFoundError) and error.name not in extras:
         raise error
     parser: argparse.ArgumentParser = arguments.parser
     parser.exit(1, f"{parser.prog}: error: {error}\n")

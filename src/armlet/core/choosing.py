@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from armlet.core.types import Float64, Int64
+import numpy as np
+
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64
 
 
 def below(bits: int, n: int) -> int:
@@ -21,10 +23,59 @@ def best_arms(scores: Float64, arms: Int64) -> Int64:
 
     Examples
     --------
-    >>> import numpy as np
     >>> best_arms(np.array([1.0, 3.0, 3.0, 9.0]), np.array([0, 1, 2])).tolist()
     [1, 2]
     """
     among = scores[arms]
     best: Int64 = arms[among == among.max()]
     return best
+
+
+def best_chances(scores: Float64, eligible: Bool) -> Float64:
+    """Give the probabilities of a policy that plays the highest score and draws among those that tie, (K,).
+
+    Examples
+    --------
+    >>> best_chances(np.array([1.0, 3.0, 3.0]), np.array([True, True, True]))
+    array([0. , 0.5, 0.5])
+    """
+    chances, best = np.zeros(len(scores)), best_arms(scores, np.flatnonzero(eligible))
+    chances[best] = 1.0 / len(best)
+    return chances
+
+
+def play_best(scores: Float64, eligible: Bool, coins: Coins) -> Choice:
+    """Play the eligible arm with the highest score, a drawn one of those that tie.
+
+    Examples
+    --------
+    >>> play_best(np.array([1.0, 3.0]), np.array([True, True]), Coins(0.0, 0, 0, 0))
+    Choice(arm=1, propensity=1.0, explored=False, tag=0)
+    """
+    best = best_arms(scores, np.flatnonzero(eligible))
+    return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
+
+
+def play_drawn(chances: Float64, coins: Coins) -> Choice:
+    """Play an arm drawn with the given probabilities; such a step explores.
+
+    Examples
+    --------
+    >>> play_drawn(np.array([0.25, 0.75]), Coins(0.3, 0, 0, 0))
+    Choice(arm=1, propensity=0.75, explored=True, tag=0)
+    """
+    arm = int(np.searchsorted(np.cumsum(chances), coins.coin * chances.sum(), side="right"))
+    while chances[arm] <= 0.0:  # pragma: no cover - rounding at the very end of the sum
+        arm -= 1
+    return Choice(arm, float(chances[arm]), True)
+
+
+def mixed(chances: Float64, eligible: Bool, rate: float) -> Float64:
+    """Mix probabilities with uniform play over the eligible arms, which gets `rate`.
+
+    Examples
+    --------
+    >>> mixed(np.array([1.0, 0.0]), np.array([True, True]), 0.5)
+    array([0.75, 0.25])
+    """
+    return (1.0 - rate) * chances + rate * eligible / np.count_nonzero(eligible)

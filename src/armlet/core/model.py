@@ -7,13 +7,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from armlet.core import files
 from armlet.core.arms import check_labels
 from armlet.core.errors import ModelFileError
 from armlet.core.settings import Settings, check_seed
-from armlet.core.types import Arm, Float64, Policy
+from armlet.core.types import Arm, Policy, State
 from armlet.core.version import __version__
 
 Registry: TypeAlias = Mapping[str, Callable[..., Policy]]
@@ -27,19 +25,22 @@ class Model:
     arms: list[Arm]
     retired: list[Arm]
     t: int
-    records: Float64  # (K, 3 + d + d (d + 1) / 2)
+    arrays: dict[str, files.Array]  # the state's
 
     def __post_init__(self) -> None:
         if type(self.t) is not int or not 0 <= self.t < 2**63:
             raise ValueError(f"the clock is {self.t!r}, not a number of decisions")
         if len(set(self.retired)) != len(self.retired) or not set(self.retired) < set(self.arms):
             raise ValueError(f"the retired arms are {self.retired!r} of {self.arms!r}, which leaves none to play")
-        d = self.settings.dim
-        expected = (len(self.arms), 3 + d + d * (d + 1) // 2)
-        if self.records.shape != expected or self.records.dtype != np.float64:
-            raise ValueError(f"the sums are {self.records.dtype} of shape {self.records.shape}, not {expected}")
-        if not np.isfinite(self.records).all() or (self.records[:, 0] < 0).any():
-            raise ValueError("the sums are not those of any rows")
+
+    def state(self) -> State:
+        """Build the state from its arrays."""
+        state = self.settings.policy.init(len(self.arms), self.settings.dim)
+        wanted = set(state.arrays())
+        if set(self.arrays) != wanted:
+            raise ValueError(f"it holds {sorted(self.arrays)}, not {sorted(wanted)}")
+        state.restore_arrays(self.arrays)
+        return state
 
 
 def write(path: str | os.PathLike[str], model: Model) -> None:
@@ -57,19 +58,21 @@ def write(path: str | os.PathLike[str], model: Model) -> None:
         "t": model.t,
         "seed": s.seed,
     }
-    files.write_model(path, header, {"records": model.records})
+    files.write_model(path, header, model.arrays)
 
 
 def read(path: str | os.PathLike[str], policies: Registry, given: Policy | None) -> Model:
     """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
     header, arrays = files.read_model(path)
     try:
-        return _decode(header, arrays["records"], policies, given)
+        model = _decode(header, arrays, policies, given)
+        model.state()
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)}: the file does not describe a usable bandit: {error}") from error
+    return model
 
 
-def _decode(header: dict[str, Any], records: Any, policies: Registry, given: Policy | None) -> Model:
+def _decode(header: dict[str, Any], arrays: dict[str, files.Array], policies: Registry, given: Policy | None) -> Model:
     names, seed = header["features"], header["seed"]
     if seed is None:
         raise ValueError("there is no seed")
@@ -83,7 +86,7 @@ def _decode(header: dict[str, Any], records: Any, policies: Registry, given: Pol
     )
     arms, t = check_labels(header["arms"]), header["t"]
     settings.policy.check(len(arms), settings.dim, t)
-    return Model(settings=settings, arms=arms, retired=header["retired"], t=t, records=records)
+    return Model(settings=settings, arms=arms, retired=header["retired"], t=t, arrays=arrays)
 
 
 def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from armlet.core.kernel import Schedule, Statistics
+    from armlet.core.kernel import Schedule
 
 Float64: TypeAlias = npt.NDArray[np.float64]
 Bool: TypeAlias = npt.NDArray[np.bool_]
@@ -22,7 +22,15 @@ Arm: TypeAlias = str | int
 Context: TypeAlias = npt.ArrayLike | Sequence[float] | Mapping[str, float]
 """One context at the border: a numpy row, a list, or a mapping by feature name."""
 
+Array: TypeAlias = npt.NDArray[np.generic]
+
 LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
+
+Rewards: TypeAlias = Literal["any", "bounded", "binary"]
+"""What rewards a policy can learn from: any, those within its `reward_range`, or 0 and 1 only."""
+
+Memory: TypeAlias = Literal["constant", "grows with contexts", "grows with t"]
+"""How the memory of a policy's state depends on time: not at all, with the number of distinct contexts, or with t."""
 
 
 @runtime_checkable
@@ -51,6 +59,7 @@ class Choice(NamedTuple):
     arm: int
     propensity: float  # the probability with which the policy plays this arm at this step
     explored: bool
+    tag: int = 0  # what the policy wants to find again in the interaction, whenever the reward comes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,30 +78,70 @@ class Interaction:
     explored: bool = True
     weight: float = 1.0
     replaces: float | None = None
+    tag: int = 0  # from the choice
+
+
+class State(Protocol):
+    """What a policy remembers: arrays, and what happens to them when arms come, go or are merged."""
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+
+    @property
+    def dim(self) -> int:
+        """D."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held."""
+
+    def arrays(self) -> dict[str, Array]:
+        """Give all that must be kept, by name, in copies."""
+
+    def restore_arrays(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` gave, or raise ValueError."""
+
+    def copy(self) -> State:
+        """Make another that goes its own way."""
+
+    def add_arm(self) -> None:
+        """Make room for one more arm, of which nothing is known."""
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm."""
+
+    def merge(self, other: Any, into: list[int]) -> None:
+        """Add what another state knows, its arm i to arm into[i]; MergeError where knowledge does not add up."""
 
 
 class Policy(Protocol):
-    """A rule for choosing arms: frozen settings, and pure questions about a state that others keep."""
+    """A rule for choosing arms: frozen settings, and pure questions about a state that others keep.
+
+    States are those that the policy's own `init` made, so its methods may be written for that kind alone.
+    """
 
     learns_from: ClassVar[LearnsFrom]
+    memory: ClassVar[Memory]
+    rewards: ClassVar[Rewards]
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Refuse a problem that the policy cannot start on at step t."""
 
-    def init(self, n_arms: int, dim: int) -> Statistics:
+    def init(self, n_arms: int, dim: int) -> State:
         """Make the state of a policy that knows nothing."""
 
     def schedule(self) -> Schedule | None:
         """Describe the policy to the kernel; None if it runs in Python."""
 
-    def estimates(self, state: Statistics) -> Float64:
-        """Give theta_hat, (K, d)."""
+    def estimates(self, state: Any) -> Float64:
+        """Give theta_hat, (K, d); TypeError from a policy that has none."""
 
-    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
+    def probabilities(self, state: Any, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the probability of each arm at step t, (K,)."""
 
-    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+    def decide(self, state: Any, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Choose an arm. A query: it changes nothing but cached estimates."""
 
-    def update(self, state: Statistics, interaction: Interaction) -> None:
+    def update(self, state: Any, interaction: Interaction) -> None:
         """Learn. A command, without randomness."""

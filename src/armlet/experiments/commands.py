@@ -1,4 +1,4 @@
-"""The commands `armlet simulate` and `armlet list`: from words on the command line to worlds, policies and tables."""
+"""The commands `armlet simulate`, `armlet report` and `armlet list`: from words on the command line to worlds, policies and tables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import numpy as np
 
 from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
+from armlet.experiments import EXPERIMENTS, paper
 from armlet.experiments.engines import Engine
+from armlet.experiments.overview import write_overview
 from armlet.experiments.playing import Job, Method
 from armlet.experiments.progress import reporter
 from armlet.experiments.results import Result
 from armlet.experiments.runner import simulate_all
-from armlet.experiments.store import read
+from armlet.experiments.store import read, read_manifest
 from armlet.policies import POLICIES
 
 T = TypeVar("T")
@@ -93,6 +95,14 @@ def simulate(job: Job, *, engine: Engine, out: str | os.PathLike[str]) -> None:
     print("", *summary(job, result), f"Written: {folder / 'results.parquet'}, {folder / 'manifest.json'}", sep="\n")
 
 
+def report(folder: str | os.PathLike[str]) -> int:
+    """Write the report of a folder anew; give the exit code."""
+    if read_manifest(folder).get("kind") == paper.KIND:
+        return paper.rebuild(folder)
+    print(f"Report: {write_overview(folder)}")
+    return 0
+
+
 def make_job(
     *,
     world: str,
@@ -124,7 +134,7 @@ def summary(job: Job, result: Result) -> list[str]:
 
 
 def listing() -> list[str]:
-    """Name every world and policy, with one line and the settings of each.
+    """Name every world and policy, with one line and the settings of each, and every experiment.
 
     Examples
     --------
@@ -134,7 +144,9 @@ def listing() -> list[str]:
     lines = ["worlds (armlet simulate --world NAME):"]
     lines += [_entry(name, kind, kind.draw) for name, kind in ENVIRONMENTS.items()]
     lines += ["", "policies (armlet simulate --policy NAME):"]
-    return lines + [_entry(name, kind, kind) for name, kind in POLICIES.items()]
+    lines += [_entry(name, kind, kind) for name, kind in POLICIES.items()]
+    lines += ["", "experiments (armlet paper --only NAME):"]
+    return lines + [f"  {name}\n      {paper.load(name).title}" for name in EXPERIMENTS]
 
 
 def _entry(name: str, kind: type, maker: Callable[..., object]) -> str:

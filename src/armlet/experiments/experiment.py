@@ -1,15 +1,13 @@
-"""What an experiment of the paper is: settings as data, a run, and an analysis that ends in verdicts."""
+"""What an experiment of the paper is: settings as data, tasks for a lab, and an analysis that ends in verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
+from armlet.experiments.lab import Lab
 from armlet.experiments.report import Section
 from armlet.experiments.verdicts import Verdict
-
-Scale: TypeAlias = Literal["quick", "full"]
 
 SEED = 12073024
 """The seed of every published figure: the paper's number on arXiv. It was fixed, with every criterion, before anything
@@ -26,8 +24,8 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment by name: `run(scale, seed, say)` simulates, analyses, and tells `say` what it is doing."""
+    """An experiment by name: `run` simulates in a lab, at its scale and seed, and analyses what was found."""
 
     name: str
     title: str
-    run: Callable[[Scale, int, Callable[[str], None]], Findings]
+    run: Callable[[Lab], Findings]

@@ -9,20 +9,22 @@ The same seeds serve every p. O(p log T) for a run: simulated in jumps from one 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
+from armlet.core.ridge import RidgeLike
 from armlet.core.types import Float64, Int64
 from armlet.environments.figure_a import FigureA, Zero
-from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
+from armlet.experiments import events, plots
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab
 from armlet.experiments.rates import Estimate, band, doubling_ratio, log_slope
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
 from armlet.policies import ContextualEpsilonGreedy as Policy
 
@@ -88,11 +90,17 @@ WHY_LONG: Final = {
 }
 
 
-class Played(NamedTuple):
-    """All runs of one policy in one world."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """All runs of Algorithm 1 with one theta."""
 
-    regret: Float64  # (runs, checkpoints)
-    exploring: Float64  # (runs, checkpoints): the part of it paid on explored steps
+    seed: int
+    theta: int  # which draw
+    p: float
+    horizon: int
+    runs: int
+    ridge: RidgeLike = "paper"
+    zero: Zero = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,8 @@ class Growth:
     """How regret grew in one world at one p."""
 
     steps: Int64  # (checkpoints,)
-    played: Played
+    regret: Float64  # (runs, checkpoints)
+    exploring: Float64  # (runs, checkpoints): the part of it paid on explored steps
     unit: float  # p times the mean gap
     ratio: Estimate | None
     slope: Estimate
@@ -113,22 +122,13 @@ class Growth:
 Grid: TypeAlias = Mapping[int, Mapping[float, Growth]]  # by theta, then by p
 
 
-def play(table: FiniteWorld, policy: Policy, steps: Int64, *, seed: int, world: int, runs: int) -> Played:
-    """Play independent runs up to the last of the steps; seeds depend on the world and the run, not on the policy.
-
-    Examples
-    --------
-    >>> table = FigureA(theta=((1.0, 0.0), (0.0, 1.0))).table()
-    >>> play(table, Policy(p=12), np.array([10, 100]), seed=1, world=0, runs=3).regret.shape
-    (3, 2)
-    """
-    start, schedule = policy.init(table.means.shape[1], table.contexts.shape[1]), policy.schedule()
-    out = []
-    for run in range(runs):
-        ours, theirs = np.random.SeedSequence(seed, spawn_key=(1, world, run)).generate_state(2, np.uint64).tolist()
-        whole = {"horizon": int(steps[-1]), "checkpoints": steps, "world_seed": ours, "policy_seed": theirs}
-        out.append(kernel.simulate_events(table, start=start, schedule=schedule, **whole))
-    return Played(np.array([each.regret for each in out]), np.array([each.exploring for each in out]))
+def play(task: Task) -> Arrays:
+    """Play a task; seeds depend on the theta and the run, not on the policy."""
+    table = cast(FiniteWorld, _draw(task.seed, task.theta, task.zero).table())  # with 3 dimensions there always is one
+    policy = Policy(p=task.p, ridge=task.ridge)
+    seeds = events.seeds(task.seed, task.theta, task.runs)
+    played = events.play(table, policy, _checkpoints(task.horizon), seeds)
+    return {"regret": played.regret, "exploring": played.exploring}
 
 
 def select(seed: int, count: int) -> list[int]:
@@ -136,26 +136,24 @@ def select(seed: int, count: int) -> list[int]:
     return list(itertools.islice((i for i in itertools.count() if _ease(_draw(seed, i)) >= EASY), count))
 
 
-def find(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
+def find(settings: Settings, lab: Lab) -> Findings:
     """Play, measure and judge.
 
     Examples
     --------
     >>> tiny = Settings(thetas=1, runs=4, long_runs=4, long_p_runs=2, long_p=1200)
-    >>> [verdict.claim.key for verdict in find(tiny, seed=1, say=lambda _: None).verdicts]
+    >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['fig-a', 'fig-a-decades']
     """
+    seed, T, far = lab.seed, settings.horizon, settings.long_horizon
     chosen, first = select(seed, settings.thetas), list(range(settings.thetas))
-    steps, found = _checkpoints(settings.horizon), {}
-    for i in sorted({*chosen, *first}):
-        found[i] = {p: _measure(_draw(seed, i), i, Policy(p=p), steps, seed, settings.runs) for p in settings.p}
-        say(f"Figure (a), theta {i}: {len(settings.p)} values of p, {settings.runs} runs of {settings.horizon:,} steps")
-    steps = _checkpoints(settings.long_horizon)
+    both = sorted({*chosen, *first})
+    tasks = [Task(seed=seed, theta=i, p=p, horizon=T, runs=settings.runs) for i in both for p in settings.p]
+    found = _grid(lab, "play", tasks, f"Figure (a): {len(both)} theta, {len(settings.p)} values of p")
     runs = {WEAK_P: settings.long_runs, READING_P: settings.long_runs, settings.long_p: settings.long_p_runs}
-    plan = {Policy(p=p): n for p, n in runs.items()}
-    long = {i: {each.p: _measure(_draw(seed, i), i, each, steps, seed, n) for each, n in plan.items()} for i in chosen}
-    say(f"Figure (a): {len(chosen)} theta, runs of {settings.long_horizon:.0e} steps")
-    notes = [*_notes(found, chosen, first, seed), *_variants(chosen, settings, seed)]
+    tasks = [Task(seed=seed, theta=i, p=p, horizon=far, runs=n) for i in chosen for p, n in runs.items()]
+    long = _grid(lab, "decades", tasks, f"Figure (a): {len(chosen)} theta to T = {far:.0e}")
+    notes = [*_notes(found, chosen, first, seed), *_variants(chosen, settings, lab)]
     sections = (
         Section(claim=CLAIM.key, heading="Figure (a)", pictures=_pictures(found, chosen, seed), notes=tuple(notes)),
         Section(claim=LONG.key, heading="Figure (a) over ten decades", pictures=_long_pictures(long, seed)),
@@ -163,8 +161,8 @@ def find(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
     return Findings((_judge(found, chosen, first, seed), _judge_long(long, settings.long_p, seed)), sections)
 
 
-def _run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
-    return find(FULL if scale == "full" else QUICK, seed, say)
+def _run(lab: Lab) -> Findings:
+    return find(FULL if lab.scale == "full" else QUICK, lab)
 
 
 EXPERIMENT: Final = Experiment(name="fig-a", title="Figure (a): logarithmic regret", run=_run)
@@ -185,12 +183,19 @@ def _checkpoints(horizon: int) -> Int64:
     return np.union1d(spaced, [*ends, horizon // 4, horizon // 2])
 
 
-def _measure(world: FigureA, index: int, policy: Policy, steps: Int64, seed: int, runs: int) -> Growth:
-    table = cast(FiniteWorld, world.table())  # with 3 dimensions there always is one
-    played = play(table, policy, steps, seed=seed, world=index, runs=runs)
-    unit, rng = policy.p * table.gap, _resampling(seed)
-    ratio = doubling_ratio(steps, played.regret, rng)
-    return Growth(steps, played, unit, ratio, log_slope(steps, played.regret, rng, start=10 * policy.p, unit=unit))
+def _grid(lab: Lab, stage: str, tasks: Sequence[Task], label: str) -> Grid:
+    grid: dict[int, dict[float, Growth]] = {}
+    for task, arrays in zip(tasks, lab.map(stage, play, tasks, label), strict=True):
+        grid.setdefault(task.theta, {})[task.p] = _measure(task, arrays)
+    return grid
+
+
+def _measure(task: Task, arrays: Arrays) -> Growth:
+    regret, steps, rng = as_floats(arrays["regret"]), _checkpoints(task.horizon), _resampling(task.seed)
+    unit = task.p * cast(FiniteWorld, _draw(task.seed, task.theta, task.zero).table()).gap
+    ratio = doubling_ratio(steps, regret, rng)
+    slope = log_slope(steps, regret, rng, start=10 * task.p, unit=unit)
+    return Growth(steps, regret, as_floats(arrays["exploring"]), unit, ratio, slope)
 
 
 def _resampling(seed: int) -> np.random.Generator:
@@ -208,7 +213,7 @@ def _both(found: Grid, index: int, p: float, role: Role) -> list[Statistic]:
 def _controls(found: Grid, indices: Iterable[int], seed: int) -> list[Statistic]:
     """Run both checks where they must fail, on the mean over theta: one theta may be easy enough even for p = 24."""
     grown, rng, label = [found[i][WEAK_P] for i in indices], _resampling(seed), f"p = {WEAK_P:g}, mean over theta"
-    steps, pooled = grown[0].steps, np.mean([each.played.regret / each.unit for each in grown], axis=0)
+    steps, pooled = grown[0].steps, np.mean([each.regret / each.unit for each in grown], axis=0)
     ratio, slope = doubling_ratio(steps, pooled, rng), log_slope(steps, pooled, rng, start=10 * WEAK_P)
     no_ratio, no_slope = (Criterion("outside", each.low, each.high) for each in (RATIO, SLOPE))
     return [
@@ -218,7 +223,7 @@ def _controls(found: Grid, indices: Iterable[int], seed: int) -> list[Statistic]
 
 
 def _judge(found: Grid, chosen: Sequence[int], first: Sequence[int], seed: int) -> Verdict:
-    means = {i: [(float(each.played.regret[:, -1].mean()), p) for p, each in found[i].items()] for i in first}
+    means = {i: [(float(each.regret[:, -1].mean()), p) for p, each in found[i].items()] for i in first}
     written = [(i, min(means[i])[1], Role.WRITTEN) for i in first]  # the p with least regret
     reading = [(i, READING_P, Role.READING) for i in chosen]
     statistics = [each for i, p, role in (*written, *reading) for each in _both(found, i, p, role)]
@@ -232,7 +237,7 @@ def _judge_long(long: Grid, large: float, seed: int) -> Verdict:
 
 
 def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seed: int) -> list[str]:
-    read = [found[i][READING_P].played for i in chosen]
+    read = [found[i][READING_P] for i in chosen]
     shares = [each.exploring[:, -1].sum() / each.regret[:, -1].sum() for each in read]
     weak = ", ".join(show(found[i][WEAK_P].slope) for i in chosen)
     worlds = "; ".join(f"theta {i}: {_ease(_draw(seed, i)):.4f}" for i in found)
@@ -247,21 +252,25 @@ def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seed: int) 
     ]
 
 
-def _variants(chosen: Sequence[int], settings: Settings, seed: int) -> list[str]:
+def _variants(chosen: Sequence[int], settings: Settings, lab: Lab) -> list[str]:
     # our reading once more, with the two choices that the text leaves open
-    steps, lines = _checkpoints(settings.horizon), []
-    zeros: tuple[tuple[str, Zero, Policy], ...] = (
-        ("zero contexts drawn again", "resample", Policy(p=READING_P)),
-        ("a ridge of 1/n", "keep", Policy(p=READING_P, ridge="1/n")),
-    )
-    for name, zero, policy in zeros:
-        grown = [_measure(_draw(seed, i, zero), i, policy, steps, seed, settings.runs) for i in chosen]
-        ratios, straight = ", ".join(show(each.ratio) for each in grown), sum(each.straight() for each in grown)
-        lines.append(f"With {name}, {straight} of {len(chosen)} theta meet both criteria; ratios: {ratios}.")
-    return lines
+    T, n = settings.horizon, settings.runs
+    again = [Task(seed=lab.seed, theta=i, p=READING_P, horizon=T, runs=n, zero="resample") for i in chosen]
+    mild = [Task(seed=lab.seed, theta=i, p=READING_P, horizon=T, runs=n, ridge="1/n") for i in chosen]
+    found = lab.map("variants", play, [*again, *mild], "Figure (a): two other readings")
+    grown = [_measure(task, arrays) for task, arrays in zip([*again, *mild], found, strict=True)]
+    return [
+        _variant("zero contexts drawn again", grown[: len(chosen)]),
+        _variant("a ridge of 1/n", grown[len(chosen) :]),
+    ]
 
 
-def _pictures(found: Grid, chosen: Sequence[int], seed: int) -> tuple[Picture, ...]:
+def _variant(name: str, grown: Sequence[Growth]) -> str:
+    ratios, straight = ", ".join(show(each.ratio) for each in grown), sum(each.straight() for each in grown)
+    return f"With {name}, {straight} of {len(grown)} theta meet both criteria; ratios: {ratios}."
+
+
+def _pictures(found: Grid, chosen: Sequence[int], seed: int) -> tuple[plots.Picture, ...]:
     one, shown = chosen[0], chosen[:5]
     regret = plots.regret([_curve(f"p = {p:g}", each, seed) for p, each in found[one].items()])
     said = f"Regret with theta {one}, the first that was selected: means and 95 % bands over runs."
@@ -270,12 +279,12 @@ def _pictures(found: Grid, chosen: Sequence[int], seed: int) -> tuple[Picture, .
     points = plots.power_law(series, xlabel="p", ylabel="doubling ratio")
     scale = "Doubling ratio at the horizon: 1 if regret grows as log t, 1.41 as the square root of t, 2 as t."
     return (
-        Picture(plots.svg(regret, key="fig-a-regret", alt="Regret against log t for several p"), said),
-        Picture(plots.svg(points, key="fig-a-ratio", alt="Doubling ratio against p for several theta"), scale),
+        plots.picture(regret, key="fig-a-regret", alt="Regret against log t for several p", caption=said),
+        plots.picture(points, key="fig-a-ratio", alt="Doubling ratio against p for several theta", caption=scale),
     )
 
 
-def _long_pictures(long: Grid, seed: int) -> tuple[Picture, ...]:
+def _long_pictures(long: Grid, seed: int) -> tuple[plots.Picture, ...]:
     hardest = min(long, key=lambda i: _ease(_draw(seed, i)))
     one, grown = long[hardest][READING_P], {i: long[i][READING_P] for i in long}
     curves = [_curve(f"theta {i}", each, seed, each.unit) for i, each in grown.items()]
@@ -284,15 +293,15 @@ def _long_pictures(long: Grid, seed: int) -> tuple[Picture, ...]:
     said = "Regret at p = 600 in units of p times the mean gap: the price of exploring alone is a line of slope 1."
     powers = range(4, round(np.log10(one.steps[-1])) + 1)
     cuts = [np.searchsorted(one.steps, 10**k) + 1 for k in powers]
-    ratios = [doubling_ratio(one.steps[:cut], one.played.regret[:, :cut], _resampling(seed)) for cut in cuts]
+    ratios = [doubling_ratio(one.steps[:cut], one.regret[:, :cut], _resampling(seed)) for cut in cuts]
     labels = [f"t = 10^{k}" for k in powers]
     decades = plots.bars(labels, ratios, xlabel="local doubling ratio", marks={"log t": 1.0, "t": 2.0})
     hard = f"Doubling ratio at the end of every decade, p = 600, theta {hardest}: the hardest that was selected."
     return (
-        Picture(plots.svg(figure, key="fig-a-long", alt="Regret up to 10^12 steps for several theta"), said),
-        Picture(plots.svg(decades, key="fig-a-decades", alt="Doubling ratio at the end of every decade"), hard),
+        plots.picture(figure, key="fig-a-long", alt="Regret up to 10^12 steps for several theta", caption=said),
+        plots.picture(decades, key="fig-a-decades", alt="Doubling ratio at the end of every decade", caption=hard),
     )
 
 
 def _curve(label: str, each: Growth, seed: int, unit: float = 1.0) -> plots.Curve:
-    return plots.Curve(label, each.steps.astype(np.float64), band(each.played.regret / unit, _resampling(seed)))
+    return plots.Curve(label, each.steps.astype(np.float64), band(each.regret / unit, _resampling(seed)))

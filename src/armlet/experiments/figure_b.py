@@ -10,21 +10,25 @@ O(p log T) for a run: simulated in jumps from one exploration to the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from armlet.core.types import Float64
 from armlet.environments.figure_b import FigureB
-from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
-from armlet.experiments.figure_a import play
+from armlet.experiments import events, plots
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab
 from armlet.experiments.rates import Estimate, bootstrap, paired_difference, power_slope
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
 from armlet.policies import ContextualEpsilonGreedy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 N_ARMS: Final = 6
 RARITIES: Final = (5, 10, 100)  # I in the figure
@@ -70,6 +74,18 @@ WHY: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """All theta at one I and one p."""
+
+    seed: int
+    rarity: int
+    p: float
+    horizon: int
+    thetas: int
+    runs: int
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """Regret at T of every theta at one I, means over runs, each (thetas,)."""
@@ -82,22 +98,19 @@ class Column:
 Columns: TypeAlias = Mapping[int, Column]  # by I
 
 
-def find(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
+def find(settings: Settings, lab: Lab) -> Findings:
     """Play, measure and judge.
 
     Examples
     --------
     >>> tiny = Settings(thetas=4, runs=2, fixed=(60,))
-    >>> [verdict.claim.key for verdict in find(tiny, seed=1, say=lambda _: None).verdicts]
+    >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['fig-b']
     """
     rules = {f"p = {p:g}": dict.fromkeys(RARITIES, p) for p in settings.fixed}
     rule = f"p = {settings.growing:g} I"
     rules[rule] = {rarity: max(settings.growing * rarity, N_ARMS) for rarity in RARITIES}
-    found: dict[str, Columns] = {}
-    for name, chosen in rules.items():
-        found[name] = {rarity: _measure(rarity, p, settings, seed) for rarity, p in chosen.items()}
-        say(f"Figure (b), {name}: {settings.thetas} theta, {settings.runs} runs each for I = 5, 10 and 100")
+    seed, found = lab.seed, _columns(rules, settings, lab)
     written = [each for name in rules if name != rule for each in _judge(name, found[name], Role.WRITTEN, seed)]
     warmup = power_slope(RARITIES, [found[rule][rarity].warmup for rarity in RARITIES], _resampling(seed))
     control = Statistic(f"exponent of I, first p steps, {rule}", warmup, FOUND, Role.CONTROL)
@@ -108,25 +121,36 @@ def find(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
     return Findings((verdict,), (section,))
 
 
-def _run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
-    return find(FULL if scale == "full" else QUICK, seed, say)
+def _run(lab: Lab) -> Findings:
+    return find(FULL if lab.scale == "full" else QUICK, lab)
 
 
 EXPERIMENT: Final = Experiment(name="fig-b", title="Figure (b): regret against I", run=_run)
 
 
-def _measure(rarity: int, p: float, settings: Settings, seed: int) -> Column:
+def _columns(rules: Mapping[str, Mapping[int, float]], settings: Settings, lab: Lab) -> dict[str, Columns]:
+    whole = {"seed": lab.seed, "horizon": settings.horizon, "thetas": settings.thetas, "runs": settings.runs}
+    cases = list(dict.fromkeys((i, p) for chosen in rules.values() for i, p in chosen.items()))
+    tasks = [Task(rarity=i, p=p, **whole) for i, p in cases]
+    label = f"Figure (b): {settings.thetas} theta for each I and p"
+    found = dict(zip(cases, (_column(each) for each in lab.map("play", play, tasks, label)), strict=True))
+    return {name: {i: found[i, p] for i, p in chosen.items()} for name, chosen in rules.items()}
+
+
+def _column(arrays: Arrays) -> Column:
+    return Column(*(as_floats(arrays[name]) for name in ("total", "exploiting", "warmup")))
+
+
+def play(task: Task) -> Arrays:
     """Play all theta at one I and one p; theta and seeds are the same for all of them."""
-    steps = np.array([math.ceil(p), settings.horizon])
-    rows = []
-    for index in range(settings.thetas):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, index)))
-        table = FigureB.draw(rng, I=rarity, n_arms=N_ARMS).table()
-        policy = ContextualEpsilonGreedy(p=p)
-        played = play(table, policy, steps, seed=seed, world=index, runs=settings.runs)
+    steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), ContextualEpsilonGreedy(p=task.p), []
+    for index in range(task.thetas):
+        rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(0, index)))
+        table = FigureB.draw(rng, I=task.rarity, n_arms=N_ARMS).table()
+        played = events.play(table, policy, steps, events.seeds(task.seed, index, task.runs))
         (warmup, total), (_, exploring) = played.regret.mean(axis=0), played.exploring.mean(axis=0)
         rows.append((total, total - exploring, warmup / table.gap))
-    return Column(*np.array(rows).T)
+    return dict(zip(("total", "exploiting", "warmup"), np.array(rows).T.copy(), strict=True))
 
 
 def _resampling(seed: int) -> np.random.Generator:
@@ -178,24 +202,29 @@ def _means(columns: Columns, part: str, seed: int) -> dict[int, Estimate]:
     }
 
 
-def _pictures(found: Mapping[str, Columns], seed: int) -> tuple[Picture, ...]:
+def _pictures(found: Mapping[str, Columns], seed: int) -> tuple[plots.Picture, ...]:
     texts = {
         "total": "Regret at T against I, for each rule for p: means over theta, 95 % intervals, fitted exponents.",
         "exploiting": "The part of it that was paid while exploiting.",
     }
     return tuple(
-        Picture(_draw(found, part, seed, f"Regret ({part}) against I on log scales"), text)
+        plots.picture(
+            _draw(found, part, seed),
+            key=f"fig-b-{part}",
+            alt=f"Regret ({part}) against I on log scales",
+            caption=text,
+        )
         for part, text in texts.items()
     )
 
 
-def _draw(found: Mapping[str, Columns], part: str, seed: int, alt: str) -> str:
+def _draw(found: Mapping[str, Columns], part: str, seed: int) -> Figure:
     series: Sequence[plots.Series] = [
         plots.Series(name, RARITIES, tuple(_means(columns, part, seed).values()), _fit(columns, part, seed))
         for name, columns in found.items()
         if all(getattr(column, part).mean() > 0 for column in columns.values())  # log scales show no zero
     ]
-    return plots.svg(plots.power_law(series, xlabel="I", ylabel="regret"), key=f"fig-b-{part}", alt=alt)
+    return plots.power_law(series, xlabel="I", ylabel="regret")
 
 
 def _fit(columns: Columns, part: str, seed: int) -> Estimate | None:

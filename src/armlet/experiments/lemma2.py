@@ -8,20 +8,24 @@ O(t m) for counts up to m.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from armlet.core import kernel
 from armlet.core.types import Float64
 from armlet.environments.figure_a import FigureA
-from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
+from armlet.experiments import events, plots
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab, Scale
 from armlet.experiments.rates import Estimate, bootstrap
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
+
+BATCH: Final = 500  # runs of a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,67 +69,101 @@ SCALES: dict[Scale, Settings] = {
     "full": Settings(steps=(1_000, 5_000, 20_000, 100_000, 1_000_000, 5_000_000), runs=2_000),
 }
 
-Threshold = Callable[[float], float]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """The law of an arm's count, to be computed at increasing steps."""
+
+    p: int
+    n_arms: int
+    steps: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]  # by rule and step: the chance of fewer than these is asked for
 
 
-def chances(settings: Settings, steps: Sequence[int], thresholds: Sequence[Threshold]) -> Float64:
-    """Give P(|T_a,t-1| < n_c) for every threshold n_c and every t of the increasing steps: (thresholds, steps).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Runs of Algorithm 1 in a world of Figure (a), by their numbers."""
+
+    seed: int
+    p: int
+    n_arms: int
+    horizon: int
+    first: int
+    last: int  # not included
+
+
+def chances(law: Law) -> Arrays:
+    """Give P(|T_a,t-1| < n) for every rule's n and every t: (rules, steps).
 
     Nothing cancels: exact up to rounding even where the chance is as small as 1e-30.
 
     Examples
     --------
-    >>> chances(Settings(p=2, n_arms=2, checked=9, steps=(3, 4)), [3, 4], [lambda t: 2.0]).round(4).tolist()
+    >>> chances(Law(p=2, n_arms=2, steps=(3, 4), rows=((2, 2),)))["chances"].round(4).tolist()
     [[1.0, 0.6667]]
     """
-    p, K = settings.p, settings.n_arms
-    most = max(math.ceil(threshold(t)) for threshold in thresholds for t in steps)
-    law = np.zeros(max(most - p // K, 1))  # of the explored rows after the warm-up, as far as it is needed
-    law[0] = 1.0
-    out, done = np.zeros((len(thresholds), len(steps))), p
-    for column, t in enumerate(steps):
+    p, K, warmup = law.p, law.n_arms, law.p // law.n_arms
+    counts = np.zeros(max(max(map(max, law.rows)) - warmup, 1))  # the law after the warm-up, as far as it is needed
+    counts[0] = 1.0
+    out, done = np.zeros((len(law.rows), len(law.steps))), p
+    for column, t in enumerate(law.steps):
         for i in range(done + 1, t):
-            moved = law * (p / (K * i))
-            law -= moved
-            law[1:] += moved[:-1]
+            moved = counts * (p / (K * i))
+            counts -= moved
+            counts[1:] += moved[:-1]
         done = max(done, t - 1)
-        below = [math.ceil(threshold(t)) - p // K for threshold in thresholds]
-        out[:, column] = [law[: max(n, 0)].sum() for n in below]
-    return out
+        out[:, column] = [counts[: max(rows[column] - warmup, 0)].sum() for rows in law.rows]
+    return {"chances": out}
 
 
-def simulated(settings: Settings, seed: int) -> Float64:
-    """Give for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
-    table = FigureA.draw(np.random.default_rng(seed), n_arms=settings.n_arms).table()
+def play(task: Runs) -> Arrays:
+    """Give the explored rows of every arm at the end of every run: (runs, K)."""
+    table = FigureA.draw(np.random.default_rng(task.seed), n_arms=task.n_arms).table()
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
-    policy = ContextualEpsilonGreedy(p=settings.p)
-    horizon, shares = settings.checked - 1, np.empty(settings.runs)
-    for run in range(settings.runs):
-        world_seed, policy_seed = np.random.SeedSequence(seed, spawn_key=(run,)).generate_state(2).tolist()
-        found = kernel.simulate_events(
-            table,
-            start=policy.init(settings.n_arms, table.contexts.shape[1]),
-            schedule=policy.schedule(),
-            horizon=horizon,
-            checkpoints=np.array([horizon]),
-            world_seed=world_seed,
-            policy_seed=policy_seed,
-        )
-        shares[run] = np.mean(np.asarray(found.statistics.n) < settings.printed(settings.checked))
+    policy, end = ContextualEpsilonGreedy(p=task.p), np.array([task.horizon])
+    return {"rows": events.play(table, policy, end, _seeds(task)).rows}
+
+
+def _seeds(task: Runs) -> Iterator[tuple[int, int]]:
+    for run in range(task.first, task.last):
+        world_seed, policy_seed = np.random.SeedSequence(task.seed, spawn_key=(run,)).generate_state(2).tolist()
+        yield world_seed, policy_seed
+
+
+def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
+    """Give the chance of fewer rows than n_c, as printed and in our reading, at the steps: (2, steps)."""
+    rows = tuple(tuple(math.ceil(rule(t)) for t in steps) for rule in (settings.printed, settings.repaired))
+    law = Law(p=settings.p, n_arms=settings.n_arms, steps=tuple(steps), rows=rows)
+    (found,) = lab.map("law", chances, [law], f"Lemma 2: the law of an arm's count up to t = {steps[-1]:,}")
+    return as_floats(found["chances"])
+
+
+def simulate(settings: Settings, lab: Lab) -> Float64:
+    """Give for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
+    t, n = settings.checked, settings.runs
+    one = {"seed": lab.seed, "p": settings.p, "n_arms": settings.n_arms, "horizon": t - 1}
+    tasks = [Runs(first=run, last=min(run + BATCH, n), **one) for run in range(0, n, BATCH)]
+    found = lab.map("runs", play, tasks, f"Lemma 2: {n} simulated runs of {t:,} steps")
+    rows = np.concatenate([as_floats(each["rows"]) for each in found])
+    shares: Float64 = np.mean(rows < settings.printed(t), axis=1)
     return shares
 
 
-def find(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
-    """Compute the chances, compare them with the bound, and check them against simulated runs."""
-    say(f"Lemma 2: the law of an arm's count up to t = {settings.steps[-1]:,}")
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Compute the chances, compare them with the bound, and check them against simulated runs.
+
+    Examples
+    --------
+    >>> tiny = Settings(p=60, steps=(100, 400), checked=400, runs=20)
+    >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
+    ['lemma-2']
+    """
     grid = np.geomspace(settings.p + 1, settings.steps[-1], 40).round().astype(int)
     steps = sorted({*grid.tolist(), *settings.steps, settings.checked})
-    law = chances(settings, steps, [settings.printed, settings.repaired])
-    say(f"Lemma 2: {settings.runs} simulated runs of {settings.checked:,} steps")
-    shares = simulated(settings, seed)
+    law, shares = compute(settings, steps, lab), simulate(settings, lab)
     exact = law[0, steps.index(settings.checked)]
-    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=np.random.default_rng([seed, 2]))
+    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=np.random.default_rng([lab.seed, 2]))
     at = [steps.index(t) for t in settings.steps]
     statistics = (
         *(_against_bound(settings, t, law[0, i], Role.WRITTEN) for t, i in zip(settings.steps, at, strict=True)),
@@ -191,19 +229,19 @@ def _notes(settings: Settings, law: Float64) -> tuple[str, ...]:
     return (*rows, f"As printed, the chance is above its bound at t = {', '.join(above) or 'none of these'}.")
 
 
-def _picture(steps: Sequence[int], law: Float64) -> Picture:
+def _picture(steps: Sequence[int], law: Float64) -> plots.Picture:
     at = np.array(steps, dtype=np.float64)
     names = ("n_c as printed", "n_c in our reading")
     curves = [plots.Curve(name, at, np.tile(row, (3, 1))) for name, row in zip(names, law, strict=True)]
     figure = plots.regret(curves, ylabel="chance of fewer rows than n_c", top=1.05)
     alt = "The chance that an arm has too few explored rows, against t, for the printed count and for ours."
     caption = "The chance of too few rows, computed exactly. The lemma allows less than can be seen on this scale."
-    return Picture(plots.svg(figure, key="lemma-2", alt=alt), caption)
+    return plots.picture(figure, key="lemma-2", alt=alt, caption=caption)
 
 
-def run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
+def run(lab: Lab) -> Findings:
     """Judge Lemma 2 by the exact law of the counts."""
-    return find(SCALES[scale], seed, say)
+    return find(SCALES[lab.scale], lab)
 
 
 EXPERIMENT = Experiment("lemma-2", "Lemma 2: how often an arm is explored", run)

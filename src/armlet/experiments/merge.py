@@ -8,8 +8,8 @@ O(T (K + d)) for each run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -20,10 +20,12 @@ from armlet.core.kernel import Statistics
 from armlet.core.types import Float64, Int64
 from armlet.environments import FigureA
 from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab
 from armlet.experiments.plots import Curve
 from armlet.experiments.rates import Estimate, band, bootstrap
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
 from armlet.policies import ContextualEpsilonGreedy
 
@@ -42,9 +44,24 @@ class Settings:
     factor: float = 1.1  # workers merge when their clocks have grown by it
     runs: int
 
+    def __post_init__(self) -> None:
+        if self.horizon % self.workers:
+            raise ValueError(f"horizon is {self.horizon} but must be a multiple of workers, {self.workers}")
+
 
 QUICK: Final = Settings(horizon=100_000, runs=40)
 FULL: Final = Settings(horizon=1_000_000, runs=100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One run, played by one policy and by the workers."""
+
+    seed: int
+    run: int
+    horizon: int
+    factor: float
+    cases: tuple[tuple[int, float], ...]  # workers, and the p of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +82,45 @@ class Played:
     error: float  # largest difference of estimates from one state fed every explored row
 
 
-def run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
+def run(lab: Lab) -> Findings:
     """Compare merged workers with one policy."""
-    return analyse(FULL if scale == "full" else QUICK, seed, say)
+    return analyse(FULL if lab.scale == "full" else QUICK, lab)
 
 
-def analyse(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
-    """Compare merged workers with one policy, with given settings."""
-    W, T = settings.workers, settings.horizon
+def analyse(settings: Settings, lab: Lab) -> Findings:
+    """Compare merged workers with one policy, with given settings.
+
+    Examples
+    --------
+    >>> tiny = Settings(p=60.0, horizon=1_000, runs=3)
+    >>> [verdict.claim.key for verdict in analyse(tiny, Lab(seed=1)).verdicts]
+    ['merge-state', 'merge-regret']
+    """
+    W, T, n = settings.workers, settings.horizon, settings.runs
     cases = {"one, p": (1, settings.p), f"{W} workers, p/{W}": (W, settings.p / W), f"{W} workers, p": (W, settings.p)}
-    at = np.union1d(np.geomspace(100, T, POINTS).astype(np.int64), [T])
-    curves = np.empty((len(cases), settings.runs, len(at)))
-    explored, errors = np.empty((2, len(cases), settings.runs))
-    for index in range(settings.runs):
-        if index % 10 == 0:
-            say(f"Merging: run {index + 1} of {settings.runs}, {T:,} steps each")
-        steps = _draw(settings, seed, index)
-        for place, (workers, p) in enumerate(cases.values()):
-            played = share(steps, p, settings.factor, _coins(seed, index, place, workers))
-            curves[place, index] = played.regret[at - 1]
-            explored[place, index], errors[place, index] = played.explored, played.error
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, INTERVALS)))
-    pictured = [Curve(name, at.astype(np.float64), band(found, rng)) for name, found in zip(cases, curves, strict=True)]
-    ratios = [_ratio(found[:, -1], curves[0, :, -1], rng) for found in curves[1:]]
-    more = [_ratio(found, explored[0], rng) for found in explored[1:]]
+    one = Task(seed=lab.seed, run=0, horizon=T, factor=settings.factor, cases=tuple(cases.values()))
+    tasks = [replace(one, run=index) for index in range(n)]
+    found = lab.map("play", play, tasks, f"Merging: {n} runs, {T:,} steps each")
+    curves, explored, errors = (_stack(found, name) for name in ("regret", "explored", "error"))
+    rng = np.random.default_rng(np.random.SeedSequence(lab.seed, spawn_key=(KEY, INTERVALS)))
+    at = _checkpoints(T).astype(np.float64)
+    pictured = [Curve(name, at, band(each, rng)) for name, each in zip(cases, curves, strict=True)]
+    ratios = [_ratio(each[:, -1], curves[0, :, -1], rng) for each in curves[1:]]
+    more = [_ratio(each, explored[0], rng) for each in explored[1:]]
     return _judge(settings, float(errors[1:].max()), ratios, more, pictured)
+
+
+def play(task: Task) -> Arrays:
+    """Play every case on the steps of one run."""
+    steps, at = _draw(task), _checkpoints(task.horizon)
+    played = [
+        share(steps, p, task.factor, _coins(task, place, workers)) for place, (workers, p) in enumerate(task.cases)
+    ]
+    return {
+        "regret": np.array([each.regret[at - 1] for each in played]),
+        "explored": np.array([each.explored for each in played]),
+        "error": np.array([each.error for each in played]),
+    }
 
 
 def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
@@ -137,19 +168,27 @@ def _learn(state: Statistics, arms: Int64, X: Float64, rewards: Float64) -> None
         state.add(arm, x, reward)
 
 
-def _draw(settings: Settings, seed: int, index: int) -> Steps:
-    if settings.horizon % settings.workers:
-        raise ValueError(f"horizon is {settings.horizon} but must be a multiple of workers, {settings.workers}")
-    world = FigureA.draw(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, WORLD, index))))
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, STEPS, index)))
-    X = world.contexts(rng, settings.horizon)
+def _checkpoints(horizon: int) -> Int64:
+    return np.union1d(np.geomspace(100, horizon, POINTS).astype(np.int64), [horizon])
+
+
+def _draw(task: Task) -> Steps:
+    world = FigureA.draw(np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(KEY, WORLD, task.run))))
+    rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(KEY, STEPS, task.run)))
+    X = world.contexts(rng, task.horizon)
     means = world.means(X)
     return Steps(X, world.rewards(rng, X), means.max(axis=1, keepdims=True) - means)
 
 
-def _coins(seed: int, index: int, place: int, n: int) -> list[int]:
+def _coins(task: Task, place: int, n: int) -> list[int]:
     """Seeds of the workers' coins; those of different workers must differ, or they would explore in step."""
-    return [int(bits) for bits in np.random.SeedSequence(seed, spawn_key=(KEY, COINS, index, place)).generate_state(n)]
+    words = np.random.SeedSequence(task.seed, spawn_key=(KEY, COINS, task.run, place)).generate_state(n)
+    return [int(word) for word in words]
+
+
+def _stack(found: Sequence[Arrays], name: str) -> Float64:
+    """Put one array of every run side by side: (cases, runs, ...)."""
+    return np.stack([as_floats(each[name]) for each in found], axis=1)
 
 
 def _ratio(ours: Float64, theirs: Float64, rng: np.random.Generator) -> Estimate:
@@ -161,16 +200,16 @@ def _judge(
 ) -> Findings:
     known, regret = _judge_state(settings, error), _judge_regret(settings, ratios, more)
     alt = "Regret of one policy, of workers with p shared among them, and of workers with p each, against log t"
-    picture = Picture(
-        plots.svg(plots.regret(curves), key=regret.claim.key, alt=alt), "Mean regret with 95 % intervals."
-    )
+    said = "Mean regret with 95 % intervals."
+    picture = plots.picture(plots.regret(curves), key=regret.claim.key, alt=alt, caption=said)
     notes = (
         f"W workers with p each explore W (1 + log(T / (W p))) / (1 + log(T / p)) times as much as one: "
         f"{_expected(settings):.2f} times here, measured {show(more[1])}.",
     )
     figure = plots.bars(["p shared", "p each"], more, xlabel="explored steps against one policy", marks={"one": 1.0})
     alt = "Explored steps of the workers as multiples of those of one policy"
-    counts = Picture(plots.svg(figure, key=known.claim.key, alt=alt), "How many rows the merged states hold.")
+    said = "How many rows the merged states hold."
+    counts = plots.picture(figure, key=known.claim.key, alt=alt, caption=said)
     sections = (
         Section(claim=known.claim.key, heading="What merged workers know", pictures=(counts,)),
         Section(claim=regret.claim.key, heading="What merged workers regret", pictures=(picture,), notes=notes),

@@ -1,29 +1,39 @@
 """The paper's evaluation in one go: run its experiments, judge its claims, write the report.
 
-An experiment that fails is named and the others go on; an interrupted reproduction keeps what was finished.
+DIR/report.html, verdicts.json, verdicts.md    what was found
+DIR/figures/*.svg, *.png                       every figure of the report
+DIR/data/NAME/*.parquet                        what every task of an experiment found
+DIR/manifest.json                              seed, scale, versions, machine, durations
+
+An experiment that fails is named and the others go on. A reproduction that was interrupted or killed keeps what was
+finished, and the same call goes on from there; one that was finished begins anew.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import os
-import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
-
-from armlet.core.version import __version__
+from armlet.core.files import write_atomically
 from armlet.experiments import EXPERIMENTS, verdicts
-from armlet.experiments.experiment import SEED, Experiment, Findings, Scale
+from armlet.experiments.engines import Engine, EngineLike, opened
+from armlet.experiments.experiment import SEED, Experiment, Findings
+from armlet.experiments.lab import Archive, Lab, Scale, Unfinished
+from armlet.experiments.progress import Progress, reporter
 from armlet.experiments.report import Section, render
+from armlet.experiments.shelf import Shelf
+from armlet.experiments.store import new_session, read_manifest, versions
 from armlet.experiments.verdicts import Verdict
 
 TITLE: Final = "A time and space efficient algorithm for contextual linear bandits: what holds"
+KIND: Final = "paper"
 
 
 @dataclass(slots=True)
@@ -32,7 +42,6 @@ class Reproduction:
 
     findings: dict[str, Findings] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -67,7 +76,10 @@ def reproduce(
     scale: Scale = "quick",
     seed: int = SEED,
     out: str | os.PathLike[str] = "results/paper",
-    say: Callable[[str], None] = print,
+    *,
+    engine: EngineLike = "processes",
+    workers: int | None = None,
+    progress: Callable[[str], Progress] = reporter,
 ) -> int:
     """Run experiments in order, write the report, print the verdicts; give the exit code, 1 if one failed.
 
@@ -76,28 +88,44 @@ def reproduce(
     names
         Keys of `EXPERIMENTS`; all of them if left out.
     scale
-        "quick", about two minutes in all, or "full".
+        "quick", about a minute in all, or "full".
     seed
         Of everything that is drawn.
     out
-        The folder for report.html, verdicts.json, verdicts.md and the figures.
-    say
-        Is told what goes on; the verdicts themselves are printed.
+        The folder for the report, the figures and the data.
+    engine, workers
+        Where tasks run; see `armlet.experiments.engines.engine`. The results are the same.
+    progress
+        Given what is being done, gives what is told how far it is.
     """
     chosen = list(dict.fromkeys(EXPERIMENTS if names is None else names))
     _check(chosen)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    done = Reproduction()
-    try:
-        for name in chosen:
-            _attempt(done, name, scale, seed, say)
-    finally:  # Ctrl-C too leaves a report of what was finished
-        report = _write(done, folder, scale, seed)
-    print(verdicts.table(done.verdicts))
-    for name, failure in done.failures.items():
-        print(f"{name} failed: {failure}")
-    print(f"Report: {report}")
+    folder, done = Path(out), Reproduction()
+    with opened(engine, workers=workers) as where:
+        manifest = _begin(folder, chosen, scale, seed, where)
+        start = time.monotonic()
+        try:
+            for name in chosen:
+                lab = Lab(seed=seed, scale=scale, where=where, shelf=_shelf(folder, name), progress=progress)
+                _attempt(done, name, lab, manifest["seconds"])
+            manifest["status"] = "finished"
+        except BaseException:
+            manifest["status"] = "interrupted"
+            raise
+        finally:  # Ctrl-C too leaves a report of what was finished
+            manifest["sessions"][-1]["seconds"] = round(time.monotonic() - start, 1)
+            report = _write(done, folder, manifest)
+    _tell(done, report)
+    return 1 if done.failures else 0
+
+
+def rebuild(folder: str | os.PathLike[str]) -> int:
+    """Analyse what a reproduction computed once more and write its report anew; nothing is simulated."""
+    manifest, done = read_manifest(folder), Reproduction()
+    for name in manifest["names"]:
+        lab = Archive(seed=manifest["seed"], scale=manifest["scale"], shelf=_shelf(Path(folder), name))
+        _attempt(done, name, lab, {})
+    _tell(done, _write(done, Path(folder), manifest))
     return 1 if done.failures else 0
 
 
@@ -110,44 +138,75 @@ def _check(names: Sequence[str]) -> None:
         raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[bench]'", name="matplotlib")
 
 
-def _attempt(done: Reproduction, name: str, scale: Scale, seed: int, say: Callable[[str], None]) -> None:
+def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: Engine) -> dict[str, Any]:
+    """Go on with what was interrupted, or begin anew."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {"kind": KIND, "names": list(names), "scale": scale, "seed": seed, "versions": versions()}
+    before: dict[str, Any] = read_manifest(folder) if (folder / "manifest.json").exists() else {"status": "none"}
+    fresh: dict[str, Any] = {"format": 1, "status": "running", **wanted, "seconds": {}, "sessions": []}
+    goes_on = before["status"] in ("running", "interrupted") and {**before, **wanted} == before
+    manifest = before | {"status": "running"} if goes_on else fresh
+    if goes_on:
+        print(f"Going on with what was interrupted; a folder other than {folder} begins anew.", flush=True)
+    else:
+        for name in EXPERIMENTS:
+            _shelf(folder, name).clear()
+    manifest["sessions"].append(new_session(where.name))
+    _write_manifest(folder, manifest)
+    return manifest
+
+
+def _shelf(folder: Path, name: str) -> Shelf:
+    return Shelf(folder / "data" / name)
+
+
+def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float]) -> None:
     """Run one experiment; whatever goes wrong in it is its own affair."""
     start = time.perf_counter()
     try:
-        found = load(name).run(scale, seed, say)
+        found = load(name).run(lab)
         told = {verdict.claim.key for verdict in done.verdicts}
         if twice := [verdict.claim.key for verdict in found.verdicts if verdict.claim.key in told]:
             raise ValueError(f"claim {twice[0]} was judged before; give it another key")
         render(TITLE, found.sections, found.verdicts, {})  # a page that cannot be made must not stop the others'
         done.findings[name] = found
+    except Unfinished as error:
+        done.failures[name] = f"not finished: {error}; armlet paper with the same settings goes on"
     except Exception as error:
         done.failures[name] = f"{type(error).__name__}: {error}"
-        say(f"{name} failed: {done.failures[name]}")
-    done.seconds[name] = round(time.perf_counter() - start, 1)
+    seconds[name] = round(seconds.get(name, 0.0) + time.perf_counter() - start, 1)
 
 
-def _write(done: Reproduction, folder: Path, scale: Scale, seed: int) -> Path:
+def _write(done: Reproduction, folder: Path, manifest: dict[str, Any]) -> Path:
     """Write the report, the verdicts and the figures; give the path of the report."""
-    report = folder / "report.html"
-    page = render(TITLE, done.sections, done.verdicts, _manifest(done, scale, seed))
-    report.write_text(page, encoding="utf-8")
-    (folder / "verdicts.json").write_text(verdicts.to_json(done.verdicts) + "\n", encoding="utf-8")
-    (folder / "verdicts.md").write_text(verdicts.to_markdown(done.verdicts) + "\n", encoding="utf-8")
-    for section in done.sections:
+    page = render(TITLE, done.sections, done.verdicts, {**manifest, "failed": done.failures or "nothing"})
+    files = {
+        "report.html": page.encode(),
+        "verdicts.json": f"{verdicts.to_json(done.verdicts)}\n".encode(),
+        "verdicts.md": f"{verdicts.to_markdown(done.verdicts)}\n".encode(),
+    }
+    (folder / "figures").mkdir(exist_ok=True)
+    for name, data in (*files.items(), *_figures(done.sections)):
+        write_atomically(folder / name, [data])
+    _write_manifest(folder, manifest)
+    return folder / "report.html"
+
+
+def _figures(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
+    for section in sections:
         for index, picture in enumerate(section.pictures):
             name = section.claim if index == 0 else f"{section.claim}-{index + 1}"
-            (folder / f"{name}.svg").write_text(picture.svg + "\n", encoding="utf-8")
-    return report
+            yield f"figures/{name}.svg", f"{picture.svg}\n".encode()
+            yield f"figures/{name}.png", picture.png
 
 
-def _manifest(done: Reproduction, scale: Scale, seed: int) -> dict[str, object]:
-    return {
-        "seed": seed,
-        "scale": scale,
-        "armlet": __version__,
-        "Python": platform.python_version(),
-        "numpy": np.__version__,
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
-        "seconds": done.seconds,
-        "failed": done.failures or "nothing",
-    }
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    text = json.dumps(manifest, indent=1, allow_nan=False)
+    write_atomically(folder / "manifest.json", [text.encode(), b"\n"])
+
+
+def _tell(done: Reproduction, report: Path) -> None:
+    print(verdicts.table(done.verdicts))
+    for name, failure in done.failures.items():
+        print(f"{name} failed: {failure}")
+    print(f"Report: {report}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -170,6 +170,10 @@ def _checked(checkpoints: Sequence[int], horizon: int) -> tuple[int, ...]:
     return steps
 
 
+def _compiled_state(job: Job) -> kernel.Statistics:
+    return cast(kernel.Statistics, job.policy.init(job.world.n_arms, job.world.dim))  # as every compiled policy's is
+
+
 def _word(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
 
@@ -184,7 +188,7 @@ class _Player(Protocol):
 class _InKernel:
     def __init__(self, job: Job, schedule: kernel.Schedule, seed: int) -> None:
         self._schedule, self._seed, self._t = schedule, seed, 0
-        self._state = job.policy.init(job.world.n_arms, job.world.dim)
+        self._state = _compiled_state(job)
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
         out = kernel.rollout(X, rewards, start=self._state, schedule=self._schedule, seed=self._seed, t=self._t)
@@ -238,7 +242,7 @@ def _play_compiled(job: Job, run: int) -> Curves:
     simulate = kernel.simulate_events if job.method == "events" else kernel.simulate_steps
     out = simulate(
         table,
-        start=job.policy.init(job.world.n_arms, job.world.dim),
+        start=_compiled_state(job),
         schedule=schedule,
         horizon=job.horizon,
         checkpoints=np.array(job.checkpoints, dtype=np.int64),

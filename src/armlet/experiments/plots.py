@@ -72,6 +72,26 @@ class Series:
     slope: Estimate | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure for a page and for a file: an SVG element that names what it shows, a PNG, and a caption."""
+
+    svg: str
+    png: bytes
+    caption: str
+
+
+def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
+    """Give a figure as SVG and PNG; see `svg` for the key and the alternative text.
+
+    Examples
+    --------
+    >>> picture(bars(["a"], [Estimate(2.0, 1.0, 3.0)], xlabel="x"), key="one", alt="A bar", caption="One bar.").caption
+    'One bar.'
+    """
+    return Picture(svg(figure, key=key, alt=alt), png(figure), caption)
+
+
 def regret(curves: Sequence[Curve], *, ylabel: str = "cumulative regret R(t)", top: float | None = None) -> Figure:
     """Draw curves with their spread against log t: logarithmic growth is a straight line.
 

@@ -11,6 +11,7 @@ from typing import Protocol, TextIO, TypeAlias
 Clock: TypeAlias = Callable[[], float]
 
 BAR = 24  # characters
+PAUSE = 5.0  # seconds between two lines where a line cannot be renewed
 
 
 class Progress(Protocol):
@@ -65,10 +66,11 @@ class _Report:
 
     def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
         self._what, self._stream, self._clock = what, stream, clock
+        self._now = 0.0
         self._began: tuple[float, int] | None = None
 
     def _words(self, done: int, total: int) -> str:
-        now = self._clock()
+        now = self._now = self._clock()
         if self._began is None:
             self._began = now, done
         start, before = self._began
@@ -92,11 +94,11 @@ class _Line(_Report):
 class _Lines(_Report):
     def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
         super().__init__(what, stream, clock)
-        self._tenth = -1  # a line for each tenth of the way
+        self._told: float | None = None  # when the last line was written
 
     def __call__(self, done: int, total: int) -> None:
-        words, tenth = self._words(done, total), 10 * done // max(total, 1)
-        if tenth > self._tenth:
+        words = self._words(done, total)
+        if self._told is None or done == total or self._now - self._told >= PAUSE:
             self._stream.write(words + "\n")
             self._stream.flush()
-            self._tenth = tenth
+            self._told = self._now

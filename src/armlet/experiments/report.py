@@ -15,6 +15,7 @@ from html import escape
 from typing import Final
 from xml.etree import ElementTree
 
+from armlet.experiments.plots import Picture
 from armlet.experiments.verdicts import Finding, Outcome, Statistic, Verdict, count, show
 
 SIGNS: Final = {Outcome.HOLDS: "✓", Outcome.UNDER_READING: "◐", Outcome.FAILS: "✗", Outcome.UNSETTLED: "?"}
@@ -65,14 +66,6 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG element that names what it shows in its aria-label, as `plots.svg` gives it, and a caption."""
-
-    svg: str
-    caption: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """What the page shows of one claim besides its verdict."""
@@ -110,14 +103,22 @@ def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict],
     """
     found = _match(sections, verdicts)
     ordered = [found[section.claim] for section in sections]
-    pictures = [picture for section in sections for picture in section.pictures]
-    for picture in pictures:
-        _check(picture.svg)
-    _tell_apart(pictures)
+    check_pictures([picture for section in sections for picture in section.pictures])
+    told = [_section(section, verdict) for section, verdict in zip(sections, ordered, strict=True)]
+    return document(title, f"{count(verdicts)}.", [_overview(sections, ordered), *told], manifest)
+
+
+def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[str, object]) -> str:
+    """Give a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
+
+    Examples
+    --------
+    >>> "&lt;b&gt;" in document("<b>", "", ["<p>text</p>"], {})
+    True
+    """
     body = [
-        f"<header><h1>{escape(title)}</h1><p>{escape(count(verdicts))}.</p></header>",
-        f"<main>{_overview(sections, ordered)}",
-        *(_section(section, verdict) for section, verdict in zip(sections, ordered, strict=True)),
+        f"<header><h1>{escape(title)}</h1><p>{escape(subtitle)}</p></header>",
+        f"<main>{_lines(parts)}",
         f"{_manifest(manifest)}</main>",
     ]
     return "\n".join([_head(title), *body, "</body>", "</html>", ""])
@@ -136,8 +137,10 @@ def _match(sections: Sequence[Section], verdicts: Sequence[Verdict]) -> dict[str
     return {verdict.claim.key: verdict for verdict in verdicts}
 
 
-def _tell_apart(pictures: Iterable[Picture]) -> None:
-    """Refuse figures with names in common: on one page, the second would borrow shapes from the first."""
+def check_pictures(pictures: Sequence[Picture]) -> None:
+    """Refuse figures that are not still and whole, or have names in common: the second would borrow shapes."""
+    for picture in pictures:
+        _check(picture.svg)
     roots = [ElementTree.fromstring(picture.svg) for picture in pictures]
     names = Counter(element.get("id") for root in roots for element in root.iter() if "id" in element.attrib)
     if shared := [name for name, times in names.items() if times > 1]:
@@ -181,7 +184,7 @@ def _section(section: Section, verdict: Verdict) -> str:
             f"<dl><dt>The paper says</dt><dd>{escape(claim.says)}</dd>",
             f"<dt>Our reading</dt><dd>{escape(claim.reading)}</dd></dl>",
             *(f"<p>{escape(note)}</p>" for note in section.notes),
-            *(_figure(picture) for picture in section.pictures),
+            *(figure(picture) for picture in section.pictures),
             _statistics(verdict.statistics),
             f'<div class="outcome {CLASSES[verdict.outcome]}">{_badge(verdict.outcome)}',
             f"<p>{escape(verdict.reason)}</p></div>",
@@ -190,7 +193,8 @@ def _section(section: Section, verdict: Verdict) -> str:
     )
 
 
-def _figure(picture: Picture) -> str:
+def figure(picture: Picture) -> str:
+    """Give a picture with its caption."""
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 

@@ -109,17 +109,24 @@ def _described(thing: object) -> Json:
     name, settings = type(thing).__name__, None
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         with contextlib.suppress(TypeError):
-            settings = {field.name: _plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+            settings = {field.name: plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
     return {"name": name, "settings": settings}
 
 
-def _plain(value: object) -> Json:
+def plain(value: object) -> Json:
+    """Give a setting as plain data, or raise TypeError.
+
+    Examples
+    --------
+    >>> plain((1, np.float64(0.5), float("inf")))
+    [1, 0.5, 'inf']
+    """
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no infinity
     if value is None or isinstance(value, (str, int, float)):

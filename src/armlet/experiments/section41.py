@@ -3,12 +3,11 @@
 sigma_min has a formula, checked against the eigenvalues of E xx' summed over all contexts. delta_min is computed, not
 sampled: a minimum over all 2^d contexts for every draw of theta. A quantity divided by its claimed order
 must not fall by a constant factor with every dimension; a control that is polynomial in d shows that it need not.
-O(worlds 2^d K d) time for the largest d, O(2^d (K + d)) memory.
+O(worlds 2^d K d) time for the largest d, a task for each; O(2^d (K + d)) memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,14 +18,17 @@ from armlet.core.types import Float64
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
 from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab
 from armlet.experiments.plots import Series
 from armlet.experiments.rates import Estimate, bootstrap, power_slope
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
 
 KEY: Final = 41  # of this experiment's streams
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
+MEDIANS: Final = "Median over draws of theta with 95 % intervals, and the claimed order."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,73 +49,89 @@ QUICK: Final = Settings(dims=tuple(range(3, 11)), worlds=200, draws=1_000)
 FULL: Final = Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000)
 
 
-def run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """A task: rewards in one dimension."""
+
+    seed: int
+    dim: int
+    entries: Entries
+    draws: int
+    w: float
+    F: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """A task: draws of theta in one dimension."""
+
+    seed: int
+    dim: int
+    worlds: int
+    n_arms: int
+    w: float
+
+
+def run(lab: Lab) -> Findings:
     """Test the four claims of Section 4.1."""
-    return analyse(FULL if scale == "full" else QUICK, seed, say)
+    return analyse(FULL if lab.scale == "full" else QUICK, lab)
 
 
-def analyse(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
-    """Test the four claims with given settings."""
-    say("Section 4.1: sigma_min from its formula and from eigenvalues")
-    sigma = _sigma_min(settings)
-    say(f"Section 4.1: {settings.draws} rewards in up to {settings.long_dims[-1]} dimensions")
-    noise = _noise(settings, seed)
-    say(f"Section 4.1: delta_min of {settings.worlds} worlds in up to {settings.dims[-1]} dimensions")
-    losses, entries = smallest_losses(settings, seed)
-    delta = _delta_min(settings, losses, entries, _stream(seed, 3))
-    implied = _implied_p(settings, losses, _stream(seed, 4))
-    found = (sigma, noise, delta, implied)
-    return Findings(tuple(verdict for verdict, _ in found), tuple(section for _, section in found))
+def analyse(settings: Settings, lab: Lab) -> Findings:
+    """Test the four claims with given settings.
+
+    Examples
+    --------
+    >>> tiny = Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
+    >>> [verdict.claim.key.removeprefix("section41-") for verdict in analyse(tiny, Lab(seed=1)).verdicts]
+    ['sigma-min', 'noise', 'delta-min', 'implied-p']
+    """
+    K, w, worlds = settings.n_arms, settings.w, settings.worlds
+    tasks = [Losses(seed=lab.seed, dim=d, worlds=worlds, n_arms=K, w=w) for d in settings.dims]
+    label = f"Section 4.1: delta_min of {worlds} worlds in up to {settings.dims[-1]} dimensions"
+    found = lab.map("losses", smallest_losses, tasks, label)
+    losses, entries = ([as_floats(arrays[name]) for arrays in found] for name in ("losses", "entries"))
+    delta = _delta_min(settings, losses, entries, _stream(lab.seed, 3))
+    implied = _implied_p(settings, losses, _stream(lab.seed, 4))
+    each = (_sigma_min(settings), _noise(settings, lab), delta, implied)
+    return Findings(tuple(verdict for verdict, _ in each), tuple(section for _, section in each))
 
 
 def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
-    differences = []
-    for d in settings.dims:
-        world = _world(settings, d)
-        second = _second_moment(d, settings.w)
-        differences.append(abs(smallest_eigenvalue(second) / world.sigma_min() - 1))
-    dims = np.array(settings.long_dims, dtype=np.float64)
+    w, dims = settings.w, settings.long_dims
+    error = max(abs(smallest_eigenvalue(_second_moment(d, w)) / _smallest(d, w) - 1) for d in settings.dims)
     columns = {
-        f"w = {settings.w:g}": [_world(settings, d).sigma_min() for d in settings.long_dims],
-        f"w = {settings.group:g}/d": [
-            Section41(theta=((1.0,) * d,), w=settings.group / d).sigma_min() for d in settings.long_dims
-        ],
+        f"w = {w:g}": [_smallest(d, w) for d in dims],
+        f"w = {settings.group:g}/d": [_smallest(d, settings.group / d) for d in dims],
     }
     slopes = {name: _exact(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
-    series = [
-        Series(name, settings.long_dims, tuple(map(_exact, found)), slopes[name]) for name, found in columns.items()
-    ]
+    series = [Series(name, dims, tuple(map(_exact, found)), slopes[name]) for name, found in columns.items()]
     claim = Claim(
         key="section41-sigma-min",
         where="Section 4.1, first item",
         says="The smallest eigenvalue of E xx' falls no faster than 1/d, also when contexts keep their mean size.",
         reading="A context of zeros stays zero. The slope on log-log scales is exact: no draws are involved.",
     )
-    formula = Statistic(
-        "largest relative error of the formula", _exact(max(differences)), Criterion("below", 1e-10), Role.CONTROL
-    )
+    formula = Statistic("largest relative error of the formula", _exact(error), Criterion("below", 1e-10), Role.CONTROL)
     rules = [Statistic(f"exponent of d, {name}", slopes[name], Criterion("within", -1.05, -0.95)) for name in columns]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="sigma_min")
     alt = "sigma_min against the dimension, falling as 1/d"
-    picture = Picture(plots.svg(figure, key=claim.key, alt=alt), "Exact values, and the lines that fit them.")
+    picture = plots.picture(figure, key=claim.key, alt=alt, caption="Exact values, and the lines that fit them.")
     return Verdict(claim=claim, statistics=(*rules, formula)), Section(
         claim=claim.key, heading="The smallest eigenvalue falls as 1/d", pictures=(picture,)
     )
 
 
-def _noise(settings: Settings, seed: int) -> tuple[Verdict, Section]:
-    dims, reach, rules, series = settings.long_dims, 0.0, [], []
+def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
+    dims, found, rules, series = settings.long_dims, _all_noise(settings, lab), [], []
     for index, entries in enumerate(READINGS):
-        columns = []
-        for d in dims:
-            noise, worst = _noise_draws(settings, d, entries, _stream(seed, 1, index, d))
-            reach = max(reach, worst)
-            columns.append(noise**2)
-        rng = _stream(seed, 2, index)
+        columns = [as_floats(arrays["noise"]) ** 2 for arrays in found[index :: len(READINGS)]]
+        rng = _stream(lab.seed, 2, index)
         slope = power_slope(dims, columns, rng, pairing="independent")
         rules.append(Statistic(f"exponent of d in the variance, entries {entries}", slope, Criterion("below", 1.1)))
         spread = tuple(bootstrap(lambda column: column.mean(-1), column, rng=rng) for column in columns)
         series.append(Series(f"entries {entries}", dims, spread, slope))
+    reach = max(float(as_floats(arrays["reach"])[0]) for arrays in found)
     claim = Claim(
         key="section41-noise",
         where="Section 4.1, second item",
@@ -122,11 +140,10 @@ def _noise(settings: Settings, seed: int) -> tuple[Verdict, Section]:
         "variances are taken in the context of all ones, where the noise is widest. L^2 may grow as d at most.",
     )
     bound = Statistic("largest |x'(Theta - theta)| / (F sqrt d)", _exact(reach), Criterion("below", 1 + 1e-9))
-    figure = plots.power_law(series, xlabel="dimension d", ylabel="variance of the noise")
+    figure = plots.power_law(series, xlabel="dimension d", ylabel="noise variance")
     alt = "Variance of the noise against the dimension: flat if entries are independent, growing as d if together"
-    picture = Picture(
-        plots.svg(figure, key=claim.key, alt=alt), "Variance in the context of all ones, with 95 % intervals."
-    )
+    said = "Variance in the context of all ones, with 95 % intervals."
+    picture = plots.picture(figure, key=claim.key, alt=alt, caption=said)
     note = (
         "The sub-gaussian constant of a sum of uniforms is its standard deviation: it does not grow with d if entries "
         "are independent, so that sqrt d is then a large overestimate; if they move together, it grows as sqrt d."
@@ -136,26 +153,31 @@ def _noise(settings: Settings, seed: int) -> tuple[Verdict, Section]:
     )
 
 
-def _noise_draws(settings: Settings, d: int, entries: Entries, rng: np.random.Generator) -> tuple[Float64, float]:
+def _all_noise(settings: Settings, lab: Lab) -> list[Arrays]:
+    """Draw rewards for each d, and there for each reading."""
+    dims, n, w, F = settings.long_dims, settings.draws, settings.w, settings.F
+    tasks = [Noise(seed=lab.seed, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
+    return lab.map("noise", draw_noise, tasks, f"Section 4.1: {n} rewards in up to {dims[-1]} dimensions")
+
+
+def draw_noise(task: Noise) -> Arrays:
     """Give the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
-    world = Section41.draw(rng, n_arms=1, dim=d, w=settings.w, F=settings.F, entries=entries)
+    rng, d = _stream(task.seed, 1, READINGS.index(task.entries), task.dim), task.dim
+    world = Section41.draw(rng, n_arms=1, dim=d, w=task.w, F=task.F, entries=task.entries)
     largest, noise = 0.0, np.empty(0)
-    for X in (world.contexts(rng, settings.draws), np.full((settings.draws, d), 1 / np.sqrt(d))):
+    for X in (world.contexts(rng, task.draws), np.full((task.draws, d), 1 / np.sqrt(d))):
         noise = (world.rewards(rng, X) - world.means(X))[:, 0]
         largest = max(largest, float(np.abs(noise).max()))
-    return noise, largest / (settings.F * np.sqrt(d))
+    return {"noise": noise, "reach": np.array([largest / (task.F * np.sqrt(d))])}
 
 
-def smallest_losses(settings: Settings, seed: int) -> tuple[list[Float64], list[Float64]]:
-    """Give for each d the delta_min of every world, and the smallest difference between entries of two theta."""
-    losses, entries = [], []
-    for d in settings.dims:
-        rng, X = _stream(seed, 0, d), scale_bits(_bits(d)[1:])  # in the context of zeros all arms tie
-        worlds = [Section41.draw(rng, n_arms=settings.n_arms, dim=d, w=settings.w) for _ in range(settings.worlds)]
-        theta = np.array([world.theta for world in worlds])  # (worlds, K, d)
-        losses.append(np.array([_smallest_lead(X @ each.T) for each in theta]))
-        entries.append(np.diff(np.sort(theta, axis=1), axis=1).min(axis=(1, 2)))
-    return losses, entries
+def smallest_losses(task: Losses) -> Arrays:
+    """Give the delta_min of every world, and the smallest difference between entries of two theta."""
+    rng, X = _stream(task.seed, 0, task.dim), scale_bits(_bits(task.dim)[1:])  # in the context of zeros all arms tie
+    worlds = [Section41.draw(rng, n_arms=task.n_arms, dim=task.dim, w=task.w) for _ in range(task.worlds)]
+    theta = np.array([world.theta for world in worlds])  # (worlds, K, d)
+    losses = np.array([_smallest_lead(X @ each.T) for each in theta])
+    return {"losses": losses, "entries": np.diff(np.sort(theta, axis=1), axis=1).min(axis=(1, 2))}
 
 
 def _smallest_lead(means: Float64) -> float:
@@ -190,14 +212,10 @@ def _delta_min(
     }
     middle = tuple(_median(loss, rng) for loss in losses)
     claimed = Series("1/(K d sqrt w)", settings.dims, tuple(_exact(1 / by) for by in order))
-    figure = plots.power_law(
-        [Series("median delta_min", settings.dims, middle), claimed], xlabel="dimension d", ylabel="delta_min"
-    )
+    series = [Series("median delta_min", settings.dims, middle), claimed]
+    figure = plots.power_law(series, xlabel="dimension d", ylabel="delta_min")
     alt = "Median delta_min against the dimension, falling far faster than the claimed order"
-    picture = Picture(
-        plots.svg(figure, key=claim.key, alt=alt),
-        "Median over draws of theta with 95 % intervals, and the claimed order.",
-    )
+    picture = plots.picture(figure, key=claim.key, alt=alt, caption=MEDIANS)
     note = f"Without any factor, the median of delta_min changes by {show(bits)} bits with every dimension."
     return Verdict(claim=claim, statistics=rules, explanations=why), Section(
         claim=claim.key, heading="The smallest loss of a wrong arm", pictures=(picture,), notes=(note,)
@@ -228,10 +246,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
     series = [Series("median p", settings.dims, middle), Series("K^3 d^5", settings.dims, tuple(map(_exact, order)))]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="p with C = 1")
     alt = "The p that the theorem asks for against the dimension, overtaking the claimed order"
-    picture = Picture(
-        plots.svg(figure, key=claim.key, alt=alt),
-        "Median over draws of theta with 95 % intervals, and the claimed order.",
-    )
+    picture = plots.picture(figure, key=claim.key, alt=alt, caption=MEDIANS)
     note = (
         f"Without any factor, the median of p grows by {show(bits)} bits with every dimension; at "
         f"d = {settings.dims[-1]} it is {middle[-1].value:.2g}. C is not known, so compare the shapes, not the heights."
@@ -244,7 +259,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
 def _printed_p(settings: Settings, d: int, losses: Float64) -> Float64:
     """K L'^2 / (delta'^2 sigma'^2), where primes cut at 1: the condition of Theorem 2 with C = 1."""
     L = max(1.0, settings.F * np.sqrt(d / 6))  # sigma = F sqrt(d / 3) if entries move together, L = sigma / sqrt 2
-    sigma_min = min(1.0, _world(settings, d).sigma_min())
+    sigma_min = min(1.0, _smallest(d, settings.w))
     p: Float64 = settings.n_arms * L**2 / (np.minimum(1.0, losses) * sigma_min) ** 2
     return p
 
@@ -261,14 +276,13 @@ def _bits(d: int) -> Float64:
 
 def _second_moment(d: int, w: float) -> Float64:
     bits = _bits(d)
-    chances = np.where(bits == 1, w, 1 - w).prod(axis=1)
-    X = scale_bits(bits)
+    X, chances = scale_bits(bits), np.where(bits == 1, w, 1 - w).prod(axis=1)
     moment: Float64 = (X.T * chances) @ X
     return moment
 
 
-def _world(settings: Settings, d: int) -> Section41:
-    return Section41(theta=((1.0,) * d,), w=settings.w)
+def _smallest(d: int, w: float) -> float:
+    return Section41(theta=((1.0,) * d,), w=w).sigma_min()  # the formula
 
 
 def _median(column: Float64, rng: np.random.Generator) -> Estimate:
@@ -283,4 +297,4 @@ def _stream(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, *key)))
 
 
-EXPERIMENT: Final = Experiment("section41", "Section 4.1: how the constants grow with d", run)
+EXPERIMENT: Final = Experiment("section-4-1", "Section 4.1: how the constants grow with d", run)

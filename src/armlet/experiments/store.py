@@ -113,7 +113,7 @@ class Store:
                 was = ", ".join(f"{name} {session['versions'][name]}" for name in versions())
                 raise ResultsError(f"{self.folder} was begun with {was}; go on with these, or choose another folder")
         manifest["status"] = "running"
-        manifest["sessions"].append(_session(engine))
+        manifest["sessions"].append(new_session(engine))
         return manifest
 
     def _difference(self, jobs: list[Settings]) -> str:
@@ -141,7 +141,8 @@ def _fresh(jobs: Sequence[Settings]) -> dict[str, Any]:
     return {"format": FORMAT, "status": "running", "jobs": list(jobs), "sessions": []}
 
 
-def _session(engine: str) -> dict[str, Json]:
+def new_session(engine: str) -> dict[str, Json]:
+    """Say when, where and with what something is being computed."""
     machine: dict[str, Json] = {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),

@@ -1,32 +1,35 @@
 """Theorem 1, Section 4: what a step costs, in time and in bytes, against t, d and K.
 
-A step is `decide` and `learn` of a Bandit, as a user calls them, in CPU time of the thread. A busy machine only ever
-adds time, so each number is the best of several tries, and the tries of all settings take turns, so that a slow spell
-hits all of them alike. The theorem's O(K d^3) is an upper bound: slopes may be smaller, and on small problems they
-are, because a call costs something whatever its size.
+A step is `decide` and `learn` of a Bandit, as a user calls them, in CPU time of the thread, while nothing else runs. A
+busy machine only ever adds time, so each number is the best of several tries, and the tries of all settings take
+turns, so that a slow spell hits all of them alike. The theorem's O(K d^3) is an upper bound: slopes may be smaller,
+and on small problems they are, because a call costs something whatever its size.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.core.types import Float64
 from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab, Scale
 from armlet.experiments.rates import Estimate, bootstrap, power_slope
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 
 N_ARMS, DIM, P = 6, 8, 60  # where they are not varied
 BUSY: Final = 400  # p, and so the warm-up, of the runs against d and K
 FLAT: Final = 0.05  # a slope of this size is a factor of 1.6 over four decades
+Axis: TypeAlias = Literal["t", "rows", "d", "K"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,27 @@ class Settings:
     tries: int = 2
 
 
-SCALES: dict[Scale, Settings] = {"quick": Settings(), "full": Settings(runs=20, tries=4)}
+SCALES: Final[dict[Scale, Settings]] = {"quick": Settings(), "full": Settings(runs=20, tries=4)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """A task: one try at all settings of what is varied."""
+
+    seed: int  # another for every try
+    varied: Axis
+    given: tuple[int, ...]
+    steps: int  # timed at each of them, at most; or estimates that are refitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """A task: the bytes of state against t, d and K."""
+
+    seed: int
+    times: tuple[int, ...]
+    dims: tuple[int, ...]
+    arms: tuple[int, ...]
 
 
 def make(n_arms: int, dim: int, p: float, seed: int) -> tuple[Bandit, list[Float64]]:
@@ -61,61 +84,88 @@ def steps(bandit: Bandit, contexts: Sequence[Float64], n: int) -> float:
     return (time.thread_time() - start) / n
 
 
-def along_time(settings: Settings, seed: int) -> Float64:
+def along_time(times: Sequence[int], window: int, seed: int) -> Float64:
     """Bring a bandit to each t, then time stretches of each in turn, and take the best of five: (times,)."""
     bandits = []
-    for t in settings.times:
+    for t in times:
         bandit, contexts = make(N_ARMS, DIM, P, seed)
         steps(bandit, contexts, t)
-        bandits.append((bandit, contexts, min(settings.window, t) // 5))
+        bandits.append((bandit, contexts, min(window, t) // 5))
     # all turns of a round lie within a millisecond, so that a slow spell of the machine slows every t alike
     best: Float64 = np.array([[steps(*each) for each in bandits] for _ in range(5)]).min(axis=0)
     return best
 
 
-def busy(settings: Settings, n_arms: int, dim: int, seed: int) -> float:
-    """Time steps right after the warm-up, where many explore and so most decisions have to solve again."""
+def busy(n_arms: int, dim: int, n: int, seed: int) -> float:
+    """Time n steps right after the warm-up, where many explore and so most decisions have to solve again."""
     bandit, contexts = make(n_arms, dim, BUSY, seed)
     steps(bandit, contexts, BUSY)
-    return steps(bandit, contexts, settings.busy_steps)
+    return steps(bandit, contexts, n)
 
 
-def refit(n: int, seed: int) -> float:
+def refit(n: int, repeats: int, seed: int) -> float:
     """Time what the algorithm avoids: summing n stored rows anew for one estimate."""
     X = np.random.default_rng([seed, n]).standard_normal((n, DIM))
     start = time.thread_time()
-    for _ in range(5):
+    for _ in range(repeats):
         np.linalg.solve(np.eye(DIM) + np.einsum("ni,nj->ij", X, X), X.sum(axis=0))
-    return (time.thread_time() - start) / 5
+    return (time.thread_time() - start) / repeats
 
 
-def measure(one: Callable[[int], Float64], settings: Settings, seed: int) -> Float64:
-    """Give the best of the tries, for each run: (settings, runs)."""
-    return np.array(
-        [
-            np.min([one(seed + run * settings.tries + attempt) for attempt in range(settings.tries)], axis=0)
-            for run in range(settings.runs)
-        ]
-    ).T
+def measure(task: Timing) -> Arrays:
+    """Give the seconds of a step, or of refitting, at each setting."""
+    seed, given = task.seed, task.given
+    match task.varied:
+        case "t":
+            return {"seconds": along_time(given, task.steps, seed)}
+        case "rows":
+            return {"seconds": np.array([refit(n, task.steps, seed) for n in given])}
+        case "d":
+            return {"seconds": np.array([busy(N_ARMS, d, task.steps, seed) for d in given])}
+        case "K":
+            return {"seconds": np.array([busy(k, DIM, task.steps, seed) for k in given])}
 
 
-def find(settings: Settings, seed: int, say: Callable[[str], None]) -> Findings:
-    """Time steps and count bytes, and judge both parts of the theorem."""
-    time_verdict, time_section = _time(settings, seed, say)
-    space_verdict, space_section = _space(settings, seed, say)
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Time steps and count bytes, and judge both parts of the theorem.
+
+    Examples
+    --------
+    >>> few = (100, 200, 400)
+    >>> tiny = Settings(times=few, dims=(4, 8), arms=(2, 4), stored=few, busy_steps=20, runs=2, tries=1)
+    >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
+    ['theorem-1-time', 'theorem-1-space']
+    """
+    time_verdict, time_section = _time(settings, _measured(settings, lab), np.random.default_rng([lab.seed, 1]))
+    task = Sizes(seed=lab.seed, times=settings.times, dims=settings.dims, arms=settings.arms)
+    (found,) = lab.alone("bytes", sizes, [task], "Theorem 1: bytes of state")
+    space_verdict, space_section = _space(settings, {name: as_floats(array) for name, array in found.items()})
     return Findings((time_verdict, space_verdict), (time_section, space_section))
 
 
-def _time(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[Verdict, Section]:
-    say(f"Theorem 1: time of a step up to t = {settings.times[-1]:,}")
-    rng = np.random.default_rng([seed, 1])
-    by_time = measure(lambda s: along_time(settings, s), settings, seed)
+def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
+    """Give the best of the tries, for each run, by what is varied: (settings, runs)."""
+    tries, window, busy_steps = settings.runs * settings.tries, settings.window, settings.busy_steps
+    varied: dict[Axis, tuple[tuple[int, ...], int]] = {
+        "t": (settings.times, window),
+        "rows": (settings.stored, 5),
+        "d": (settings.dims, busy_steps),
+        "K": (settings.arms, busy_steps),
+    }
+    cases = [(lab.seed + attempt, axis) for attempt in range(tries) for axis in varied]
+    tasks = [Timing(seed=seed, varied=axis, given=varied[axis][0], steps=varied[axis][1]) for seed, axis in cases]
+    found = lab.alone("time", measure, tasks, f"Theorem 1: time of a step up to t = {settings.times[-1]:,}")
+    best = {}
+    for index, axis in enumerate(varied):
+        seconds = np.array([as_floats(arrays["seconds"]) for arrays in found[index :: len(varied)]])
+        best[axis] = seconds.reshape(settings.runs, settings.tries, -1).min(axis=1).T
+    return best
+
+
+def _time(settings: Settings, seconds: Mapping[Axis, Float64], rng: np.random.Generator) -> tuple[Verdict, Section]:
+    by_time, by_dim, by_arm = seconds["t"], seconds["d"], seconds["K"]
     along, late = _series("t", settings.times, by_time, rng), len(settings.times) // 2
-    stored = measure(lambda s: np.array([refit(n, s) for n in settings.stored]), settings, seed)
-    control = _series("rows", settings.stored, stored, rng)
-    say("Theorem 1: time of a step against d and K")
-    by_dim = measure(lambda s: np.array([busy(settings, N_ARMS, d, s) for d in settings.dims]), settings, seed)
-    by_arm = measure(lambda s: np.array([busy(settings, k, DIM, s) for k in settings.arms]), settings, seed)
+    control = _series("rows", settings.stored, seconds["rows"], rng)
     d, K = _series("d", settings.dims, by_dim, rng), _series("K", settings.arms, by_arm, rng)
     statistics = (
         Statistic("exponent of the time in t", along.slope, Criterion("below", FLAT)),
@@ -136,24 +186,22 @@ def _time(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[Ve
     return verdict, Section(claim=TIME.key, heading="What a step costs", pictures=pictures, notes=notes)
 
 
-def sizes(settings: Settings, seed: int) -> dict[str, list[int]]:
+def sizes(task: Sizes) -> Arrays:
     """Count the bytes of a bandit's state against t, d and K: the same on every run."""
-    bandit, contexts = make(N_ARMS, DIM, P, seed)
+    bandit, contexts = make(N_ARMS, DIM, P, task.seed)
     along = []
-    for t in settings.times:
+    for t in task.times:
         steps(bandit, contexts, t - bandit.t)
         along.append(bandit.nbytes)
     return {
-        "t": along,
-        "d": [make(N_ARMS, d, P, seed)[0].nbytes for d in settings.dims],
-        "K": [make(k, DIM, BUSY, seed)[0].nbytes for k in settings.arms],
+        "t": np.array(along),
+        "d": np.array([make(N_ARMS, d, P, task.seed)[0].nbytes for d in task.dims]),
+        "K": np.array([make(k, DIM, BUSY, task.seed)[0].nbytes for k in task.arms]),
     }
 
 
-def _space(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[Verdict, Section]:
-    say("Theorem 1: bytes of state")
-    found = sizes(settings, seed)
-    growth = float(max(found["t"]) - min(found["t"]))
+def _space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verdict, Section]:
+    growth = float(np.ptp(found["t"]))
     d, K = _exponent(settings.dims, found["d"]), _exponent(settings.arms, found["K"])
     statistics = (
         Statistic("bytes gained over all t", Estimate(growth, growth, growth), Criterion("within", 0, 0)),
@@ -170,7 +218,9 @@ def _space(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[V
             ("K", settings.arms, K, "arms K"),
         )
     )
-    last = f"{found['t'][-1]:,} bytes with K = {N_ARMS} and d = {DIM}, at t = {settings.times[-1]:,} as at the start."
+    last = (
+        f"{found['t'][-1]:,.0f} bytes with K = {N_ARMS} and d = {DIM}, at t = {settings.times[-1]:,} as at the start."
+    )
     return verdict, Section(claim=SPACE.key, heading="What is kept", pictures=pictures, notes=(last,))
 
 
@@ -188,22 +238,22 @@ def _tail(
     return Statistic(f"the same, {name} from {given[first]:,} to {given[-1]:,}", slope, criterion)
 
 
-def _exact(label: str, given: Sequence[int], values: Sequence[int], slope: Estimate) -> plots.Series:
-    return plots.Series(label, tuple(map(float, given)), tuple(Estimate(v, v, v) for v in values), slope)
+def _exact(label: str, given: Sequence[int], values: Float64, slope: Estimate) -> plots.Series:
+    return plots.Series(label, tuple(map(float, given)), tuple(Estimate(v, v, v) for v in values.tolist()), slope)
 
 
-def _exponent(given: Sequence[int], values: Sequence[int]) -> Estimate:
+def _exponent(given: Sequence[int], values: Float64) -> Estimate:
     slope = round(float(np.polyfit(np.log(given), np.log(values), 1)[0]), 9)  # bytes that double have 1, not 1 + 1e-16
     return Estimate(slope, slope, slope)
 
 
-def _last(given: Sequence[int], values: Sequence[int]) -> Estimate:
+def _last(given: Sequence[int], values: Float64) -> Estimate:
     return _exponent(given[-2:], values[-2:])
 
 
-def _picture(key: str, series: plots.Series, xlabel: str, ylabel: str) -> Picture:
+def _picture(key: str, series: plots.Series, xlabel: str, ylabel: str) -> plots.Picture:
     alt = f"{ylabel.capitalize()} against {xlabel}, on log-log scales, with the fitted slope."
-    return Picture(plots.svg(plots.power_law([series], xlabel=xlabel, ylabel=ylabel), key=key, alt=alt), alt)
+    return plots.picture(plots.power_law([series], xlabel=xlabel, ylabel=ylabel), key=key, alt=alt, caption=alt)
 
 
 TIME: Final = Claim(
@@ -231,9 +281,9 @@ TIME_WHY: Final = {
 SPACE_WHY: Final = {Outcome.HOLDS: "Not only in expectation: the state is a few sums for each arm, of fixed size."}
 
 
-def run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
+def run(lab: Lab) -> Findings:
     """Judge Theorem 1 by the clock and by counting bytes."""
-    return find(SCALES[scale], seed, say)
+    return find(SCALES[lab.scale], lab)
 
 
-EXPERIMENT = Experiment("theorem-1", "Theorem 1: time and space of a step", run)
+EXPERIMENT: Final = Experiment("theorem-1", "Theorem 1: time and space of a step", run)

@@ -1,34 +1,31 @@
 """Theorem 2, Section 4: regret of Algorithm 1 at the p that the theorem itself asks for.
 
-The theorem leaves its constant C open. The proof needs p >= 128 K L^2 / (Delta_min Sigma_min)^2 among others, so C
-is at least 128, and 128 is what is used here: the smallest p for which the proof could work.
 Runs jump from one exploration to the next: O(p log T) for each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from armlet.core import kernel
-from armlet.core.constants import Constants, noise_sigma
-from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
-from armlet.environments.figure_a import FigureA
-from armlet.experiments import plots
-from armlet.experiments.experiment import Experiment, Findings, Scale
+from armlet.experiments import events, plots
+from armlet.experiments.experiment import Experiment, Findings
+from armlet.experiments.lab import Lab, Scale
 from armlet.experiments.rates import Estimate, band, bootstrap, doubling_ratio, log_slope
-from armlet.experiments.report import Picture, Section
+from armlet.experiments.report import Section
+from armlet.experiments.shelf import Arrays, as_floats
+from armlet.experiments.theorem2_worlds import WORLDS, Problem, figure_a, one_context, two_contexts
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 
-C: Final = 128  # the least that the proof's own condition leaves for the theorem's constant
 FIGURE_HORIZON: Final = 100_000  # of Section 6
 BOUNDED: Final = Criterion("below", 1)
+BATCH: Final = 250  # runs of a task where p is small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,78 +46,24 @@ SCALES: dict[Scale, Settings] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A world that is a table, and its constants."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Runs of Algorithm 1 in one world, by their numbers."""
 
-    name: str
-    table: FiniteWorld
-    constants: Constants
-
-    @classmethod
-    def of(cls, name: str, table: FiniteWorld, theta: Float64) -> Problem:
-        """Compute the constants of a table whose means are x'theta."""
-        return cls(name, table, Constants.of(table, theta, noise_sigma(table)))
-
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return len(self.table.means[0])
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        return len(self.table.contexts[0])
-
-    @property
-    def p(self) -> float:
-        """The printed condition on p with C = 128, primes as in the theorem."""
-        c = self.constants
-        delta, sigma, L = min(1.0, c.delta_min), min(1.0, c.sigma_min), max(1.0, c.L)
-        return C * self.n_arms * (L / (delta * sigma)) ** 2
-
-    def bound(self, p: float, steps: Int64) -> Float64:
-        """Give the printed bound on R(T): (steps,)."""
-        c = self.constants
-        unit = c.delta_max * math.sqrt(self.dim)
-        bound: Float64 = unit * (p + 14 * self.n_arms * math.exp(c.Q / 4) + p * np.log(steps))
-        return bound
+    seed: int
+    world: str  # a key of WORLDS
+    p: float
+    horizon: int
+    first: int = 0
+    last: int  # not included
 
 
-def one_context() -> Problem:
-    """Give K = 2, d = 1, x = 1, a gap of 1, and as much noise as p = 256 covers, L = 1.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """Worlds of Figure (a) whose p is asked for."""
 
-    Examples
-    --------
-    >>> round(one_context().p), round(one_context().constants.L, 3)
-    (256, 1.0)
-    """
-    theta = np.array([[0.0], [1.0]])
-    sure, means = np.ones(1), np.array([[0.0, 1.0]])
-    table = FiniteWorld(contexts=sure[:, None], chances=sure, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return Problem.of("one context", table, theta)
-
-
-def two_contexts() -> Problem:
-    """Give K = 2, d = 2, x one of the two unit vectors, each arm better in one of them.
-
-    Examples
-    --------
-    >>> round(two_contexts().p)
-    1024
-    """
-    even, means = np.full(2, 0.5), np.eye(2)
-    table = FiniteWorld(contexts=np.eye(2), chances=even, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return Problem.of("two contexts", table, np.eye(2))
-
-
-def figure_a(rng: np.random.Generator) -> Problem:
-    """Draw a world of Figure (a)."""
-    world = FigureA.draw(rng)
-    table = world.table()
-    if table is None:
-        raise ValueError("the world of Figure (a) has no table")
-    return Problem.of("Figure (a)", table, np.array(world.theta))
+    seed: int
+    thetas: int
 
 
 def checkpoints(horizon: int) -> Int64:
@@ -131,33 +74,39 @@ def checkpoints(horizon: int) -> Int64:
     return steps
 
 
-def play(problem: Problem, p: float, horizon: int, runs: int, seed: int) -> tuple[Float64, Float64]:
+def play(task: Task) -> Arrays:
     """Give regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
-    policy, steps = ContextualEpsilonGreedy(p=p), checkpoints(horizon)
-    regret, exploiting = np.empty((2, runs, len(steps)))
-    for run in range(runs):
-        world_seed, policy_seed = np.random.SeedSequence(seed, spawn_key=(run,)).generate_state(2).tolist()
-        found = kernel.simulate_events(
-            problem.table,
-            start=policy.init(problem.n_arms, problem.dim),
-            schedule=policy.schedule(),
-            horizon=horizon,
-            checkpoints=steps,
-            world_seed=world_seed,
-            policy_seed=policy_seed,
-        )
-        regret[run], exploiting[run] = found.regret, found.regret - found.exploring
+    table, policy = WORLDS[task.world](task.seed).table, ContextualEpsilonGreedy(p=task.p)
+    played = events.play(table, policy, checkpoints(task.horizon), _seeds(task))
+    return {"regret": played.regret, "exploiting": played.regret - played.exploring}
+
+
+def _seeds(task: Task) -> Iterator[tuple[int, int]]:
+    for run in range(task.first, task.last):
+        world_seed, policy_seed = np.random.SeedSequence(task.seed, spawn_key=(run,)).generate_state(2).tolist()
+        yield world_seed, policy_seed
+
+
+def _play(lab: Lab, stage: str, whole: Task, batch: int) -> tuple[Float64, Float64]:
+    """Play all runs of a task in batches."""
+    n = whole.last
+    tasks = [replace(whole, first=run, last=min(run + batch, n)) for run in range(0, n, batch)]
+    label = f"Theorem 2, {whole.world}: {n} runs of T = {whole.horizon:.0e} at p = {whole.p:,.0f}"
+    found = lab.map(stage, play, tasks, label)
+    regret, exploiting = (
+        np.concatenate([as_floats(each[name]) for each in found]) for name in ("regret", "exploiting")
+    )
     return regret, exploiting
 
 
-def find_small(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[Verdict, Section]:
+def find_small(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Compare regret with the bound in two worlds whose p is small."""
-    steps, rng = checkpoints(settings.horizon), np.random.default_rng([seed, 1])
+    steps, rng = checkpoints(settings.horizon), np.random.default_rng([lab.seed, 1])
     statistics: list[Statistic] = []
     pictures, notes = [], []
     for problem in (one_context(), two_contexts()):
-        say(f"Theorem 2, {problem.name}: {settings.runs} runs at p = {problem.p:,.0f}")
-        regret, exploiting = play(problem, problem.p, settings.horizon, settings.runs, seed)
+        task = Task(seed=lab.seed, world=problem.name, p=problem.p, horizon=settings.horizon, last=settings.runs)
+        regret, exploiting = _play(lab, problem.name.replace(" ", "-"), task, BATCH)
         bound = problem.bound(problem.p, steps)
         statistics += _ratios(problem.name, steps, regret / bound, rng)
         pictures.append(_picture(f"theorem-2-small-{problem.dim}", problem, steps, regret, bound, rng))
@@ -165,7 +114,7 @@ def find_small(settings: Settings, seed: int, say: Callable[[str], None]) -> tup
             f"{problem.name}, p = {problem.p:,.0f}: {np.count_nonzero(exploiting[:, -1] > 1e-6)} of {settings.runs} "
             f"runs lost anything while exploiting; the bound at T = {settings.horizon:,} is {bound[-1]:,.0f}."
         )
-    statistics.append(_control(settings, seed, rng))
+    statistics.append(_control(settings, lab, rng))
     verdict = Verdict(claim=_small_claim(), statistics=tuple(statistics), explanations=SMALL_WHY)
     heading = "The bound where its p is small"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=tuple(pictures), notes=tuple(notes))
@@ -177,23 +126,24 @@ def _ratios(name: str, steps: Int64, ratio: Float64, rng: np.random.Generator) -
     return [Statistic(f"{name}: R(T) / bound, T = {T:.0e}", _mean(column, rng), BOUNDED) for T, column in columns]
 
 
-def _control(settings: Settings, seed: int, rng: np.random.Generator) -> Statistic:
+def _control(settings: Settings, lab: Lab, rng: np.random.Generator) -> Statistic:
     """Break the bound with p = 2 in the first world: the comparison is able to fail."""
     problem, p = one_context(), 2.0
-    regret, _ = play(problem, p, settings.horizon, settings.runs, seed)
+    task = Task(seed=lab.seed, world=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
+    regret, _ = _play(lab, "control", task, BATCH)
     ratio = regret[:, -1] / problem.bound(p, checkpoints(settings.horizon))[-1]
     name = "one context, p = 2 where 256 is asked for: R(T) / bound"
     return Statistic(name, _mean(ratio, rng), Criterion("above", 1), Role.CONTROL)
 
 
-def find_own(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[Verdict, Section]:
+def find_own(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Run Figure (a) at the theorem's p, or at the cap, which is then a reading."""
-    problem = figure_a(np.random.default_rng(seed))
+    problem, T = WORLDS["Figure (a)"](lab.seed), settings.long_horizon
     p = math.ceil(problem.p) if settings.cap is None else min(settings.cap, math.ceil(problem.p))
     role = Role.WRITTEN if p >= problem.p else Role.READING
-    say(f"Theorem 2, Figure (a): {settings.long_runs} runs of T = {settings.long_horizon:.0e} at p = {p:,}")
-    steps, rng = checkpoints(settings.long_horizon), np.random.default_rng([seed, 2])
-    regret, exploiting = play(problem, p, settings.long_horizon, settings.long_runs, seed)
+    steps, rng = checkpoints(T), np.random.default_rng([lab.seed, 2])
+    task = Task(seed=lab.seed, world=problem.name, p=p, horizon=T, last=settings.long_runs)
+    regret, exploiting = _play(lab, "own", task, 1)  # a run explores p log T times, and takes that long
     bound, unit = problem.bound(p, steps), p * problem.table.gap
     worst, gap = float(exploiting[:, -1].max()), problem.constants.delta_min
     slope = log_slope(steps, regret, rng, start=10 * p, unit=unit)
@@ -209,25 +159,30 @@ def find_own(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,))
 
 
-def find_size(settings: Settings, seed: int, say: Callable[[str], None]) -> tuple[Verdict, Section]:
+def find_size(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Compare the theorem's p with the horizon of the paper's own figures, over many draws of theta."""
-    say(f"Theorem 2: the p of {settings.thetas} worlds of Figure (a)")
-    rngs = (np.random.default_rng([seed, 3, index]) for index in range(settings.thetas))
-    p = np.array([figure_a(rng).p for rng in rngs])
-    rng = np.random.default_rng([seed, 4])
+    draws, label = Draws(seed=lab.seed, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} worlds"
+    (found,) = lab.map("size", ask, [draws], label)
+    p, rng = as_floats(found["p"]), np.random.default_rng([lab.seed, 4])
     ratio = bootstrap(lambda column: np.median(column, axis=-1), p / FIGURE_HORIZON, rng=rng)
     statistic = Statistic("median of p / T at T = 100,000", ratio, BOUNDED)
     verdict = Verdict(claim=_size_claim(settings), statistics=(statistic,), explanations=SIZE_WHY)
     quantiles = np.quantile(p, [0.0, 0.25, 0.5, 0.75, 1.0])
-    found = [Estimate(math.log10(q), math.log10(q), math.log10(q)) for q in quantiles]
+    logs = [Estimate(math.log10(q), math.log10(q), math.log10(q)) for q in quantiles]
     names = ("smallest", "first quarter", "median", "third quarter", "largest")
-    figure = plots.bars(names, found, xlabel="log10 of the p that Theorem 2 asks for", marks={"T of Section 6": 5.0})
+    figure = plots.bars(names, logs, xlabel="log10 of the p that Theorem 2 asks for", marks={"T of Section 6": 5.0})
     alt = f"The p of Theorem 2 over {settings.thetas} worlds of Figure (a), and the horizon of the paper's figures."
-    picture = Picture(plots.svg(figure, key="theorem-2-size", alt=alt), alt)
+    picture = plots.picture(figure, key="theorem-2-size", alt=alt, caption=alt)
     share = np.mean(p >= FIGURE_HORIZON)
     notes = (f"In {share:.1%} of the worlds, a run of T = 100,000 at the theorem's p ends inside the warm-up.",)
     heading = "How large the theorem's p is"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,), notes=notes)
+
+
+def ask(draws: Draws) -> Arrays:
+    """Give the theorem's p of every world: (thetas,)."""
+    rngs = (np.random.default_rng([draws.seed, 3, index]) for index in range(draws.thetas))
+    return {"p": np.array([figure_a(rng).p for rng in rngs])}
 
 
 def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
@@ -236,12 +191,12 @@ def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
 
 def _picture(
     key: str, problem: Problem, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
-) -> Picture:
+) -> plots.Picture:
     at = steps.astype(np.float64)
     means, limit = band(regret, rng), np.tile(bound, (3, 1))
     curves = [plots.Curve("regret R(t)", at, means), plots.Curve("printed bound", at, limit)]
     alt = f"{problem.name}: mean regret of {len(regret)} runs and the bound of Theorem 2, against log t."
-    return Picture(plots.svg(plots.regret(curves), key=key, alt=alt), f"{alt} The band is a 95 % interval.")
+    return plots.picture(plots.regret(curves), key=key, alt=alt, caption=f"{alt} The band is a 95 % interval.")
 
 
 SAYS: Final = (
@@ -277,7 +232,8 @@ def _small_claim() -> Claim:
 
 def _own_claim(problem: Problem, p: int, settings: Settings) -> Claim:
     reading = (
-        f"One world of Figure (a), delta_min = {problem.constants.delta_min:.3g}: C = 128 gives p = {problem.p:,.0f}. "
+        "The first world of Figure (a) with a p of at most 10^7, "
+        f"delta_min = {problem.constants.delta_min:.3g}: C = 128 gives p = {problem.p:,.0f}. "
         f"Run at p = {p:,} up to T = {settings.long_horizon:.0e}; exploiting must lose nothing, and the slope is "
         "compared with p times the mean gap."
     )
@@ -291,10 +247,22 @@ def _size_claim(settings: Settings) -> Claim:
     return Claim(key="theorem-2-size", where="Theorem 2, Section 6", says=says, reading=reading)
 
 
-def run(scale: Scale, seed: int, say: Callable[[str], None]) -> Findings:
-    """Judge Theorem 2 where its p is small, at its own p, and by the size of that p."""
-    found = [part(SCALES[scale], seed, say) for part in (find_small, find_own, find_size)]
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Judge Theorem 2 where its p is small, at its own p, and by the size of that p.
+
+    Examples
+    --------
+    >>> tiny = Settings(runs=3, horizon=10**5, long_runs=2, long_horizon=10**6, cap=2_000, thetas=3)
+    >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
+    ['theorem-2-small', 'theorem-2-own-p', 'theorem-2-size']
+    """
+    found = [part(settings, lab) for part in (find_small, find_own, find_size)]
     return Findings(tuple(verdict for verdict, _ in found), tuple(section for _, section in found))
+
+
+def run(lab: Lab) -> Findings:
+    """Judge Theorem 2 with the settings of the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
 EXPERIMENT = Experiment("theorem-2", "Theorem 2: the regret bound at its own p", run)

@@ -17,7 +17,7 @@ from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Schedule, Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,8 @@ class ContextualEpsilonGreedy:
     warmup: Literal["round-robin", "uniform"] = "round-robin"
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         if isinstance(self.p, np.generic):
@@ -120,3 +122,5 @@ class AllDataEpsilonGreedy(ContextualEpsilonGreedy):
     """
 
     learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"

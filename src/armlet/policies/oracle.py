@@ -15,7 +15,7 @@ import numpy as np
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Statistics
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,8 @@ class Oracle:
     theta: Sequence[Sequence[float]]
 
     learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         rows = np.array(self.theta, dtype=np.float64)

@@ -16,7 +16,7 @@ from armlet.core.choosing import below
 from armlet.core.kernel import Schedule, Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ class Uniform:
     ridge: RidgeLike = "paper"
 
     learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         Ridge.parse(self.ridge)

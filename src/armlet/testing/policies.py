@@ -13,8 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit, load
+from armlet.core.errors import DecisionError, MergeError
 from armlet.core.kernel import Decision
-from armlet.core.types import Float64, Interaction, Policy
+from armlet.core.types import Array, Float64, Interaction, Policy, State
 
 Check: TypeAlias = Callable[[Policy, int, int], None]
 
@@ -25,12 +26,23 @@ def _bandit(policy: Policy, n_arms: int, dim: int, seed: int = 5) -> Bandit:
     return Bandit(range(n_arms), dim, policy=policy, seed=seed)
 
 
-def _world(n_arms: int, dim: int, steps: int = STEPS) -> tuple[Float64, Float64]:
-    """Contexts with zeros and repeats among them, so that ties happen, and noisy linear rewards."""
+def _world(policy: Policy, n_arms: int, dim: int, steps: int = STEPS) -> tuple[Float64, Float64]:
+    """Contexts with zeros and repeats among them, so that ties happen, and rewards of the kind that it takes."""
     rng = np.random.default_rng(17)
     X = rng.integers(-1, 2, size=(steps, dim)).astype(np.float64)
     theta = rng.normal(size=(n_arms, dim))
-    return X, X @ theta.T + rng.normal(size=(steps, n_arms))
+    rewards = X @ theta.T + rng.normal(size=(steps, n_arms))
+    if policy.rewards == "binary":
+        rewards = (rewards > 0).astype(np.float64)
+    elif policy.rewards == "bounded":
+        low, high = policy.reward_range  # type: ignore[attr-defined]  # only those have it
+        rewards = low + (high - low) / (1 + np.exp(-rewards))
+    return X, rewards
+
+
+def _same(one: State, other: State) -> bool:
+    first, second = one.arrays(), other.arrays()
+    return set(first) == set(second) and all(np.array_equal(first[name], second[name]) for name in first)
 
 
 def _play(bandit: Bandit, X: Float64, rewards: Float64) -> Iterator[tuple[Decision, float]]:
@@ -48,22 +60,22 @@ def _require(holds: bool, promise: str) -> None:
 
 def check_decide_is_a_query(policy: Policy, n_arms: int, dim: int) -> None:
     """Deciding leaves the state as it was."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim)
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
     for i, _ in enumerate(_play(bandit, X, rewards)):
-        before = bandit.state.records()
+        before = bandit.state.copy()
         bandit.decide(X[i])
-        _require(np.array_equal(before, bandit.state.records()), f"decide changed the state at step {bandit.t}")
+        _require(_same(before, bandit.state), f"decide changed the state at step {bandit.t}")
 
 
 def check_seeds_repeat(policy: Policy, n_arms: int, dim: int) -> None:
     """The same seed on the same world plays the same arms."""
-    runs = [[repr(d) for d, _ in _play(_bandit(policy, n_arms, dim), *_world(n_arms, dim))] for _ in range(2)]
+    runs = [[repr(d) for d, _ in _play(_bandit(policy, n_arms, dim), *_world(policy, n_arms, dim))] for _ in range(2)]
     _require(runs[0] == runs[1], "two runs with one seed differ")
 
 
 def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
     """Probabilities are exact: they sum to 1, spare the ineligible, and are what decisions report."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim)
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
     rng = np.random.default_rng(23)
     for x, row in zip(X, rewards, strict=True):
         eligible = sorted(rng.choice(n_arms, size=rng.integers(1, n_arms + 1), replace=False).tolist())
@@ -79,7 +91,7 @@ def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
 
 def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
     """Arms are played as often as their probabilities say, within six standard deviations."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim, 3000)
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim, 3000)
     expected, variance, played = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
     for x, row in zip(X, rewards, strict=True):
         chances = bandit.predict_proba([x])[0]
@@ -91,25 +103,106 @@ def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
     _require(bool((worst <= 1e-6).all()), f"arms were played {played} times, expected {expected}")
 
 
+def _interaction(d: Decision, reward: float) -> Interaction:
+    return Interaction(
+        t=d.t, x=d.x, arm=int(d.arm), reward=reward, propensity=d.propensity, explored=d.explored, tag=d.tag
+    )
+
+
 def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
     """Folding the interactions through `update` rebuilds the state bit for bit."""
     bandit, state = _bandit(policy, n_arms, dim), policy.init(n_arms, dim)
-    for d, reward in _play(bandit, *_world(n_arms, dim)):
-        record = Interaction(t=d.t, x=d.x, arm=int(d.arm), reward=reward, propensity=d.propensity, explored=d.explored)
-        policy.update(state, record)
-    _require(np.array_equal(state.records(), bandit.state.records()), "replaying the log gave another state")
+    for d, reward in _play(bandit, *_world(policy, n_arms, dim)):
+        policy.update(state, _interaction(d, reward))
+    _require(_same(state, bandit.state), "replaying the log gave another state")
 
 
 def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
-    """The state takes the same memory whatever t."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim, 2000)
-    sizes = {bandit.nbytes for _ in _play(bandit, X, rewards)}
-    _require(len(sizes) == 1, f"the state took between {min(sizes)} and {max(sizes)} bytes")
+    """The state takes the same memory whatever t, unless the policy says otherwise."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim, 2000)
+    sizes = [bandit.nbytes for _ in _play(bandit, X, rewards)]
+    after = {"constant": 0, "grows with contexts": 500, "grows with t": len(sizes)}[policy.memory]
+    late = set(sizes[after:]) if policy.memory != "grows with contexts" else {max(sizes[:after]), max(sizes)}
+    _require(len(late) <= 1, f"the state took between {min(sizes)} and {max(sizes)} bytes")
+
+
+def check_late_rewards(policy: Policy, n_arms: int, dim: int) -> None:
+    """Rewards that come late and out of order are learned as they come."""
+    bandit, state = _bandit(policy, n_arms, dim), policy.init(n_arms, dim)
+    X, rewards = _world(policy, n_arms, dim, 200)
+    for start in range(0, 200, 20):
+        block = [(bandit.decide(X[i]), rewards[i]) for i in range(start, start + 20)]
+        for d, row in reversed(block):
+            reward = float(row[int(d.arm)])
+            bandit.learn(d, reward)
+            policy.update(state, _interaction(d, reward))
+    _require(_same(state, bandit.state), "late rewards gave another state than folding them in the order they came")
+
+
+def check_forget(policy: Policy, n_arms: int, dim: int) -> None:
+    """Forgetting and correcting undo what was learned, or are refused and change nothing."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
+    for _ in _play(bandit, X[:-1], rewards[:-1]):
+        pass
+    before = bandit.state.arrays()
+    decision = bandit.decide(X[-1])
+    bandit.learn(decision, float(rewards[-1][int(decision.arm)]))
+    after = bandit.state.copy()
+    try:
+        bandit.forget(decision, float(rewards[-1][int(decision.arm)]))
+    except DecisionError:
+        _require(_same(after, bandit.state), "forget was refused but changed the state")
+    else:
+        found = bandit.state.arrays()
+        close = all(np.allclose(found[name], before[name], rtol=1e-9, atol=1e-9) for name in before)
+        _require(close, "forget did not undo what was learned")
+
+
+def check_merge(policy: Policy, n_arms: int, dim: int) -> None:
+    """Two states add up to that of all rows, or are refused."""
+    one, two = (_bandit(policy, n_arms, dim, seed) for seed in (5, 6))
+    (X, rewards), whole = _world(policy, n_arms, dim), policy.init(n_arms, dim)
+    for bandit, rows in ((one, slice(0, None, 2)), (two, slice(1, None, 2))):
+        for d, reward in _play(bandit, X[rows], rewards[rows]):
+            policy.update(whole, _interaction(d, reward))
+    try:
+        one.merge(two)
+    except MergeError:
+        return
+    found, expected = _in_order(one.state.arrays()), _in_order(whole.arrays())
+    close = all(np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9) for name in expected)
+    _require(close, "merged states differ from that of all rows")
+
+
+def _in_order(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Sort the rows of a table by context: the order in which they were met does not matter."""
+    if "contexts" not in arrays:
+        return arrays
+    order = np.lexsort(arrays["contexts"].T.astype(np.float64))
+    return {name: array[order] for name, array in arrays.items()}
+
+
+def check_arms(policy: Policy, n_arms: int, dim: int) -> None:
+    """Arms come and go, unless the policy is for a fixed number of them."""
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms + 1, dim)
+    for _ in _play(bandit, X[:100], rewards[:100]):
+        pass
+    try:
+        bandit.add_arm(n_arms)
+    except ValueError:
+        return
+    for _ in _play(bandit, X[100:200], rewards[100:200]):
+        pass
+    bandit.remove_arm(0)
+    _require(bandit.state.n_arms == n_arms, "removing an arm did not reach the state")
+    for x, row in zip(X[200:], rewards[200:], strict=True):
+        decision = bandit.decide(x)
+        bandit.learn(decision, float(row[int(decision.arm)]))
 
 
 def check_file(policy: Policy, n_arms: int, dim: int) -> None:
     """A loaded bandit goes on as the saved one does."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(n_arms, dim)
+    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
     half = STEPS // 2
     for _ in _play(bandit, X[:half], rewards[:half]):
         pass
@@ -128,6 +221,10 @@ CHECKS: tuple[Check, ...] = (
     check_frequencies,
     check_replay,
     check_memory,
+    check_late_rewards,
+    check_forget,
+    check_merge,
+    check_arms,
     check_file,
 )
 

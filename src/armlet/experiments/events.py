@@ -1,0 +1,64 @@
+"""Many runs of Algorithm 1 in a world that is a table, each in jumps from one exploration to the next.
+
+O(p log T) for a run, whatever T; see `armlet.core.kernel.simulate_events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from armlet.core import kernel
+from armlet.core.finite import FiniteWorld
+from armlet.core.types import Float64, Int64
+from armlet.policies import ContextualEpsilonGreedy
+
+
+class Played(NamedTuple):
+    """All runs of one policy in one world."""
+
+    regret: Float64  # (runs, checkpoints)
+    exploring: Float64  # (runs, checkpoints): the part of it paid on explored steps
+    rows: Int64  # (runs, K): explored steps of each arm at the end
+
+
+def play(table: FiniteWorld, policy: ContextualEpsilonGreedy, steps: Int64, seeds: Iterable[tuple[int, int]]) -> Played:
+    """Play a run for every pair of seeds, the world's and the policy's, up to the last of the steps.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> table = FigureA(theta=((1.0, 0.0), (0.0, 1.0))).table()
+    >>> play(table, ContextualEpsilonGreedy(p=12), np.array([10, 100]), [(1, 2), (3, 4), (5, 6)]).regret.shape
+    (3, 2)
+    """
+    start, schedule = policy.init(table.means.shape[1], table.contexts.shape[1]), policy.schedule()
+    runs = [
+        kernel.simulate_events(
+            table,
+            start=start,
+            schedule=schedule,
+            horizon=int(steps[-1]),
+            checkpoints=steps,
+            world_seed=world_seed,
+            policy_seed=policy_seed,
+        )
+        for world_seed, policy_seed in seeds
+    ]
+    rows = np.array([np.asarray(run.statistics.n) for run in runs])
+    return Played(np.array([run.regret for run in runs]), np.array([run.exploring for run in runs]), rows)
+
+
+def seeds(seed: int, world: int, runs: int) -> Iterator[tuple[int, int]]:
+    """Give the seeds of every run in one world, whatever the policy.
+
+    Examples
+    --------
+    >>> list(seeds(1, 0, 3))[:2] == list(seeds(1, 0, 2))
+    True
+    """
+    for run in range(runs):
+        words = np.random.SeedSequence(seed, spawn_key=(1, world, run)).generate_state(2, np.uint64)
+        yield int(words[0]), int(words[1])

@@ -1,0 +1,23 @@
+"""What several tests look at, made once: the paper's evaluation as `make run` makes it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+from armlet.experiments import EXPERIMENTS, paper
+from armlet.experiments.experiment import SEED
+
+
+@pytest.fixture(scope="session")
+def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a quick reproduction with the published seed, without the experiment that measures time."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    names = [name for name in EXPERIMENTS if name != "theorem-1"]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        code = paper.reproduce(names, "quick", SEED, folder, workers=2)
+    assert code == 0, printed.getvalue()
+    return folder
