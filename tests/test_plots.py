@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from armlet.experiments import plots
+from armlet.experiments import pictures, plots
 from armlet.experiments.plots import Curve, Series
 from armlet.experiments.rates import Estimate
 
@@ -116,7 +116,7 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("background", ["#ffffff", "#15171a"])
-@pytest.mark.parametrize("colour", [*plots.COLOURS, plots.NEUTRAL])
+@pytest.mark.parametrize("colour", [*plots.COLOURS, pictures.NEUTRAL])
 def test_colours_stand_out_on_light_and_on_dark(colour: str, background: str) -> None:
     # 3 to 1 is what the rules ask of graphics
     light, dark = sorted((luminance(colour), luminance(background)), reverse=True)

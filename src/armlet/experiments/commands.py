@@ -1,4 +1,4 @@
-"""The commands `armlet simulate`, `armlet report` and `armlet list`: from words on the command line to worlds, policies and tables."""
+"""The commands `armlet simulate`, `report` and `list`: from words to worlds, policies and tables."""
 
 from __future__ import annotations
 

@@ -8,18 +8,17 @@ Needs matplotlib, `armlet[bench]`, imported when something is drawn.
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from xml.etree import ElementTree
 
 import numpy as np
 
 from armlet.core.types import Float64
+from armlet.experiments.pictures import INK, STYLE, Picture, picture, png, svg
 from armlet.experiments.rates import Estimate
 
 if TYPE_CHECKING:
@@ -27,30 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-INK: Final = "#1a1b1c"  # text, axes and grid; in an SVG it becomes the colour of the text around
-NEUTRAL: Final = "#7b7b7b"  # what that colour is where there is no page around: legible on white and on black
+__all__ = ["Curve", "Picture", "Series", "bars", "picture", "png", "power_law", "regret", "svg"]
+
 COLOURS: Final = ("#1f7fc4", "#d55e00", "#0a9372", "#c2609a", "#a17a00", "#7b6fd0")
 DASHES: Final[tuple[Any, ...]] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1.5)), (0, (8, 2, 2, 2)))
 MARKERS: Final = ("o", "s", "^", "D", "v", "P")
-SVG: Final = "{http://www.w3.org/2000/svg}"
-XLINK: Final = "{http://www.w3.org/1999/xlink}"
-
-STYLE: Final[Any] = {  # matplotlib's own type for it lists every key it knows
-    "svg.hashsalt": "armlet",
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.size": 12,
-    "legend.fontsize": 11.5,
-    "legend.frameon": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.alpha": 0.15,
-    "lines.linewidth": 2,
-    **{f"{name}.color": INK for name in ("text", "xtick", "ytick", "grid")},
-    **{f"axes.{name}color": INK for name in ("edge", "label")},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +52,6 @@ class Series:
     slope: Estimate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure for a page and for a file: an SVG element that names what it shows, a PNG, and a caption."""
-
-    svg: str
-    png: bytes
-    caption: str
-
-
-def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
-    """Give a figure as SVG and PNG; see `svg` for the key and the alternative text.
-
-    Examples
-    --------
-    >>> picture(bars(["a"], [Estimate(2.0, 1.0, 3.0)], xlabel="x"), key="one", alt="A bar", caption="One bar.").caption
-    'One bar.'
-    """
-    return Picture(svg(figure, key=key, alt=alt), png(figure), caption)
-
-
 def regret(curves: Sequence[Curve], *, ylabel: str = "cumulative regret R(t)", top: float | None = None) -> Figure:
     """Draw curves with their spread against log t: logarithmic growth is a straight line.
 
@@ -109,7 +69,7 @@ def regret(curves: Sequence[Curve], *, ylabel: str = "cumulative regret R(t)", t
     >>> svg(figure, key="fig-a", alt="Regret of one policy")[:16]
     '<svg xmlns="http'
     """
-    with _frame(height=3.2, labels=[curve.label for curve in curves]) as (figure, axes):
+    with frame(height=3.2, labels=[curve.label for curve in curves]) as (figure, axes):
         for index, curve in enumerate(curves):
             mean, low, high = curve.band
             colour, dash = COLOURS[index % 6], DASHES[(index + index // 6) % 6]
@@ -119,8 +79,8 @@ def regret(curves: Sequence[Curve], *, ylabel: str = "cumulative regret R(t)", t
         axes.set(xscale="log", xlim=(first, last), xlabel="step t (log scale)", ylabel=ylabel)
         axes.set_ylim(0, top)
         _powers_of_ten(axes.xaxis)
-        axes.yaxis.set_major_formatter(lambda value, _: _short(value))
-        _legend(figure, axes)
+        axes.yaxis.set_major_formatter(lambda value, _: short(value))
+        legend(figure, axes)
     return figure
 
 
@@ -138,7 +98,7 @@ def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
     for one in series:
         if bad := [found for found in (*one.settings, *(each.value for each in one.outcomes)) if found <= 0]:
             raise ValueError(f"{one.label} has {bad[0]} but log scales show positive numbers only")
-    with _frame(height=3.2, labels=[_named(one) for one in series]) as (figure, axes):
+    with frame(height=3.2, labels=[_named(one) for one in series]) as (figure, axes):
         axes.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log scale)", ylabel=f"{ylabel} (log scale)")
         for index, one in enumerate(series):
             colour = COLOURS[index % 6]
@@ -149,11 +109,11 @@ def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
             if one.slope is not None:
                 _fit(axes, one, one.slope, mean, colour, DASHES[index % 6])
         axes.set_xticks(sorted({value for one in series for value in one.settings}))
-        axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+        axes.xaxis.set_major_formatter(lambda value, _: short(value))
         axes.xaxis.set_minor_locator(_no_ticks())
-        axes.yaxis.set_major_formatter(lambda value, _: _short(value))
-        axes.yaxis.set_minor_formatter(lambda value, _: _short(value) if _leads(value, axes.get_ylim()) else "")
-        _legend(figure, axes)
+        axes.yaxis.set_major_formatter(lambda value, _: short(value))
+        axes.yaxis.set_minor_formatter(lambda value, _: short(value) if _leads(value, axes.get_ylim()) else "")
+        legend(figure, axes)
     return figure
 
 
@@ -172,7 +132,7 @@ def bars(
     """
     if len(labels) != len(estimates):
         raise ValueError(f"there are {len(labels)} labels but {len(estimates)} estimates")
-    with _frame(height=1.1 + 0.34 * len(labels), labels=[]) as (figure, axes):
+    with frame(height=1.1 + 0.34 * len(labels), labels=[]) as (figure, axes):
         for place, found in enumerate(estimates):
             if found is None:
                 axes.annotate("not defined", (0, place), (4, 0), textcoords="offset points", va="center")
@@ -189,74 +149,12 @@ def bars(
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(xlabel)
-        axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+        axes.xaxis.set_major_formatter(lambda value, _: short(value))
     return figure
 
 
-def svg(figure: Figure, *, key: str, alt: str) -> str:
-    """Give a figure as an SVG element that can stand in a file or, with others, in a page.
-
-    Parameters
-    ----------
-    key
-        Put before every name inside, so that the names of two figures on one page differ.
-    alt
-        What the figure shows, for those who cannot see it.
-
-    Examples
-    --------
-    >>> text = svg(bars(["a"], [Estimate(2.0, 1.0, 3.0)], xlabel="x"), key="one", alt="A bar")
-    >>> "currentColor" in text, 'aria-label="A bar"' in text
-    (True, True)
-    """
-    root = ElementTree.fromstring(_save(figure, "svg", transparent=True, metadata=dict.fromkeys(_METADATA)))
-    for parent in list(root.iter()):
-        for child in [child for child in parent if child.tag in (f"{SVG}metadata", f"{SVG}style")]:
-            parent.remove(child)
-    for element in root.iter():
-        element.tag = element.tag.removeprefix(SVG)
-        element.attrib = {name.removeprefix(XLINK): _own(name, value, key) for name, value in element.items()}
-    # what the page says of svg { color } comes before the attribute; in a file of its own there is only this
-    about = {"role": "img", "aria-label": alt, "color": NEUTRAL, "stroke-linejoin": "round"}
-    root.attrib = {"xmlns": SVG.strip("{}"), **about, **root.attrib}
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def png(figure: Figure) -> bytes:
-    """Give a figure as a PNG, dark on white.
-
-    Examples
-    --------
-    >>> png(bars(["a"], [Estimate(2.0, 1.0, 3.0)], xlabel="x"))[1:4]
-    b'PNG'
-    """
-    return _save(figure, "png", dpi=220, facecolor="white", metadata={"Software": None})
-
-
-_METADATA: Final = ("Date", "Creator", "Format", "Type")
-
-
-def _save(figure: Figure, kind: str, **options: Any) -> bytes:
-    import matplotlib as mpl
-
-    buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format=kind, **options)
-    return buffer.getvalue()
-
-
-def _own(name: str, value: str, key: str) -> str:
-    """Prefix names and the references to them, and let ink follow the page."""
-    if name == "id":
-        return f"{key}-{value}"
-    if name.endswith("href"):
-        return value.replace("#", f"#{key}-")
-    value = value.replace("url(#", f"url(#{key}-")
-    return value.replace(INK, "currentColor") if name == "style" else value
-
-
 @contextmanager
-def _frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Axes]]:
+def frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Axes]]:
     """Give an empty figure, with room for a legend below."""
     import matplotlib as mpl  # heavy, and only drawing needs it
     from matplotlib.figure import Figure
@@ -267,7 +165,8 @@ def _frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Ax
         yield figure, figure.subplots()
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def legend(figure: Figure, axes: Axes) -> None:
+    """Name the curves below the frame."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels), handlelength=2.6)
 
@@ -306,7 +205,8 @@ def _no_ticks() -> Any:
 _RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Write a number as an axis shows it."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:g}"
 
 

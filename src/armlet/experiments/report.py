@@ -15,7 +15,7 @@ from html import escape
 from typing import Final
 from xml.etree import ElementTree
 
-from armlet.experiments.plots import Picture
+from armlet.experiments.pictures import Picture
 from armlet.experiments.verdicts import Finding, Outcome, Statistic, Verdict, count, show
 
 SIGNS: Final = {Outcome.HOLDS: "✓", Outcome.UNDER_READING: "◐", Outcome.FAILS: "✗", Outcome.UNSETTLED: "?"}
@@ -67,6 +67,29 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Words and numbers in columns; the first column names the row.
+
+    Examples
+    --------
+    >>> print(Table(caption="Costs", head=("policy", "regret"), rows=(("LinUCB", "12"),)).markdown())
+    | policy | regret |
+    |---|---|
+    | LinUCB | 12 |
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """Give it as a table in Markdown."""
+        lines = [" | ".join(cell.replace("|", "\\|") for cell in cells) for cells in (self.head, *self.rows)]
+        ruler = "|".join("---" for _ in self.head)
+        return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """What the page shows of one claim besides its verdict."""
 
@@ -74,6 +97,7 @@ class Section:
     heading: str
     pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
 
 
 def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict], manifest: Mapping[str, object]) -> str:
@@ -185,6 +209,7 @@ def _section(section: Section, verdict: Verdict) -> str:
             f"<dt>Our reading</dt><dd>{escape(claim.reading)}</dd></dl>",
             *(f"<p>{escape(note)}</p>" for note in section.notes),
             *(figure(picture) for picture in section.pictures),
+            *(_table(table) for table in section.tables),
             _statistics(verdict.statistics),
             f'<div class="outcome {CLASSES[verdict.outcome]}">{_badge(verdict.outcome)}',
             f"<p>{escape(verdict.reason)}</p></div>",
@@ -196,6 +221,24 @@ def _section(section: Section, verdict: Verdict) -> str:
 def figure(picture: Picture) -> str:
     """Give a picture with its caption."""
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+
+
+def _table(table: Table) -> str:
+    # on a narrow screen the cells stack; the roles keep it a table for those who hear it
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.head)
+    rows = [
+        f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
+        + "".join(
+            f'<td role="cell" class="number" data-name="{escape(column)}">{escape(cell)}</td>'
+            for column, cell in zip(table.head[1:], cells, strict=True)
+        )
+        + "</tr>"
+        for name, *cells in table.rows
+    ]
+    return (
+        f'<table class="stack" role="table"><caption>{escape(table.caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{_lines(rows)}\n</tbody></table>"
+    )
 
 
 def _check(svg: str) -> None:
