@@ -18,8 +18,8 @@ double Ridge::shift(double n) const {
 }
 
 Statistics::Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge)
-    : n_arms_(n_arms), dim_(dim), ridge_(ridge), records_(n_arms * record_size()) {
-    touch_all();
+    : n_arms_(n_arms), dim_(dim), ridge_(ridge), records_(n_arms * record_size()), versions_(n_arms) {
+    mark_all();
 }
 
 Statistics::Sums Statistics::sums(std::size_t arm) {
@@ -28,18 +28,35 @@ Statistics::Sums Statistics::sums(std::size_t arm) {
 }
 
 void Statistics::touch(std::size_t arm) {
+    versions_[arm] = ++changes_;
+    mark(arm);
+}
+
+void Statistics::mark(std::size_t arm) {
     if (is_stale_[arm]) return;
     is_stale_[arm] = 1;
     stale_.push_back(static_cast<std::uint32_t>(arm));
 }
 
-void Statistics::touch_all() {
+void Statistics::mark_all() {
     theta_.assign(dim_ * width(), 0.0);
     is_stale_.assign(n_arms_, 0);
     stale_.clear();
     stale_.reserve(n_arms_);
     for (std::size_t arm = 0; arm < n_arms_; ++arm)
-        if (record(arm)[0] > 0.0) touch(arm);
+        if (record(arm)[0] > 0.0 || keeps_factors()) mark(arm);
+    if (keeps_factors()) allocate_factors();
+}
+
+void Statistics::allocate_factors() {
+    factors_.assign(n_arms_ * factor_size(dim_), 0.0);
+    log_determinants_.assign(n_arms_, 0.0);
+}
+
+void Statistics::keep_factors() {
+    if (keeps_factors()) return;
+    allocate_factors();
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
 }
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
@@ -75,37 +92,50 @@ void Statistics::append_arm() {
     records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
     records_.resize(records_.size() + record_size());
     ++n_arms_;
-    touch_all();
+    versions_.reserve(n_arms_);
+    versions_.push_back(++changes_);
+    mark_all();
 }
 
 void Statistics::erase_arm(std::size_t arm) {
     const auto begin = records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size());
     records_.erase(begin, begin + static_cast<std::ptrdiff_t>(record_size()));
     --n_arms_;
-    touch_all();
+    versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
+    mark_all();
 }
 
 void Statistics::refresh() {
     for (const std::size_t arm : stale_) {
-        const Sums s = sums(arm);
-        double* theta = theta_.data() + arm;
-        if (s.n > 0.0)
-            solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
-        else  // nothing seen: theta_hat = 0
-            for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+        solve_arm(arm);
         is_stale_[arm] = 0;
     }
     stale_.clear();
 }
 
+void Statistics::solve_arm(std::size_t arm) {
+    const Sums s = sums(arm);
+    double* theta = theta_.data() + arm;
+    if (keeps_factors())
+        log_determinants_[arm] = solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(),
+                                                factors_.data() + arm * factor_size(dim_));
+    else if (s.n > 0.0)
+        solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
+    if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
+        for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+}
+
 void Statistics::restore(std::span<const double> records) {
     std::copy(records.begin(), records.end(), records_.begin());
-    touch_all();
+    std::fill(versions_.begin(), versions_.end(), ++changes_);
+    mark_all();
 }
 
 std::size_t Statistics::bytes() const {
-    return (records_.capacity() + theta_.capacity()) * sizeof(double) + stale_.capacity() * sizeof(std::uint32_t) +
-           is_stale_.capacity();
+    const std::size_t numbers =
+        records_.capacity() + theta_.capacity() + factors_.capacity() + log_determinants_.capacity();
+    return numbers * sizeof(double) + versions_.capacity() * sizeof(std::int64_t) +
+           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity();
 }
 
 }  // namespace armlet
