@@ -245,6 +245,11 @@ void solve(const double* A, const double* b, double shift, std::size_t d, double
     substitute(factorise(A, shift, d), b, d, theta, step);
 }
 
+bool is_definite(const double* A, double shift, std::size_t d) {
+    const Factor f = factorise(A, shift, d);
+    return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
+}
+
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
                       double* kept) {
     const Factor f = factorise(A, shift, d);

@@ -30,6 +30,9 @@ double solve_and_keep(const double* A, const double* b, double shift, std::size_
 // out[0] = sqrt(x' (L L')^-1 x) from a kept factor, by forward substitution: |L^-1 x|.
 void find_width(const double* kept, const double* x, std::size_t d, double* out);
 
+// Whether shift I + A is positive definite, beyond what rounding could feign.
+bool is_definite(const double* A, double shift, std::size_t d);
+
 // out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
 void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);
 

@@ -174,6 +174,8 @@ ARMLET_INLINE void add_panel_body(Columns& arms, std::size_t n, double u, double
 
 ARMLET_DISPATCH(add_panel, (Columns & arms, std::size_t n, double u, double half), (arms, n, u, half))
 
+double below(const Arm& arm, double u) { return 0.5 * std::erfc((arm.mean - u) * arm.precision / std::numbers::sqrt2); }
+
 double end(const Arm& arm) { return arm.mean + reach * arm.deviation; }
 
 // Integrates from `from` up. All arms reach below it, so from there on they only drop out, the highest last; panels are
@@ -183,22 +185,23 @@ void integrate(std::span<Arm> arms, double from) {
     std::sort(arms.begin(), arms.end(), [](const Arm& a, const Arm& b) { return end(a) > end(b); });
     columns.fill(arms);
     std::size_t n = arms.size();
-    for (double u = from; n > 0;) {
+    double u = from;
+    while (n > 1) {
         double narrowest = -lowest;
         for (const auto& arm : arms.first(n)) narrowest = std::min(narrowest, arm.deviation);
         const double half = 0.5 * std::min(panel * narrowest, end(arms.front()) - u);
         add_panel(columns, padded(n), u + half, half);
         u += 2.0 * half;
-        while (n > 0 && end(arms[n - 1]) <= u) --n;
+        while (n > 1 && end(arms[n - 1]) <= u) --n;
     }
+    if (n == 1) columns.chance[0] += 1.0 - below(arms[0], u);  // nobody else comes this far
     for (std::size_t i = 0; i < arms.size(); ++i) arms[i].chance = columns.chance[i];
 }
 
 // The probability that all arms are below the constant.
 double all_below(std::span<const Arm> arms, double constant) {
     double product = 1.0;
-    for (const auto& arm : arms)
-        product *= 0.5 * std::erfc((arm.mean - constant) / (arm.deviation * std::numbers::sqrt2));
+    for (const auto& arm : arms) product *= below(arm, constant);
     return product;
 }
 

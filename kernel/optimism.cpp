@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "best_first.hpp"
+
 namespace armlet {
 
 double Optimism::theory(double log_determinant, double log_start, double log_odds, double lam) const {
@@ -41,10 +43,18 @@ class Radii {
 
 }  // namespace
 
-void upper_bounds(const Optimism& rule, const Statistics& statistics, const double* x, Arms eligible, double* scores) {
+void upper_bounds(const Optimism& rule, const Statistics& statistics, const double* x, Arms eligible, double* means,
+                  double* scores) {
     const Radii radius(rule, statistics);
-    statistics.estimates().scores(x, scores);
-    for (const auto arm : eligible) scores[arm] += radius(arm) * statistics.width_at(arm, x);
+    const double length = safe_norm(x, statistics.dim());
+    statistics.estimates().scores(x, means);
+    settle_scores(
+        eligible, scores,
+        [&](std::uint32_t arm) {
+            const double widest = length * statistics.reach(arm);
+            return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
+        },
+        [&](std::uint32_t arm) { return means[arm] + radius(arm) * statistics.width_at(arm, x); });
 }
 
 }  // namespace armlet

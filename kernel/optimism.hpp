@@ -17,7 +17,9 @@ struct Optimism {
     double theory(double log_determinant, double log_start, double log_odds, double lam) const;
 };
 
-// scores[a] = the upper bound of each eligible arm, once `statistics` keep factors and are fresh.
-void upper_bounds(const Optimism& rule, const Statistics& statistics, const double* x, Arms eligible, double* scores);
+// scores[a] = the upper bound of each eligible arm that can have the highest, minus infinity for the rest.
+// `statistics` keep factors and are fresh; `means` is room for as many numbers as `statistics.width()`.
+void upper_bounds(const Optimism& rule, const Statistics& statistics, const double* x, Arms eligible, double* means,
+                  double* scores);
 
 }  // namespace armlet

@@ -59,22 +59,26 @@ Choice choose(const Schedule& rule, const Step& s, const Coins& coins, Propensit
 }
 
 Choice choose(const Optimism& rule, const Step& s, const Coins& coins, Propensities) {
-    double* scores = s.scratch(0, s.width());
-    upper_bounds(rule, *s.model.all, s.x, s.eligible, scores);
+    double *means = s.scratch(0, s.width()), *scores = s.scratch(1, s.width());
+    upper_bounds(rule, *s.model.all, s.x, s.eligible, means, scores);
     return play_best(scores, s.eligible, coins);
 }
 
 Choice choose(const Thompson& rule, const Step& s, const Coins& coins, Propensities wanted) {
     const std::size_t n_arms = s.model.all->n_arms();
-    double *means = s.scratch(0, s.width()), *spreads = s.scratch(1, n_arms), *samples = s.scratch(3, n_arms);
+    double *means = s.scratch(0, s.width()), *spreads = s.scratch(1, n_arms), *z = s.scratch(3, n_arms);
     s.model.all->estimates().scores(s.x, means);
+    draw_normals(coins.pick, coins.tie, {z, n_arms});
+    if (wanted == Propensities::skipped) {
+        samples(rule, *s.model.all, s.t, s.x, s.eligible, means, z, spreads);
+        Choice choice = play_best(spreads, s.eligible, coins);
+        choice.propensity = unknown;
+        return choice;
+    }
     deviations(rule, *s.model.all, s.t, s.x, s.eligible, spreads);
-    draw_normals(coins.pick, coins.tie, {samples, n_arms});
-    for (const auto arm : s.eligible) samples[arm] = means[arm] + spreads[arm] * samples[arm];
-    Choice choice = play_best(samples, s.eligible, coins);
-    choice.propensity = wanted == Propensities::skipped
-                            ? unknown
-                            : propensity_of(choice.arm, win_chances(means, spreads, s.eligible, s.scratch), s.eligible);
+    for (const auto arm : s.eligible) z[arm] = means[arm] + spreads[arm] * z[arm];
+    Choice choice = play_best(z, s.eligible, coins);
+    choice.propensity = propensity_of(choice.arm, win_chances(means, spreads, s.eligible, s.scratch), s.eligible);
     return choice;
 }
 
@@ -90,8 +94,8 @@ void spread(const Schedule& rule, const Step& s, std::span<double> out) {
 }
 
 void spread(const Optimism& rule, const Step& s, std::span<double> out) {
-    double* scores = s.scratch(0, s.width());
-    upper_bounds(rule, *s.model.all, s.x, s.eligible, scores);
+    double *means = s.scratch(0, s.width()), *scores = s.scratch(1, s.width());
+    upper_bounds(rule, *s.model.all, s.x, s.eligible, means, scores);
     share_among_best(scores, s.eligible, out);
 }
 

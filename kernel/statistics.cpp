@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace armlet {
 
@@ -51,6 +52,7 @@ void Statistics::mark_all() {
 void Statistics::allocate_factors() {
     factors_.assign(n_arms_ * factor_size(dim_), 0.0);
     log_determinants_.assign(n_arms_, 0.0);
+    floors_.assign(n_arms_, {});
 }
 
 void Statistics::keep_factors() {
@@ -69,6 +71,7 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     add_outer(s.A, x, weight, dim_);
     // when the last row is taken back, rounding must leave no ghost of it
     if (weight < 0.0 && s.n <= -1e-12 * weight) std::fill_n(&s.n, record_size(), 0.0);
+    if (weight < 0.0 && keeps_factors()) floors_[arm] = {};
     touch(arm);
 }
 
@@ -85,6 +88,7 @@ void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t oth
     const auto theirs = other.record(other_arm);
     double* ours = records_.data() + arm * record_size();
     for (std::size_t i = 0; i < theirs.size(); ++i) ours[i] += theirs[i];
+    if (keeps_factors()) floors_[arm] = {};
     touch(arm);
 }
 
@@ -116,13 +120,51 @@ void Statistics::refresh() {
 void Statistics::solve_arm(std::size_t arm) {
     const Sums s = sums(arm);
     double* theta = theta_.data() + arm;
-    if (keeps_factors())
+    if (keeps_factors()) {
         log_determinants_[arm] = solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(),
                                                 factors_.data() + arm * factor_size(dim_));
-    else if (s.n > 0.0)
+        raise_floor(arm);
+    } else if (s.n > 0.0)
         solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
     if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
         for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+}
+
+namespace {
+
+double trace(const double* A, std::size_t d) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d; A += d - k, ++k) sum += *A;
+    return sum;
+}
+
+// A number that the smallest eigenvalue of shift I + A exceeds: the first of falling guesses that can be taken off the
+// diagonal and leave the matrix definite, else 0.
+double prove_floor(const double* A, double shift, std::size_t d, double guess) {
+    for (int tries = 0; tries < 12 && guess > shift; ++tries, guess *= 0.6)
+        if (is_definite(A, shift - guess, d)) return guess;
+    return is_definite(A, 0.1 * shift, d) ? 0.9 * shift : 0.0;
+}
+
+}  // namespace
+
+// An eigenvalue of the computed factor can be off by a few units in the last place of the trace for each of d steps,
+// and the sums themselves by one for each row (Higham 2002, theorem 10.3).
+void Statistics::raise_floor(std::size_t arm) {
+    const Sums s = sums(arm);
+    const double shift = ridge_.shift(s.n), d = static_cast<double>(dim_), whole = d * shift + trace(s.A, dim_);
+    Floor& floor = floors_[arm];
+    if (!(s.n > 0.0)) {
+        floor.value = shift;
+    } else if (s.n >= 2.0 * floor.checked) {
+        const bool spans = s.n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
+        if (spans || floor.value == 0.0)
+            floor.value = std::max(floor.value, prove_floor(s.A, shift, dim_, spans ? 0.8 * whole / d : 0.0));
+        if (spans || floor.value == 0.0) floor.checked = s.n;
+    }
+    const double doubt = (d + std::fabs(s.n)) * 0x1p-50 * whole;
+    floor.reach = floor.value > 2.0 * doubt ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt)
+                                            : std::numeric_limits<double>::infinity();
 }
 
 void Statistics::restore(std::span<const double> records) {
@@ -135,7 +177,7 @@ std::size_t Statistics::bytes() const {
     const std::size_t numbers =
         records_.capacity() + theta_.capacity() + factors_.capacity() + log_determinants_.capacity();
     return numbers * sizeof(double) + versions_.capacity() * sizeof(std::int64_t) +
-           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity();
+           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() + floors_.capacity() * sizeof(Floor);
 }
 
 }  // namespace armlet

@@ -60,6 +60,8 @@ class Statistics {
         find_width(factors_.data() + arm * factor_size(dim_), x, dim_, &out);
         return out;
     }
+    // At least width_at(arm, x) / |x| for any x, rounding included; infinite if nothing is known.
+    double reach(std::size_t arm) const { return floors_[arm].reach; }
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return log_determinants_; }
 
@@ -86,6 +88,15 @@ class Statistics {
     void mark_all();
     void allocate_factors();
     void solve_arm(std::size_t arm);
+    void raise_floor(std::size_t arm);
+
+    // What is proved about the smallest eigenvalue of V_a. Rows only raise it; rows taken back or sums from elsewhere
+    // void the proof. No decision depends on it, only how soon it is found.
+    struct Floor {
+        double value = 0.0;    // at most the eigenvalue; 0 if nothing is proved
+        double checked = 0.0;  // n at the last proof
+        double reach = 0.0;
+    };
 
     std::size_t n_arms_, dim_;
     Ridge ridge_;
@@ -96,6 +107,7 @@ class Statistics {
     std::vector<std::int64_t> versions_;
     std::int64_t changes_ = 0;
     std::vector<double> factors_, log_determinants_;  // empty unless kept
+    std::vector<Floor> floors_;                       // likewise
 };
 
 }  // namespace armlet

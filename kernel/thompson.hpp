@@ -19,4 +19,9 @@ struct Thompson {
 void deviations(const Thompson& rule, const Statistics& statistics, Word t, const double* x, Arms eligible,
                 double* deviations);
 
+// scores[a] = the sample means[a] + v sqrt(x' V_a^-1 x) z[a] of each eligible arm that can have the highest, minus
+// infinity for the rest. Without `deviations` at hand, which propensities need of all arms, few widths are worked out.
+void samples(const Thompson& rule, const Statistics& statistics, Word t, const double* x, Arms eligible,
+             const double* means, const double* z, double* scores);
+
 }  // namespace armlet

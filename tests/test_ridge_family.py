@@ -41,8 +41,8 @@ policies = st.sampled_from(
 )
 
 
-def play(policy: Ridged, stream: Stream, seed: int) -> tuple[list[Choice], Statistics]:
-    state, everyone = policy.init(stream.n_arms, stream.dim), np.ones(stream.n_arms, dtype=np.bool_)
+def play(policy: Ridged, stream: Stream, seed: int, start: Statistics | None = None) -> tuple[list[Choice], Statistics]:
+    state, everyone = start or policy.init(stream.n_arms, stream.dim), np.ones(stream.n_arms, dtype=np.bool_)
     choices = []
     for t, (x, r) in enumerate(zip(stream.contexts, stream.rewards, strict=True), start=1):
         choice = policy.decide(state, t, x, kernel.coins(seed, t), everyone)
@@ -107,6 +107,49 @@ def test_kernel_plays_the_same_arms_as_the_ols_bandit(
     assert fast.explored.tolist() == [choice.explored for choice in choices]
     assert fast.propensities.tolist() == [choice.propensity for choice in choices]
     np.testing.assert_array_equal(fast.layers.arrays()["records"], state.arrays()["records"])
+
+
+def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
+    """Make sums that were built in many ways: what is proved about their eigenvalues must never be too much."""
+    state, half = policy.init(stream.n_arms, stream.dim), len(stream.contexts) // 2
+    for i, (x, r) in enumerate(zip(stream.contexts[:half], stream.rewards, strict=False)):
+        state.add(i % stream.n_arms, x, float(r[0]))
+        if kind == "asked along the way":
+            state.widths(x)
+    if kind == "rows taken back":
+        state.widths(stream.contexts[0])
+        for i, (x, r) in enumerate(zip(stream.contexts[: half - 1], stream.rewards, strict=False)):
+            state.add(i % stream.n_arms, x, float(r[0]), -1.0)
+    if kind == "huge rows taken back":
+        state.widths(stream.contexts[0])
+        for sign in (1.0, -1.0):
+            state.add(0, 1e7 * stream.contexts[0], 1.0, sign)
+    if kind == "merged":
+        state.widths(stream.contexts[0])
+        state.merge(state.copy(), list(range(stream.n_arms)))
+    return state
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    stream=streams(max_dim=24, max_arms=6, work=20_000),
+    policy=policies,
+    kind=st.sampled_from(["none", "asked along the way", "rows taken back", "huge rows taken back", "merged"]),
+    seed=seeds,
+)
+def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: Ridged, kind: str, seed: int) -> None:
+    """The policy in Python works out every width, the kernel only those that its bounds leave open."""
+    start = with_history(policy, stream, kind)
+    fast = kernel.rollout(
+        stream.contexts,
+        stream.rewards,
+        start=start,
+        schedule=policy.schedule(),
+        seed=seed,
+        propensities="skipped",
+    )
+    choices, _ = play(policy, stream, seed, start.copy())
+    assert fast.arms.tolist() == [choice.arm for choice in choices]
 
 
 def test_a_rollout_in_two_pieces_is_one() -> None:
