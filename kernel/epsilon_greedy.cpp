@@ -1,6 +1,6 @@
 #include "epsilon_greedy.hpp"
 
-#include <numeric>
+#include <algorithm>
 
 namespace armlet {
 
@@ -15,9 +15,6 @@ Best best_arm(const double* scores, Arms eligible) {
     return best;
 }
 
-namespace {
-
-// The tied arm that the coins point at.
 std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits) {
     if (best.count == 1) return best.first;
     std::size_t skip = below(bits, best.count);
@@ -25,6 +22,8 @@ std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Wo
         if (scores[arm] == best.score && skip-- == 0) return arm;
     return best.first;
 }
+
+namespace {
 
 Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
     if (schedule.round_robin) return {eligible[t % eligible.size()], 1.0, true};
@@ -71,27 +70,6 @@ void probabilities(const Estimates& estimates, const Schedule& schedule, Word t,
     const Best best = best_arm(scratch, eligible);
     for (const auto arm : eligible)
         out[arm] = propensity(rate, eligible.size(), best.count, scratch[arm] == best.score);
-}
-
-Trace run(Statistics& statistics, const Schedule& schedule, Seed seed, Word start, const double* contexts,
-          const double* rewards, std::size_t steps) {
-    const std::size_t n_arms = statistics.n_arms(), dim = statistics.dim();
-    std::vector<std::uint32_t> all(n_arms);
-    std::iota(all.begin(), all.end(), 0u);
-    std::vector<double> scratch(statistics.width());
-    Trace trace;
-    trace.arms.reserve(steps), trace.propensities.reserve(steps), trace.explored.reserve(steps);
-    for (std::size_t i = 0; i < steps; ++i) {
-        const Word t = start + i + 1;
-        const double* x = contexts + i * dim;
-        if (!schedule.warming_up(t)) statistics.refresh();
-        const Choice choice = decide(statistics.estimates(), schedule, t, x, toss(seed, t), all, scratch.data());
-        if (schedule.learns(choice.explored)) statistics.add(choice.arm, x, rewards[i * n_arms + choice.arm], 1.0);
-        trace.arms.push_back(choice.arm);
-        trace.propensities.push_back(choice.propensity);
-        trace.explored.push_back(choice.explored);
-    }
-    return trace;
 }
 
 }  // namespace armlet

@@ -1,9 +1,8 @@
-// Contextual epsilon-greedy: one decision, and the whole of Algorithm 1 over given contexts and rewards.
+// Contextual epsilon-greedy: one decision of Algorithm 1.
 #pragma once
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 #include "philox.hpp"
 #include "statistics.hpp"
@@ -39,6 +38,9 @@ struct Best {
 
 Best best_arm(const double* scores, Arms eligible);
 
+// The one of the tied best arms that the coins point at.
+std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits);
+
 // One step of Algorithm 1. The estimates are not looked at while `schedule.warming_up(t)`.
 // `scratch` holds estimates.width values.
 Choice decide(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, const Coins& coins,
@@ -50,16 +52,5 @@ Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms e
 // The probability of each arm at step t; `out` holds one value per arm, eligible or not.
 void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
                    double* scratch, std::span<double> out);
-
-struct Trace {
-    std::vector<std::int64_t> arms;
-    std::vector<double> propensities;
-    std::vector<std::uint8_t> explored;
-};
-
-// Runs Algorithm 1 over `steps` contexts (steps, dim) and the rewards that each arm would pay (steps, n_arms).
-// Step i is t = start + i + 1.
-Trace run(Statistics& statistics, const Schedule& schedule, Seed seed, Word start, const double* contexts,
-          const double* rewards, std::size_t steps);
 
 }  // namespace armlet

@@ -1,5 +1,6 @@
 #include "linear.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -153,7 +154,15 @@ ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d)
 ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
                 (theta, x, d, width, out))
 
-void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
+namespace {
+
+// The factor of shift I + A in the scratch of this thread, column by column.
+struct Factor {
+    double *M, *inverse, *diagonal, *y;
+    std::size_t rows;
+};
+
+Factor factorise(const double* A, double shift, std::size_t d) {
     const bool small = d <= lanes;
     const std::size_t rows = small ? d : padded(d);
     thread_local std::vector<double> scratch;
@@ -165,10 +174,88 @@ void solve(const double* A, const double* b, double shift, std::size_t d, double
         factor_small(M, rows, d, diagonal, negligible(d), inverse);
     else
         factor(M, rows, diagonal, negligible(d), inverse);
-    std::memcpy(y, b, d * sizeof(double));
-    forward(M, inverse, rows, d, y);
-    backward(M, inverse, rows, d, y);
-    for (std::size_t j = 0; j < d; ++j) theta[j * step] = y[j];
+    return {M, inverse, diagonal, y, rows};
+}
+
+void substitute(const Factor& f, const double* b, std::size_t d, double* theta, std::size_t step) {
+    std::memcpy(f.y, b, d * sizeof(double));
+    forward(f.M, f.inverse, f.rows, d, f.y);
+    backward(f.M, f.inverse, f.rows, d, f.y);
+    for (std::size_t j = 0; j < d; ++j) theta[j * step] = f.y[j];
+}
+
+// A pivot that rounding has eaten counts as what is negligible, so that the logarithm stays a number.
+double log_determinant(const Factor& f, std::size_t d) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d; ++k)
+        sum += std::log(std::max({f.M[k * f.rows + k], negligible(d) * f.diagonal[k], 0x1p-1022}));
+    return sum;
+}
+
+void keep(const Factor& f, std::size_t d, double* kept) {
+    for (std::size_t j = 0; j < d; j += lanes)
+        for (std::size_t i = j; i < d; i += lanes)
+            for (std::size_t k = j; k < j + lanes; ++k)
+                for (std::size_t row = i; row < i + lanes; ++row)
+                    *kept++ = row > k && row < d ? f.M[k * f.rows + row] : 0.0;
+    for (std::size_t k = 0; k < padded(d); ++k) *kept++ = k < d ? f.inverse[k] : 0.0;
+}
+
+// y[0..columns) = L^-1 y of one corner on the diagonal.
+ARMLET_INLINE void corner_step(const double* corner, const double* inverse, std::size_t columns, double* y) {
+    for (std::size_t c = 0; c < columns; ++c) {
+        y[c] *= inverse[c];
+        for (std::size_t i = c + 1; i < columns; ++i) y[i] -= y[c] * corner[c * lanes + i];
+    }
+}
+
+ARMLET_INLINE void find_width_body(const double* kept, const double* x, std::size_t d, double* out) {
+    thread_local std::vector<double> scratch;
+    const std::size_t rows = padded(d);
+    if (scratch.size() < rows) scratch.resize(rows);
+    double* y = scratch.data();
+    std::memcpy(y, x, d * sizeof(double));
+    std::fill(y + d, y + rows, 0.0);
+    const double* inverse = kept + factor_size(d) - rows;
+    Vec squares = {};
+    for (std::size_t j = 0; j < rows; j += lanes) {
+        if (d - j >= lanes)
+            corner_step(kept, inverse + j, lanes, y + j);
+        else
+            corner_step(kept, inverse + j, d - j, y + j);
+        const Vec solved = load(y + j);
+        squares += solved * solved;
+        kept += lanes * lanes;
+        for (std::size_t i = j + lanes; i < rows; i += lanes, kept += lanes * lanes) {
+            Vec tile = load(y + i);
+            for (std::size_t c = 0; c < lanes; ++c) tile -= y[j + c] * load(kept + c * lanes);
+            store(y + i, tile);
+        }
+    }
+    double sum = 0.0;
+    for (std::size_t c = 0; c < lanes; ++c) sum += squares[c];
+    *out = std::sqrt(sum);
+}
+
+}  // namespace
+
+ARMLET_DISPATCH(find_width, (const double* kept, const double* x, std::size_t d, double* out), (kept, x, d, out))
+
+void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
+    substitute(factorise(A, shift, d), b, d, theta, step);
+}
+
+bool is_definite(const double* A, double shift, std::size_t d) {
+    const Factor f = factorise(A, shift, d);
+    return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
+}
+
+double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
+                      double* kept) {
+    const Factor f = factorise(A, shift, d);
+    substitute(f, b, d, theta, step);
+    keep(f, d, kept);
+    return log_determinant(f, d);
 }
 
 }  // namespace armlet

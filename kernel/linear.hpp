@@ -4,6 +4,8 @@
 #pragma once
 #include <cstddef>
 
+#include "simd.hpp"
+
 namespace armlet {
 
 constexpr std::size_t packed_size(std::size_t d) { return d * (d + 1) / 2; }
@@ -13,6 +15,23 @@ void add_outer(double* A, const double* x, double w, std::size_t d);
 
 // theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky.
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
+
+// A kept factor L of shift I + A = L L': for each eight columns, their rows from the diagonal down, in tiles of eight
+// by eight that are read once from first to last; then 1 / L_kk of every column.
+constexpr std::size_t factor_size(std::size_t d) {
+    const std::size_t blocks = padded(d) / lanes;
+    return lanes * lanes * blocks * (blocks + 1) / 2 + padded(d);
+}
+
+// The same, keeping the factor as well; returns log det(shift I + A).
+double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
+                      double* kept);
+
+// out[0] = sqrt(x' (L L')^-1 x) from a kept factor, by forward substitution: |L^-1 x|.
+void find_width(const double* kept, const double* x, std::size_t d, double* out);
+
+// Whether shift I + A is positive definite, beyond what rounding could feign.
+bool is_definite(const double* A, double shift, std::size_t d);
 
 // out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
 void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);

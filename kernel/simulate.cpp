@@ -2,60 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 namespace armlet {
 
-double World::reward(std::size_t i, std::size_t arm, double u, double v) const {
-    const double mu = mean(i, arm);
-    switch (noise) {
-        case Noise::proportional:
-            return mu * (1.0 + scale * (2.0 * u - 1.0));
-        case Noise::gaussian:
-            return mu + scale * std::sqrt(-2.0 * std::log1p(-u)) * std::cos(2.0 * std::numbers::pi * v);
-        case Noise::bernoulli:
-            return u < mu ? 1.0 : 0.0;
-        case Noise::none:
-            break;
-    }
-    return mu;
-}
-
 namespace {
-
-double fraction(Word bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
-
-// Draws an index with given chances from one word (Walker 1977, Vose 1991).
-class Alias {
-  public:
-    explicit Alias(std::span<const double> chances) : keep_(chances.size()), other_(chances.size()) {
-        const auto n = static_cast<double>(chances.size());
-        std::vector<std::size_t> small, large;
-        for (std::size_t i = 0; i < chances.size(); ++i) {
-            keep_[i] = chances[i] * n, other_[i] = i;
-            (keep_[i] < 1.0 ? small : large).push_back(i);
-        }
-        while (!small.empty() && !large.empty()) {
-            const std::size_t poor = small.back(), rich = large.back();
-            small.pop_back();
-            other_[poor] = rich;
-            keep_[rich] -= 1.0 - keep_[poor];
-            if (keep_[rich] < 1.0) large.pop_back(), small.push_back(rich);
-        }
-        for (const auto i : small) keep_[i] = 1.0;  // rounding left them over
-    }
-
-    std::size_t operator()(double u) const {
-        const double place = u * static_cast<double>(keep_.size());
-        const auto i = std::min(static_cast<std::size_t>(place), keep_.size() - 1);
-        return place - static_cast<double>(i) < keep_[i] ? i : other_[i];
-    }
-
-  private:
-    std::vector<double> keep_;
-    std::vector<std::size_t> other_;
-};
 
 // The losses of a world and, while estimates stand, the best arms of each context.
 class Greedy {
@@ -63,17 +14,12 @@ class Greedy {
     Greedy(const World& world, Statistics& statistics)
         : world_(world),
           statistics_(statistics),
-          losses_(world.means.size()),
+          losses_(world.losses()),
           scores_(world.means.size()),
           arms_(world.n_arms),
           best_(world.n_contexts) {
         std::iota(arms_.begin(), arms_.end(), 0u);
         changed_ = arms_;
-        for (std::size_t i = 0; i < world.n_contexts; ++i) {
-            const auto row = world.means.subspan(i * world.n_arms, world.n_arms);
-            const double top = *std::max_element(row.begin(), row.end());
-            for (std::size_t a = 0; a < world.n_arms; ++a) losses_[i * world.n_arms + a] = top - row[a];
-        }
     }
 
     double loss(std::size_t i, std::size_t arm) const { return losses_[i * world_.n_arms + arm]; }
@@ -135,62 +81,6 @@ class Greedy {
     std::vector<Best> best_;
 };
 
-// Running totals, written down at the checkpoints.
-class Ledger {
-  public:
-    explicit Ledger(std::span<const std::int64_t> checkpoints) : checkpoints_(checkpoints) {
-        curve.regret.reserve(checkpoints.size());
-    }
-
-    void pay(double loss, bool explored) {
-        regret_ += loss;
-        if (explored) exploring_ += loss, explored_ += 1.0;
-    }
-
-    // The first checkpoint not yet written down, or beyond any step.
-    Word next() const {
-        const std::size_t done = curve.regret.size();
-        return done < checkpoints_.size() ? static_cast<Word>(checkpoints_[done]) : UINT64_MAX;
-    }
-
-    void reach(Word t) {
-        while (next() <= t) {
-            curve.regret.push_back(regret_);
-            curve.exploring.push_back(exploring_);
-            curve.explored.push_back(explored_);
-        }
-    }
-
-    Curve curve;
-
-  private:
-    std::span<const std::int64_t> checkpoints_;
-    double regret_ = 0.0, exploring_ = 0.0, explored_ = 0.0;
-};
-
-// The context of step t. Four steps share a block of the world's stream.
-class ContextStream {
-  public:
-    ContextStream(const World& world, Seed seed) : alias_(world.chances), seed_(seed) {}
-
-    std::size_t operator()(Word t) {
-        const Word block = (t - 1) / 4;
-        if (block != block_) words_ = philox(seed_, {block, 1, 0, 0}), block_ = block;
-        return alias_(fraction(words_[(t - 1) % 4]));
-    }
-
-  private:
-    Alias alias_;
-    Seed seed_;
-    Word block_ = UINT64_MAX;
-    std::array<Word, 4> words_{};
-};
-
-double noisy_reward(const World& world, Seed seed, Word t, std::size_t i, std::size_t arm) {
-    const auto words = philox(seed, {t, 2, arm, 0});
-    return world.reward(i, arm, fraction(words[0]), fraction(words[1]));
-}
-
 std::uint32_t choose(Greedy& greedy, const Schedule& schedule, Word t, std::size_t i, const Coins& coins,
                      std::size_t n_arms, bool& explored) {
     explored = schedule.warming_up(t) || coins.coin < schedule.rate(t);
@@ -201,16 +91,45 @@ std::uint32_t choose(Greedy& greedy, const Schedule& schedule, Word t, std::size
 
 }  // namespace
 
-Curve simulate_steps(const World& world, Statistics& statistics, const Run& run, Seed world_seed, Seed policy_seed) {
+namespace {
+
+// Between two explorations the estimates stand, so each context's best arms are looked up.
+Curve simulate_schedule(const World& world, Statistics& statistics, const Schedule& schedule, const Run& run,
+                        Seed world_seed, Seed policy_seed) {
     Greedy greedy(world, statistics);
     Ledger ledger(run.checkpoints);
     ContextStream contexts(world, world_seed);
     for (Word t = 1; t <= run.horizon; ++t) {
         const std::size_t i = contexts(t);
         bool explored = false;
-        const auto arm = choose(greedy, run.schedule, t, i, toss(policy_seed, t), world.n_arms, explored);
+        const auto arm = choose(greedy, schedule, t, i, toss(policy_seed, t), world.n_arms, explored);
         ledger.pay(greedy.loss(i, arm), explored);
-        if (run.schedule.learns(explored)) greedy.learn(i, arm, noisy_reward(world, world_seed, t, i, arm));
+        if (schedule.learns(explored)) greedy.learn(i, arm, noisy_reward(world, world_seed, t, i, arm));
+        ledger.reach(t);
+    }
+    return std::move(ledger.curve);
+}
+
+}  // namespace
+
+Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
+                     Seed policy_seed) {
+    if (const auto* schedule = std::get_if<Schedule>(&rule))
+        return simulate_schedule(world, *model.all, *schedule, run, world_seed, policy_seed);
+    const auto losses = world.losses();
+    std::vector<std::uint32_t> every(world.n_arms);
+    std::iota(every.begin(), every.end(), 0u);
+    Ledger ledger(run.checkpoints);
+    ContextStream contexts(world, world_seed);
+    Scratch scratch;
+    for (Word t = 1; t <= run.horizon; ++t) {
+        const std::size_t i = contexts(t);
+        const double* x = world.context(i);
+        const Coins coins = toss(policy_seed, t);
+        const Choice choice = decide(rule, model, t, x, coins, every, scratch, Propensities::skipped);
+        ledger.pay(losses[i * world.n_arms + choice.arm], choice.explored);
+        const double reward = noisy_reward(world, world_seed, t, i, choice.arm);
+        learn(rule, model, {choice.arm, x, reward, 1.0, choice.explored});
         ledger.reach(t);
     }
     return std::move(ledger.curve);
@@ -265,17 +184,18 @@ Word next_exploration(const Schedule& schedule, Word t, Word horizon, Sampler& s
 
 }  // namespace
 
-Curve simulate_events(const World& world, Statistics& statistics, const Run& run, Sampler& sampler) {
+Curve simulate_events(const World& world, Statistics& statistics, const Schedule& schedule, const Run& run,
+                      Sampler& sampler) {
     Greedy greedy(world, statistics);
     Ledger ledger(run.checkpoints);
     const Alias draw(world.chances);
     const auto n_arms = static_cast<double>(world.n_arms);
     for (Word t = 0; t < run.horizon;) {
-        const Word event = next_exploration(run.schedule, t, run.horizon, sampler);
+        const Word event = next_exploration(schedule, t, run.horizon, sampler);
         exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
         if (event > run.horizon) break;
         const std::size_t i = draw(sampler.uniform());
-        const bool turn = run.schedule.round_robin && run.schedule.warming_up(event);
+        const bool turn = schedule.round_robin && schedule.warming_up(event);
         const auto arm = turn ? event % world.n_arms : static_cast<std::size_t>(sampler.uniform() * n_arms);
         ledger.pay(greedy.loss(i, arm), true);
         greedy.learn(i, arm, world.reward(i, arm, sampler.uniform(), sampler.uniform()));

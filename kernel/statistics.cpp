@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace armlet {
 
@@ -18,8 +19,8 @@ double Ridge::shift(double n) const {
 }
 
 Statistics::Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge)
-    : n_arms_(n_arms), dim_(dim), ridge_(ridge), records_(n_arms * record_size()) {
-    touch_all();
+    : n_arms_(n_arms), dim_(dim), ridge_(ridge), records_(n_arms * record_size()), versions_(n_arms) {
+    mark_all();
 }
 
 Statistics::Sums Statistics::sums(std::size_t arm) {
@@ -28,18 +29,36 @@ Statistics::Sums Statistics::sums(std::size_t arm) {
 }
 
 void Statistics::touch(std::size_t arm) {
+    versions_[arm] = ++changes_;
+    mark(arm);
+}
+
+void Statistics::mark(std::size_t arm) {
     if (is_stale_[arm]) return;
     is_stale_[arm] = 1;
     stale_.push_back(static_cast<std::uint32_t>(arm));
 }
 
-void Statistics::touch_all() {
+void Statistics::mark_all() {
     theta_.assign(dim_ * width(), 0.0);
     is_stale_.assign(n_arms_, 0);
     stale_.clear();
     stale_.reserve(n_arms_);
     for (std::size_t arm = 0; arm < n_arms_; ++arm)
-        if (record(arm)[0] > 0.0) touch(arm);
+        if (record(arm)[0] > 0.0 || keeps_factors()) mark(arm);
+    if (keeps_factors()) allocate_factors();
+}
+
+void Statistics::allocate_factors() {
+    factors_.assign(n_arms_ * factor_size(dim_), 0.0);
+    log_determinants_.assign(n_arms_, 0.0);
+    floors_.assign(n_arms_, {});
+}
+
+void Statistics::keep_factors() {
+    if (keeps_factors()) return;
+    allocate_factors();
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
 }
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
@@ -52,6 +71,7 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     add_outer(s.A, x, weight, dim_);
     // when the last row is taken back, rounding must leave no ghost of it
     if (weight < 0.0 && s.n <= -1e-12 * weight) std::fill_n(&s.n, record_size(), 0.0);
+    if (weight < 0.0 && keeps_factors()) floors_[arm] = {};
     touch(arm);
 }
 
@@ -68,6 +88,7 @@ void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t oth
     const auto theirs = other.record(other_arm);
     double* ours = records_.data() + arm * record_size();
     for (std::size_t i = 0; i < theirs.size(); ++i) ours[i] += theirs[i];
+    if (keeps_factors()) floors_[arm] = {};
     touch(arm);
 }
 
@@ -75,37 +96,88 @@ void Statistics::append_arm() {
     records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
     records_.resize(records_.size() + record_size());
     ++n_arms_;
-    touch_all();
+    versions_.reserve(n_arms_);
+    versions_.push_back(++changes_);
+    mark_all();
 }
 
 void Statistics::erase_arm(std::size_t arm) {
     const auto begin = records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size());
     records_.erase(begin, begin + static_cast<std::ptrdiff_t>(record_size()));
     --n_arms_;
-    touch_all();
+    versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
+    mark_all();
 }
 
 void Statistics::refresh() {
     for (const std::size_t arm : stale_) {
-        const Sums s = sums(arm);
-        double* theta = theta_.data() + arm;
-        if (s.n > 0.0)
-            solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
-        else  // nothing seen: theta_hat = 0
-            for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+        solve_arm(arm);
         is_stale_[arm] = 0;
     }
     stale_.clear();
 }
 
+void Statistics::solve_arm(std::size_t arm) {
+    const Sums s = sums(arm);
+    double* theta = theta_.data() + arm;
+    if (keeps_factors()) {
+        log_determinants_[arm] = solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(),
+                                                factors_.data() + arm * factor_size(dim_));
+        raise_floor(arm);
+    } else if (s.n > 0.0)
+        solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
+    if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
+        for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+}
+
+namespace {
+
+double trace(const double* A, std::size_t d) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d; A += d - k, ++k) sum += *A;
+    return sum;
+}
+
+// A number that the smallest eigenvalue of shift I + A exceeds: the first of falling guesses that can be taken off the
+// diagonal and leave the matrix definite, else 0.
+double prove_floor(const double* A, double shift, std::size_t d, double guess) {
+    for (int tries = 0; tries < 12 && guess > shift; ++tries, guess *= 0.6)
+        if (is_definite(A, shift - guess, d)) return guess;
+    return is_definite(A, 0.1 * shift, d) ? 0.9 * shift : 0.0;
+}
+
+}  // namespace
+
+// An eigenvalue of the computed factor can be off by a few units in the last place of the trace for each of d steps,
+// and the sums themselves by one for each row (Higham 2002, theorem 10.3).
+void Statistics::raise_floor(std::size_t arm) {
+    const Sums s = sums(arm);
+    const double shift = ridge_.shift(s.n), d = static_cast<double>(dim_), whole = d * shift + trace(s.A, dim_);
+    Floor& floor = floors_[arm];
+    if (!(s.n > 0.0)) {
+        floor.value = shift;
+    } else if (s.n >= 2.0 * floor.checked) {
+        const bool spans = s.n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
+        if (spans || floor.value == 0.0)
+            floor.value = std::max(floor.value, prove_floor(s.A, shift, dim_, spans ? 0.8 * whole / d : 0.0));
+        if (spans || floor.value == 0.0) floor.checked = s.n;
+    }
+    const double doubt = (d + std::fabs(s.n)) * 0x1p-50 * whole;
+    floor.reach = floor.value > 2.0 * doubt ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt)
+                                            : std::numeric_limits<double>::infinity();
+}
+
 void Statistics::restore(std::span<const double> records) {
     std::copy(records.begin(), records.end(), records_.begin());
-    touch_all();
+    std::fill(versions_.begin(), versions_.end(), ++changes_);
+    mark_all();
 }
 
 std::size_t Statistics::bytes() const {
-    return (records_.capacity() + theta_.capacity()) * sizeof(double) + stale_.capacity() * sizeof(std::uint32_t) +
-           is_stale_.capacity();
+    const std::size_t numbers =
+        records_.capacity() + theta_.capacity() + factors_.capacity() + log_determinants_.capacity();
+    return numbers * sizeof(double) + versions_.capacity() * sizeof(std::int64_t) +
+           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() + floors_.capacity() * sizeof(Floor);
 }
 
 }  // namespace armlet

@@ -44,11 +44,29 @@ class Statistics {
     void append_arm();
     void erase_arm(std::size_t arm);
 
+    // From now on refresh() keeps, for every arm, a Cholesky factor of V_a = shift I + A_a. It doubles the memory, so
+    // it is done for rules that ask for widths. Each factor is made from the sums anew: a function of them alone.
+    void keep_factors();
+    bool keeps_factors() const { return !log_determinants_.empty(); }
+
     // Solves the arms that changed.
     void refresh();
     // Only after refresh().
     Estimates estimates() const { return {theta_.data(), dim_, width()}; }
     std::size_t width() const { return padded(n_arms_); }
+    // sqrt(x' V_a^-1 x), with factors kept and fresh.
+    double width_at(std::size_t arm, const double* x) const {
+        double out;
+        find_width(factors_.data() + arm * factor_size(dim_), x, dim_, &out);
+        return out;
+    }
+    // At least width_at(arm, x) / |x| for any x, rounding included; infinite if nothing is known.
+    double reach(std::size_t arm) const { return floors_[arm].reach; }
+    // log det V_a of every arm, with factors kept and fresh.
+    std::span<const double> log_determinants() const { return log_determinants_; }
+
+    // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
+    std::span<const std::int64_t> versions() const { return versions_; }
 
     // One arm's sums: n, sum_r, sum_rr, b (dim), A (packed). All arms' lie one after the other.
     std::size_t record_size() const { return 3 + dim_ + packed_size(dim_); }
@@ -65,8 +83,20 @@ class Statistics {
         double *b, *A;
     };
     Sums sums(std::size_t arm);
-    void touch(std::size_t arm);
-    void touch_all();
+    void touch(std::size_t arm);  // its sums have changed
+    void mark(std::size_t arm);   // it is to be solved
+    void mark_all();
+    void allocate_factors();
+    void solve_arm(std::size_t arm);
+    void raise_floor(std::size_t arm);
+
+    // What is proved about the smallest eigenvalue of V_a. Rows only raise it; rows taken back or sums from elsewhere
+    // void the proof. No decision depends on it, only how soon it is found.
+    struct Floor {
+        double value = 0.0;    // at most the eigenvalue; 0 if nothing is proved
+        double checked = 0.0;  // n at the last proof
+        double reach = 0.0;
+    };
 
     std::size_t n_arms_, dim_;
     Ridge ridge_;
@@ -74,6 +104,10 @@ class Statistics {
     std::vector<double> theta_;
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score
     std::vector<std::uint8_t> is_stale_;
+    std::vector<std::int64_t> versions_;
+    std::int64_t changes_ = 0;
+    std::vector<double> factors_, log_determinants_;  // empty unless kept
+    std::vector<Floor> floors_;                       // likewise
 };
 
 }  // namespace armlet

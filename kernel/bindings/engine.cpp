@@ -8,6 +8,7 @@
 
 #include "binding.hpp"
 #include "hot.hpp"
+#include "rule_binding.hpp"
 
 namespace armlet {
 
@@ -21,6 +22,14 @@ void check_learned(const Decision& d, double reward, const char* name) {
     if (d.reward != reward)
         fail(PyExc_ValueError, std::string(name) + " is " + text(reward) + " but decision " + d.id() +
                                    " was learned with " + text(d.reward) + "; pass that reward");
+}
+
+// The sums that a state holds, where it is made of sums.
+Model model_in(nb::handle state) {
+    if (nb::isinstance<Statistics>(state)) return model_of(nb::cast<Statistics&>(state));
+    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2)
+        return model_of(nb::cast<Layers&>(state));
+    return {nullptr};
 }
 
 }  // namespace
@@ -37,12 +46,13 @@ Seed parse_seed(nb::handle seed) {
     return {nb::cast<Word>(low), nb::cast<Word>(nb::int_(seed) >> nb::int_(64))};
 }
 
-Engine::Engine(nb::object policy, std::optional<Schedule> schedule, nb::object state, nb::list labels, nb::handle seed,
+Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
                nb::object read_context, double sign, bool normalize)
     : policy(policy),
       state(state),
-      schedule_(schedule),
-      statistics_(nb::isinstance<Statistics>(state) ? &nb::cast<Statistics&>(state) : nullptr),
+      rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
+      model_(rule_ ? read_model(*rule_, state) : model_in(state)),
+      statistics_(model_.all),
       labels_(copy_list(labels)),
       seed_(parse_seed(seed)),
       read_context_(read_context),
@@ -50,7 +60,6 @@ Engine::Engine(nb::object policy, std::optional<Schedule> schedule, nb::object s
       normalize_(normalize),
       dim_(nb::cast<std::size_t>(state.attr("dim"))),
       learns_always_(text(policy.attr("learns_from")) == "every step") {
-    if (schedule && !statistics_) fail(PyExc_TypeError, "a compiled policy needs Statistics as its state");
     lock_ = nb::module_::import_("threading").attr("RLock")();
     is_active_.assign(nb::len(labels_), 1);
     relabel();
@@ -66,7 +75,6 @@ void Engine::relabel() {
         if (is_active_[arm]) active_.push_back(arm);
         ++arm;
     }
-    scratch_.resize(padded(arm));
 }
 
 void Engine::normalize(double* x) const {
@@ -119,16 +127,14 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible) {
     Decision& d = decision_of(made);
     read(x, d.x);
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     std::vector<std::uint32_t> some;
     if (!eligible.is_none()) some = subset(eligible);
     const Arms arms = eligible.is_none() ? Arms(active_) : Arms(some);
     const Word step = t + 1;
     const Coins coins = toss(seed_, step);
-    if (schedule_ && !schedule_->warming_up(step)) statistics_->refresh();
     const Choice choice =
-        schedule_ ? armlet::decide(statistics_->estimates(), *schedule_, step, d.x, coins, arms, scratch_.data())
-                  : ask(step, d.x, coins, arms);
+        rule_ ? armlet::decide(*rule_, model_, step, d.x, coins, arms, scratch_) : ask(step, d.x, coins, arms);
     t = d.t = step, d.mark = coins.mark;
     settle(d, choice, labels_, table_);
     return made;
@@ -152,7 +158,7 @@ nb::object Engine::index_of(nb::handle label) const {
 }
 
 void Engine::update(const Row& row) {
-    if (!schedule_) {
+    if (!rule_) {
         nb::object interaction =
             nb::module_::import_("armlet.core.types")
                 .attr("Interaction")(nb::arg("t") = row.t, nb::arg("x") = copy_row(row.x, dim_),
@@ -161,11 +167,12 @@ void Engine::update(const Row& row) {
                                      nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces,
                                      nb::arg("tag") = row.tag);
         policy.attr("update")(state, interaction);
-    } else if (schedule_->learns(row.explored)) {
+    } else if (learns(*rule_, row.explored)) {
+        const armlet::Row learned{row.arm, row.x, row.reward, row.weight, row.explored};
         if (row.replaces)
-            statistics_->correct(row.arm, row.x, *row.replaces, row.reward, row.weight);
+            correct_reward(*rule_, model_, learned, *row.replaces);
         else
-            statistics_->add(row.arm, row.x, row.reward, row.weight);
+            armlet::learn(*rule_, model_, learned);
     }
 }
 
@@ -183,7 +190,7 @@ void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     if (d.learned)
         fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
                                   "; change it with correct(decision, old_reward, new_reward)");
@@ -195,7 +202,7 @@ void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_
     Decision& d = as_decision(decision);
     const double before = read_reward(old_reward), after = read_reward(new_reward);
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     check_learned(d, before, "old_reward");
     update(d, after, d.weight, before);
     d.reward = after;
@@ -205,7 +212,7 @@ void Engine::forget(nb::handle decision, nb::handle reward) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward);
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     check_learned(d, r, "reward");
     update(d, r, -d.weight, std::nullopt);
     d.learned = false;
@@ -242,13 +249,13 @@ Array<bool> Engine::active() const {
 
 nb::object Engine::estimates() const {
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     return policy.attr("estimates")(state);
 }
 
 void Engine::restore(nb::object other) {
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     if (nb::cast<std::size_t>(other.attr("n_arms")) != is_active_.size())
         fail(PyExc_ValueError, "arms were added or removed meanwhile; try again");
     state.attr("restore_arrays")(other.attr("arrays")());
@@ -256,14 +263,14 @@ void Engine::restore(nb::object other) {
 
 void Engine::merge(nb::object other, const std::vector<std::size_t>& into, Word steps) {
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     state.attr("merge")(other, into);
     t += steps;
 }
 
 nb::tuple Engine::snapshot() const {
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     return nb::make_tuple(t, labels(), active(), state.attr("copy")());
 }
 
@@ -274,14 +281,12 @@ void bind_engine(nb::module_& m) {
     static PyType_Slot slots[] = {{Py_tp_methods, hot_methods}, {0, nullptr}};
     nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
                        "What every decision of a bandit passes through: clock, labels, coins, estimates.")
-        .def(
-            nb::init<nb::object, std::optional<Schedule>, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
-            nb::arg("policy"), nb::arg("schedule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
-            nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
-            nb::sig(
-                "def __init__(self, policy: object, schedule: Schedule | None, state: object, labels: list[str | int], "
-                "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
-                "sign: float = 1.0, normalize: bool = False) -> None"))
+        .def(nb::init<nb::object, nb::object, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
+             nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
+             nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
+             nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
+                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
+                     "sign: float = 1.0, normalize: bool = False) -> None"))
         .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
              nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
              "Replace the reward that was learned from a decision, exactly but for rounding.")

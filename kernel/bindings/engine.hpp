@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "decision.hpp"
-#include "epsilon_greedy.hpp"
+#include "rules.hpp"
 
 namespace armlet {
 
@@ -27,8 +27,8 @@ inline nb::list copy_list(const nb::list& list) { return nb::steal<nb::list>(PyS
 
 class Engine {
   public:
-    // A policy with a compiled schedule runs here; any other is asked in Python.
-    Engine(nb::object policy, std::optional<Schedule> schedule, nb::object state, nb::list labels, nb::handle seed,
+    // A policy with a compiled rule runs here; any other is asked in Python.
+    Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
            nb::object read_context, double sign, bool normalize);
 
     nb::object decide(nb::handle x, nb::handle eligible);
@@ -76,14 +76,16 @@ class Engine {
     std::vector<std::uint32_t> subset(nb::handle eligible) const;
     Choice ask(Word step, const double* x, const Coins& coins, Arms eligible) const;
     Array<bool> mask_of(Arms eligible) const;
-    void choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const;
+    void choose_rows(const Schedule& schedule, Word before, const double* X, std::size_t rows, Arms eligible,
+                     Decisions& out) const;
     void policy_probabilities(const double* X, std::size_t rows, Word step, Arms eligible, double* out) const;
     void update(const Row& row);
     void update(const Decision& decision, double reward, double weight, std::optional<double> replaces);
     void relabel();
 
-    std::optional<Schedule> schedule_;
-    Statistics* statistics_;  // the state itself, or null if it is another kind
+    std::optional<Rule> rule_;
+    Model model_;             // what the rule works on
+    Statistics* statistics_;  // what can be forgotten from, or null if the state is no sum of rows
     nb::list labels_;
     nb::dict index_;
     std::vector<std::uint8_t> is_active_;
@@ -96,7 +98,7 @@ class Engine {
     std::size_t dim_;
     bool learns_always_;
     nb::object lock_;
-    std::vector<double> scratch_;
+    mutable Scratch scratch_;
 };
 
 }  // namespace armlet

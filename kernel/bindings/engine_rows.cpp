@@ -7,11 +7,11 @@
 
 namespace armlet {
 
-void Engine::choose_rows(Word before, const double* X, std::size_t rows, Arms eligible, Decisions& out) const {
+void Engine::choose_rows(const Schedule& schedule, Word before, const double* X, std::size_t rows, Arms eligible,
+                         Decisions& out) const {
     const Estimates live = statistics_->estimates();
     const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
     const Estimates frozen{theta.data(), live.dim, live.width};
-    const Schedule schedule = *schedule_;
     const Seed seed = seed_;
     nb::gil_scoped_release release;
     std::vector<std::uint32_t> best(rows);
@@ -30,17 +30,21 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     const std::size_t rows = count_rows(X, "X", dim_);
     const double* data = doubles(X, "X", {rows, dim_});
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     const auto arms = eligible.is_none() ? active_ : subset(eligible);
     Decisions out(t, seed_, labels(), table_, dim_, std::vector<double>(data, data + rows * dim_));
-    if (schedule_) {
+    if (const Schedule* schedule = rule_ ? std::get_if<Schedule>(&*rule_) : nullptr) {
         statistics_->refresh();
         t += rows;  // these steps are ours, whoever decides meanwhile
-        choose_rows(out.before, out.X.data(), rows, arms, out);
+        choose_rows(*schedule, out.before, out.X.data(), rows, arms, out);
         return out;
     }
-    for (std::size_t i = 0; i < rows; ++i)
-        out.note(i, ask(t + i + 1, out.X.data() + i * dim_, toss(seed_, t + i + 1), arms));
+    for (std::size_t i = 0; i < rows; ++i) {
+        const Word step = t + i + 1;
+        const double* x = out.X.data() + i * dim_;
+        const Coins coins = toss(seed_, step);
+        out.note(i, rule_ ? armlet::decide(*rule_, model_, step, x, coins, arms, scratch_) : ask(step, x, coins, arms));
+    }
     t += rows;
     return out;
 }
@@ -57,17 +61,15 @@ Array<double> Engine::probabilities(nb::handle X, Word step, nb::handle eligible
     const std::size_t rows = count_rows(X, "X", dim_), n_arms = is_active_.size();
     const double* data = doubles(X, "X", {rows, dim_});
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     const auto arms = eligible.is_none() ? active_ : subset(eligible);
     std::vector<double> out(rows * n_arms);
-    if (!schedule_)
+    if (!rule_)
         policy_probabilities(data, rows, step, arms, out.data());
-    else {
-        statistics_->refresh();
+    else
         for (std::size_t i = 0; i < rows; ++i)
-            armlet::probabilities(statistics_->estimates(), *schedule_, step, data + i * dim_, arms, scratch_.data(),
+            armlet::probabilities(*rule_, model_, step, data + i * dim_, arms, scratch_,
                                   {out.data() + i * n_arms, n_arms});
-    }
     return to_numpy(std::move(out), {rows, n_arms});
 }
 
@@ -79,7 +81,7 @@ void Engine::learn_rows(Word table, nb::handle X, nb::handle arms, nb::handle re
     const std::int64_t* arm = integers(arms, "arms", rows);
     const bool* coin = booleans(explored, "explored", rows);
     std::optional<Turn> turn;
-    if (!schedule_) turn.emplace(lock_);
+    if (!rule_) turn.emplace(lock_);
     if (table != table_)
         fail(PyExc_ValueError, "an arm was removed while the log was read; nothing was learned, try again");
     for (std::size_t i = 0; i < rows; ++i)

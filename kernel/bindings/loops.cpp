@@ -6,7 +6,7 @@
 #include "arrays.hpp"
 #include "batch.hpp"
 #include "binding.hpp"
-#include "epsilon_greedy.hpp"
+#include "rule_binding.hpp"
 
 namespace armlet {
 
@@ -17,21 +17,31 @@ nb::tuple coins(nb::handle seed, Word t) {
     return nb::make_tuple(c.coin, c.pick, c.tie, c.mark);
 }
 
-nb::tuple rollout(nb::handle contexts, nb::handle rewards, const Statistics& start, const Schedule& schedule,
-                  nb::handle seed, Word t) {
-    const std::size_t steps = count_rows(contexts, "contexts", start.dim());
-    const double* x = doubles(contexts, "contexts", {steps, start.dim()});
-    const double* r = doubles(rewards, "rewards", {steps, start.n_arms()});
+Propensities parse_propensities(const std::string& wanted) {
+    if (wanted == "exact") return Propensities::exact;
+    if (wanted != "skipped") fail(PyExc_ValueError, "propensities is '" + wanted + "'; choose 'exact' or 'skipped'");
+    return Propensities::skipped;
+}
+
+nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb::handle schedule, nb::handle seed,
+                  Word t, const std::string& propensities) {
+    const Rule rule = read_rule(schedule);
+    nb::object state = copy_state(start);
+    const Model model = read_model(rule, state);
+    const std::size_t dim = model.all->dim(), n_arms = model.all->n_arms();
+    const std::size_t steps = count_rows(contexts, "contexts", dim);
+    const double* x = doubles(contexts, "contexts", {steps, dim});
+    const double* r = doubles(rewards, "rewards", {steps, n_arms});
     const Seed key = parse_seed(seed);
-    Statistics statistics(start);
+    const Propensities wanted = parse_propensities(propensities);
     Trace trace;
     {
         nb::gil_scoped_release release;
-        trace = run(statistics, schedule, key, t, x, r, steps);
+        trace = run(rule, model, key, t, x, r, steps, wanted);
     }
     return nb::make_tuple(to_numpy<std::int64_t>(std::move(trace.arms), {steps}),
                           to_numpy(std::move(trace.propensities), {steps}),
-                          to_numpy<bool>(std::move(trace.explored), {steps}), std::move(statistics));
+                          to_numpy<bool>(std::move(trace.explored), {steps}), state);
 }
 
 // The best arm of every row in float64, the first of those that tie.
@@ -72,16 +82,16 @@ int use_level(int wanted) {
 }  // namespace
 
 void bind_loops(nb::module_& m) {
+    bind_rules(m);
     m.def("coins", &coins, nb::arg("seed"), nb::arg("t"),
           nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
           "The coin, pick, tie-break and mark of step t.");
-    m.def(
-        "rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
-        nb::arg("seed"), nb::arg("t"),
-        nb::sig(
-            "def rollout(contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int) "
-            "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]"),
-        "Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
+    m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
+          nb::arg("seed"), nb::arg("t"), nb::arg("propensities"),
+          nb::sig("def rollout(contexts: object, rewards: object, start: typing.Any, schedule: Schedule | Optimism | "
+                  "Thompson | ForcedSampling, seed: int, t: int, propensities: str) "
+                  "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], typing.Any]"),
+          "A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");
     m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");
 }

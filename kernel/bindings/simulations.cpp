@@ -3,6 +3,7 @@
 
 #include "arrays.hpp"
 #include "binding.hpp"
+#include "rule_binding.hpp"
 #include "simulate.hpp"
 
 namespace armlet {
@@ -52,33 +53,35 @@ World read_world(nb::handle table, const Statistics& statistics) {
             dim};
 }
 
-Run read_run(const Schedule& schedule, Word horizon, nb::handle checkpoints) {
+Run read_run(Word horizon, nb::handle checkpoints) {
     const std::size_t n = nb::len(checkpoints);
     const std::int64_t* steps = integers(checkpoints, "checkpoints", n);
     for (std::size_t i = 0; i < n; ++i)
         if (steps[i] < 1 || static_cast<Word>(steps[i]) > horizon || (i > 0 && steps[i] <= steps[i - 1]))
             fail(PyExc_ValueError, "checkpoints must ascend from 1 to the horizon");
-    return {schedule, horizon, {steps, n}};
+    return {horizon, {steps, n}};
 }
 
-nb::tuple give(Curve&& curve, Statistics&& statistics) {
+nb::tuple give(Curve&& curve, nb::object state) {
     const std::size_t n = curve.regret.size();
     return nb::make_tuple(to_numpy(std::move(curve.regret), {n}), to_numpy(std::move(curve.exploring), {n}),
-                          to_numpy(std::move(curve.explored), {n}), std::move(statistics));
+                          to_numpy(std::move(curve.explored), {n}), state);
 }
 
-nb::tuple steps(nb::handle table, const Statistics& start, const Schedule& schedule, Word horizon,
-                nb::handle checkpoints, nb::handle world_seed, nb::handle policy_seed) {
-    const World world = read_world(table, start);
-    const Run run = read_run(schedule, horizon, checkpoints);
+nb::tuple steps(nb::handle table, nb::handle start, nb::handle schedule, Word horizon, nb::handle checkpoints,
+                nb::handle world_seed, nb::handle policy_seed) {
+    const Rule rule = read_rule(schedule);
+    nb::object state = copy_state(start);
+    const Model model = read_model(rule, state);
+    const World world = read_world(table, *model.all);
+    const Run run = read_run(horizon, checkpoints);
     const Seed of_world = parse_seed(world_seed), of_policy = parse_seed(policy_seed);
-    Statistics statistics(start);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_steps(world, statistics, run, of_world, of_policy);
+        curve = simulate_steps(world, model, rule, run, of_world, of_policy);
     }
-    return give(std::move(curve), std::move(statistics));
+    return give(std::move(curve), state);
 }
 
 nb::tuple events(nb::handle table, const Statistics& start, const Schedule& schedule, Word horizon,
@@ -86,33 +89,34 @@ nb::tuple events(nb::handle table, const Statistics& start, const Schedule& sche
     if (schedule.learn_always && std::isfinite(schedule.p))
         fail(PyExc_ValueError, "the policy learns from every step, so nothing can be jumped over; use simulate_steps");
     const World world = read_world(table, start);
-    const Run run = read_run(schedule, horizon, checkpoints);
+    const Run run = read_run(horizon, checkpoints);
     NumpySampler sampler(generator);
     Statistics statistics(start);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_events(world, statistics, run, sampler);
+        curve = simulate_events(world, statistics, schedule, run, sampler);
     }
-    return give(std::move(curve), std::move(statistics));
+    return give(std::move(curve), nb::cast(std::move(statistics)));
 }
 
-#define ARMLET_SIMULATED "-> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]"
+#define ARMLET_CURVE "-> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], "
 
 }  // namespace
 
 void bind_simulations(nb::module_& m) {
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"),
-          nb::sig("def simulate_steps(table: object, start: Statistics, schedule: Schedule, horizon: int, checkpoints: "
-                  "object, world_seed: int, policy_seed: int) " ARMLET_SIMULATED),
-          "Algorithm 1 in a world that is a table, every step drawn.");
+          nb::sig("def simulate_steps(table: object, start: typing.Any, schedule: Schedule | Optimism | Thompson | "
+                  "ForcedSampling, horizon: int, checkpoints: object, world_seed: int, policy_seed: int) " ARMLET_CURVE
+                  "typing.Any]"),
+          "A rule in a world that is a table, every step drawn.");
     m.def(
         "simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
         nb::arg("checkpoints"), nb::arg("generator"),
         nb::sig("def simulate_events(table: object, start: Statistics, schedule: Schedule, horizon: int, checkpoints: "
-                "object, generator: numpy.random.Generator) " ARMLET_SIMULATED),
-        "The same law, in jumps from one exploration to the next.");
+                "object, generator: numpy.random.Generator) " ARMLET_CURVE "Statistics]"),
+        "The law of Algorithm 1, in jumps from one exploration to the next.");
 }
 
 }  // namespace armlet

@@ -7,6 +7,7 @@
 
 #include "arrays.hpp"
 #include "binding.hpp"
+#include "rule_binding.hpp"
 
 namespace armlet {
 
@@ -97,6 +98,32 @@ Array<double> scores(Statistics& s, nb::handle x) {
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
+void refresh_factors(Statistics& s) {
+    if (s.ridge().kind != Ridge::Kind::constant)
+        fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
+    s.keep_factors();
+    s.refresh();
+}
+
+Array<double> widths(Statistics& s, nb::handle x) {
+    const double* row = doubles(x, "x", {s.dim()});
+    refresh_factors(s);
+    std::vector<double> out(s.n_arms());
+    for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] = s.width_at(arm, row);
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+Array<double> log_determinants(Statistics& s) {
+    refresh_factors(s);
+    const auto all = s.log_determinants();
+    return to_numpy(std::vector<double>(all.begin(), all.end()), {s.n_arms()});
+}
+
+Array<std::int64_t> versions(const Statistics& s) {
+    const auto all = s.versions();
+    return to_numpy<std::int64_t>(std::vector<std::int64_t>(all.begin(), all.end()), {s.n_arms()});
+}
+
 void add(Statistics& s, std::size_t arm, nb::handle x, double reward, double weight) {
     check_arm(s, arm);
     s.add(arm, doubles(x, "x", {s.dim()}), reward, weight);
@@ -133,7 +160,7 @@ void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::st
 }  // namespace
 
 void bind_statistics(nb::module_& m) {
-    nb::class_<Statistics>(m, "Statistics",
+    nb::class_<Statistics>(m, "Statistics", nb::dynamic_attr(),
                            "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
         .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
              nb::arg("value") = 1.0)
@@ -153,6 +180,10 @@ void bind_statistics(nb::module_& m) {
         .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
         .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed.")
         .def("scores", &scores, nb::arg("x"), "(K,): x' theta_hat.")
+        .def("widths", &widths, nb::arg("x"),
+             "(K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
+        .def("log_determinants", &log_determinants, "(K,): log det V.")
+        .def_prop_ro("versions", &versions, owned, "(K,): a stamp for each arm; no two states of its sums share one.")
         .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,
              "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
         .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"), nb::arg("weight") = 1.0,
@@ -167,6 +198,7 @@ void bind_statistics(nb::module_& m) {
              nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
              "Takes back what `arrays` gave, if these are sums of rows.")
         .def("copy", [](const Statistics& s) { return Statistics(s); });
+    bind_layers(m);
 }
 
 }  // namespace armlet

@@ -144,6 +144,18 @@ class Statistics:
     def scores(self, x: object) -> NDArray[numpy.float64]:
         """(K,): x' theta_hat."""
 
+    def widths(self, x: object) -> NDArray[numpy.float64]:
+        """
+        (K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.
+        """
+
+    def log_determinants(self) -> NDArray[numpy.float64]:
+        """(K,): log det V."""
+
+    @property
+    def versions(self) -> NDArray[numpy.int64]:
+        """(K,): a stamp for each arm; no two states of its sums share one."""
+
     def add(self, arm: int, x: object, reward: float, weight: float = 1.0) -> None:
         """n += w, b += w r x, A += w x x'; a negative weight takes a row back."""
 
@@ -165,6 +177,39 @@ class Statistics:
 
     def copy(self) -> Statistics: ...
 
+class Layers:
+    """Several sets of statistics about the same arms."""
+
+    def __init__(self, n_layers: int, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, layer: int) -> Statistics:
+        """One set of statistics; it is the layer itself, not a copy."""
+
+    @property
+    def n_arms(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all layers."""
+
+    def arrays(self) -> dict[str, NDArray[numpy.generic]]:
+        """
+        All that must be kept, by name: records, (L, K, 3 + d + d (d + 1) / 2).
+        """
+
+    def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
+        """Takes back what `arrays` gave, if these are sums of rows."""
+
+    def merge(self, other: Layers, into: Sequence[int]) -> None:
+        """Adds the other's arm i to this arm into[i]."""
+
+    def add_arm(self) -> None:
+        """One more arm, of which nothing is known."""
+
+    def remove_arm(self, arm: int) -> None: ...
+    def copy(self) -> Layers: ...
+
 class Schedule:
     """When a compiled policy explores, and which steps it learns from."""
 
@@ -178,7 +223,7 @@ class Engine:
     def __init__(
         self,
         policy: object,
-        schedule: Schedule | None,
+        rule: object | None,
         state: object,
         labels: list[str | int],
         seed: int,
@@ -261,14 +306,57 @@ class Engine:
     def state(self, /) -> Any:
         """What is known: the sums of every arm, or what else the policy keeps."""
 
+class Optimism:
+    """Play the highest upper confidence bound, ties broken by the coins."""
+
+    @staticmethod
+    def constant(alpha: float) -> Optimism:
+        """LinUCB: the same multiple of every width."""
+
+    @staticmethod
+    def oful(radius: str, *, noise_scale: float, bound: float, delta: float, scale: float = 1.0) -> Optimism:
+        """OFUL: the radius of its theorem, 'per-arm' or 'joint'."""
+
+class Thompson:
+    """Play the highest sample of the posterior."""
+
+    @staticmethod
+    def constant(v: float) -> Thompson:
+        """The same v at every step."""
+
+    @staticmethod
+    def theory(*, noise_scale: float, delta: float, scale: float = 1.0) -> Thompson:
+        """v = R sqrt(9 d log(t / delta)), scaled."""
+
+class ForcedSampling:
+    """Each arm at its own steps; in between the best that is left."""
+
+    def __init__(self, *, q: int, h: float) -> None: ...
+
+def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
+    """
+    (n,): the standard normals that Thompson sampling draws with these coins.
+    """
+
+def win_probabilities(means: object, deviations: object) -> NDArray[numpy.float64]:
+    """
+    (n,): the probability that each of n independent normals is the largest.
+    """
+
 def coins(seed: int, t: int) -> tuple[float, int, int, int]:
     """The coin, pick, tie-break and mark of step t."""
 
 def rollout(
-    contexts: object, rewards: object, start: Statistics, schedule: Schedule, seed: int, t: int
-) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Statistics]:
+    contexts: object,
+    rewards: object,
+    start: Any,
+    schedule: Schedule | Optimism | Thompson | ForcedSampling,
+    seed: int,
+    t: int,
+    propensities: str,
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], Any]:
     """
-    Algorithm 1 over given contexts (T, d) and rewards (T, K), without the interpreter lock.
+    A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.
     """
 
 def _use_level(level: int) -> int:
@@ -279,14 +367,14 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 
 def simulate_steps(
     table: object,
-    start: Statistics,
-    schedule: Schedule,
+    start: Any,
+    schedule: Schedule | Optimism | Thompson | ForcedSampling,
     horizon: int,
     checkpoints: object,
     world_seed: int,
     policy_seed: int,
-) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]:
-    """Algorithm 1 in a world that is a table, every step drawn."""
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Any]:
+    """A rule in a world that is a table, every step drawn."""
 
 def simulate_events(
     table: object,
@@ -296,4 +384,4 @@ def simulate_events(
     checkpoints: object,
     generator: numpy.random.Generator,
 ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]:
-    """The same law, in jumps from one exploration to the next."""
+    """The law of Algorithm 1, in jumps from one exploration to the next."""

@@ -5,7 +5,7 @@ Arrays given to it must be exactly float64 and C-contiguous: anything else is an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -25,23 +25,42 @@ if TYPE_CHECKING:
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
 Engine = _kernel.Engine
+ForcedSampling = _kernel.ForcedSampling
+Layers = _kernel.Layers
+Optimism = _kernel.Optimism
 Schedule = _kernel.Schedule
 Statistics = _kernel.Statistics
+Thompson = _kernel.Thompson
+
+Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling
+"""What the kernel can play by itself; all work on Statistics but ForcedSampling, which works on Layers of two."""
+
+Propensities: TypeAlias = Literal["exact", "skipped"]
 
 __all__ = [
     "Decision",
     "Decisions",
     "Engine",
+    "ForcedSampling",
+    "LayeredRollout",
+    "LayeredSimulated",
+    "Layers",
+    "Optimism",
+    "Propensities",
     "Rollout",
+    "Rule",
     "Schedule",
     "Simulated",
     "Statistics",
+    "Thompson",
     "argmax_rows",
     "coins",
+    "normals",
     "rollout",
     "simulate_events",
     "simulate_steps",
     "unpickle_decision",
+    "win_probabilities",
 ]
 
 
@@ -52,6 +71,15 @@ class Rollout(NamedTuple):
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
     statistics: _kernel.Statistics
+
+
+class LayeredRollout(NamedTuple):
+    """The same for a policy whose state is several layers of statistics."""
+
+    arms: Int64  # (T,)
+    propensities: Float64  # (T,)
+    explored: Bool  # (T,)
+    layers: _kernel.Layers
 
 
 def unpickle_decision(*fields: Any) -> Decision:
@@ -68,17 +96,52 @@ class Simulated(NamedTuple):
     statistics: _kernel.Statistics
 
 
+class LayeredSimulated(NamedTuple):
+    """The same for a policy whose state is several layers of statistics."""
+
+    regret: Float64  # (C,)
+    exploring: Float64  # (C,)
+    explored: Float64  # (C,)
+    layers: _kernel.Layers
+
+
+@overload
 def simulate_steps(
     table: FiniteWorld,
     *,
     start: Statistics,
-    schedule: Schedule,
+    schedule: Rule,
     horizon: int,
     checkpoints: Int64,
     world_seed: int,
     policy_seed: int,
-) -> Simulated:
-    """Run Algorithm 1 in a world that is a table, every step drawn; the interpreter lock is released.
+) -> Simulated: ...
+
+
+@overload
+def simulate_steps(
+    table: FiniteWorld,
+    *,
+    start: Layers,
+    schedule: Rule,
+    horizon: int,
+    checkpoints: Int64,
+    world_seed: int,
+    policy_seed: int,
+) -> LayeredSimulated: ...
+
+
+def simulate_steps(
+    table: FiniteWorld,
+    *,
+    start: Statistics | Layers,
+    schedule: Rule,
+    horizon: int,
+    checkpoints: Int64,
+    world_seed: int,
+    policy_seed: int,
+) -> Simulated | LayeredSimulated:
+    """Run a rule in a world that is a table, every step drawn; the interpreter lock is released.
 
     Contexts and noise are functions of the world's seed and the step alone, so runs of different policies are paired.
 
@@ -94,7 +157,8 @@ def simulate_steps(
     ... ).regret[:2]
     array([0., 1.])
     """
-    return Simulated(*_kernel.simulate_steps(table, start, schedule, horizon, checkpoints, world_seed, policy_seed))
+    found = _kernel.simulate_steps(table, start, schedule, horizon, checkpoints, world_seed, policy_seed)
+    return LayeredSimulated(*found) if isinstance(start, Layers) else Simulated(*found)
 
 
 def simulate_events(
@@ -107,7 +171,7 @@ def simulate_events(
     world_seed: int,
     policy_seed: int,
 ) -> Simulated:
-    """Run the same law in jumps from one exploration to the next: cost O(p log T), so T = 10^12 is no matter.
+    """Run the law of Algorithm 1 in jumps from one exploration to the next: cost O(p log T), so T = 10^12 is no matter.
 
     Examples
     --------
@@ -135,9 +199,69 @@ def coins(seed: int, t: int) -> Coins:
     return Coins(*_kernel.coins(seed, t))
 
 
+def normals(pick: int, tie: int, n: int) -> Float64:
+    """Give the standard normals that Thompson sampling draws with two words of its coins, one for each arm.
+
+    Word i mod 4 of block i div 4 of Philox with the key (pick, tie): a function of seed, step and arm alone.
+
+    Examples
+    --------
+    >>> normals(1, 2, 3).tolist() == normals(1, 2, 9)[:3].tolist()
+    True
+    """
+    return _kernel.normals(pick, tie, n)
+
+
+def win_probabilities(means: Float64, deviations: Float64) -> Float64:
+    """Give the probability that each of several independent normals is the largest, to about 1e-9.
+
+    A deviation of 0 stands for a constant; constants that tie share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> win_probabilities(np.array([0.0, 1.0]), np.array([0.6, 0.8])).round(6)  # Phi(-1) and Phi(1)
+    array([0.158655, 0.841345])
+    """
+    return _kernel.win_probabilities(means, deviations)
+
+
+@overload
 def rollout(
-    contexts: Float64, rewards: Float64, *, start: Statistics, schedule: Schedule, seed: int, t: int = 0
-) -> Rollout:
+    contexts: Float64,
+    rewards: Float64,
+    *,
+    start: Statistics,
+    schedule: Rule,
+    seed: int,
+    t: int = 0,
+    propensities: Propensities = "exact",
+) -> Rollout: ...
+
+
+@overload
+def rollout(
+    contexts: Float64,
+    rewards: Float64,
+    *,
+    start: Layers,
+    schedule: Rule,
+    seed: int,
+    t: int = 0,
+    propensities: Propensities = "exact",
+) -> LayeredRollout: ...
+
+
+def rollout(
+    contexts: Float64,
+    rewards: Float64,
+    *,
+    start: Statistics | Layers,
+    schedule: Rule,
+    seed: int,
+    t: int = 0,
+    propensities: Propensities = "exact",
+) -> Rollout | LayeredRollout:
     """Run a compiled policy over given contexts and rewards, without the interpreter lock.
 
     Parameters
@@ -154,6 +278,8 @@ def rollout(
         The policy's own coins.
     t
         The clock before the first step.
+    propensities
+        "skipped" leaves those of Thompson sampling NaN, which saves an integral at every step.
 
     Examples
     --------
@@ -164,7 +290,8 @@ def rollout(
     >>> run.arms[:4].tolist(), int(run.arms[-1])
     ([1, 0, 1, 0], 1)
     """
-    return Rollout(*_kernel.rollout(contexts, rewards, start, schedule, seed, t))
+    found = _kernel.rollout(contexts, rewards, start, schedule, seed, t, propensities)
+    return LayeredRollout(*found) if isinstance(start, Layers) else Rollout(*found)
 
 
 def argmax_rows(X: Float64, theta: Float64) -> Int64:

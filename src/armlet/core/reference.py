@@ -1,4 +1,4 @@
-"""Algorithm 1 in plain numpy, line by line beside the paper: the oracle of every compiled path.
+"""Algorithm 1 in plain numpy, line by line beside the paper, and the widths of its successors: the kernel's oracle.
 
 Nothing here is fast. Every sum is written in the order in which the kernel makes it, and numpy never fuses a product
 into a sum, so kernel and reference agree to the last bit, ties and all.
@@ -51,6 +51,33 @@ def solve(M: Float64, b: Float64) -> Float64:
     return theta
 
 
+def width(M: Float64, x: Float64) -> float:
+    """Give sqrt(x' M^-1 x) = |L^-1 x|; the squares are added in eight columns, then across."""
+    L, inverse = cholesky(M)
+    y = x.copy()
+    for k in range(len(x)):
+        y[k] *= inverse[k]
+        y[k + 1 :] -= y[k] * L[k + 1 :, k]
+    padded = np.zeros(-(-len(x) // 8) * 8)
+    padded[: len(x)] = y * y
+    columns, total = np.zeros(8), 0.0
+    for row in padded.reshape(-1, 8):
+        columns += row
+    for column in columns.tolist():
+        total += column
+    return math.sqrt(total)
+
+
+def log_determinant(M: Float64) -> float:
+    """Give log det M from the pivots; one that rounding has eaten counts as what is negligible."""
+    (L, _), d = cholesky(M), len(M)
+    pivots = np.maximum(np.maximum(np.diag(L), d * 2.0**-52 * np.diag(M)), 2.0**-1022)
+    total = 0.0
+    for pivot in pivots.tolist():
+        total += math.log(pivot)
+    return total
+
+
 @dataclass(slots=True)
 class Reference:
     """Algorithm 1 with all its state in the open."""
@@ -90,6 +117,19 @@ class Reference:
         for j in range(self.dim):
             scores += x[j] * theta[:, j]
         return scores
+
+    def precision(self, arm: int) -> Float64:
+        """Give V = ridge I + A, what the widths of LinUCB and its kin are made of."""
+        V: Float64 = self.A[arm] + self.ridge.shift(float(self.n[arm])) * np.eye(self.dim)
+        return V
+
+    def widths(self, x: Float64) -> Float64:
+        """Give sqrt(x' V^-1 x) of every arm."""
+        return np.array([width(self.precision(arm), x) for arm in range(self.n_arms)])
+
+    def log_determinants(self) -> Float64:
+        """Give log det V of every arm."""
+        return np.array([log_determinant(self.precision(arm)) for arm in range(self.n_arms)])
 
     def decide(self, t: int, x: Float64) -> Choice:
         """Play step t."""

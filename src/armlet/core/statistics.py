@@ -2,14 +2,16 @@
 
 The sums are additive, so rows can be added, taken back, corrected and merged exactly; estimates are solved from them
 lazily, only for the arms that changed. Memory O(K d^2); update O(d^2); solve O(d^3) an arm.
+With a constant ridge there are widths sqrt(x' V^-1 x) too; the first to ask for them doubles the memory, since a
+factor of V is kept for every arm.
 """
 
 from __future__ import annotations
 
-from armlet.core.kernel import Statistics
+from armlet.core.kernel import Layers, Statistics
 from armlet.core.types import Interaction
 
-__all__ = ["Statistics", "record"]
+__all__ = ["Layers", "Statistics", "record"]
 
 
 def record(state: Statistics, interaction: Interaction) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from armlet.core.kernel import Schedule
+    from armlet.core.kernel import Rule
 
 Float64: TypeAlias = npt.NDArray[np.float64]
 Bool: TypeAlias = npt.NDArray[np.bool_]
@@ -131,7 +131,7 @@ class Policy(Protocol):
     def init(self, n_arms: int, dim: int) -> State:
         """Make the state of a policy that knows nothing."""
 
-    def schedule(self) -> Schedule | None:
+    def schedule(self) -> Rule | None:
         """Describe the policy to the kernel; None if it runs in Python."""
 
     def estimates(self, state: Any) -> Float64:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -170,8 +170,8 @@ def _checked(checkpoints: Sequence[int], horizon: int) -> tuple[int, ...]:
     return steps
 
 
-def _compiled_state(job: Job) -> kernel.Statistics:
-    return cast(kernel.Statistics, job.policy.init(job.world.n_arms, job.world.dim))  # as every compiled policy's is
+def _compiled_state(job: Job) -> Any:
+    return job.policy.init(job.world.n_arms, job.world.dim)  # Statistics or Layers, as every compiled policy's is
 
 
 def _word(sequence: np.random.SeedSequence) -> int:
@@ -186,13 +186,13 @@ class _Player(Protocol):
 
 
 class _InKernel:
-    def __init__(self, job: Job, schedule: kernel.Schedule, seed: int) -> None:
+    def __init__(self, job: Job, schedule: kernel.Rule, seed: int) -> None:
         self._schedule, self._seed, self._t = schedule, seed, 0
         self._state = _compiled_state(job)
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
         out = kernel.rollout(X, rewards, start=self._state, schedule=self._schedule, seed=self._seed, t=self._t)
-        self._state, self._t = out.statistics, self._t + len(X)
+        self._state, self._t = out[-1], self._t + len(X)
         return out.arms, out.explored
 
 
@@ -239,8 +239,8 @@ def _play_compiled(job: Job, run: int) -> Curves:
     table, schedule = job.world.table(), job.policy.schedule()
     if table is None or schedule is None:
         raise ValueError(f"{type(job.policy).__name__} in {type(job.world).__name__} cannot run in the kernel")
-    simulate = kernel.simulate_events if job.method == "events" else kernel.simulate_steps
-    out = simulate(
+    simulate: Any = kernel.simulate_events if job.method == "events" else kernel.simulate_steps
+    regret, exploring, explored, _ = simulate(
         table,
         start=_compiled_state(job),
         schedule=schedule,
@@ -249,4 +249,4 @@ def _play_compiled(job: Job, run: int) -> Curves:
         world_seed=_word(stream(job.seed, run, CONTEXTS)),
         policy_seed=_word(stream(job.seed, run, COINS)),
     )
-    return Curves(out.regret, out.exploring, np.rint(out.explored).astype(np.int64))
+    return Curves(regret, exploring, np.rint(explored).astype(np.int64))

@@ -1,0 +1,81 @@
+#include "layers.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "binding.hpp"
+#include "rule_binding.hpp"
+
+namespace armlet {
+
+namespace {
+
+void create(Layers* self, std::size_t n_layers, std::size_t n_arms, std::size_t dim, const std::string& ridge,
+            double value) {
+    if (n_layers == 0 || n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_layers, n_arms and dim must be at least 1");
+    new (self) Layers(n_layers, n_arms, dim, parse_ridge(ridge, value));
+}
+
+Statistics& layer(Layers& layers, std::ptrdiff_t i) {
+    const auto n = static_cast<std::ptrdiff_t>(layers.size());
+    if (i < -n || i >= n)
+        fail(PyExc_IndexError, "layer is " + std::to_string(i) + " but there are " + std::to_string(n) + " layers");
+    return layers[static_cast<std::size_t>(i < 0 ? i + n : i)];
+}
+
+nb::dict arrays(const Layers& layers) {
+    std::vector<double> out;
+    for (const auto& one : layers.all()) out.insert(out.end(), one.records().begin(), one.records().end());
+    nb::dict named;
+    named["records"] = to_numpy(std::move(out), {layers.size(), layers.n_arms(), layers[0].record_size()});
+    return named;
+}
+
+void restore_arrays(Layers& layers, nb::dict arrays) {
+    const std::size_t size = layers[0].record_size(), of_layer = layers.n_arms() * size;
+    const double* values = doubles(arrays["records"], "records", {layers.size(), layers.n_arms(), size});
+    for (std::size_t i = 0; i < layers.size() * of_layer; ++i)
+        if (!std::isfinite(values[i]) || (i % size == 0 && values[i] < 0.0))
+            fail(PyExc_ValueError, "the sums are not those of any rows");
+    for (auto& one : layers.all()) one.restore({values, of_layer}), values += of_layer;
+}
+
+void merge(Layers& layers, const Layers& other, const std::vector<std::size_t>& into) {
+    if (other.size() != layers.size())
+        fail(PyExc_ValueError, "there are " + std::to_string(other.size()) + " layers there and " +
+                                   std::to_string(layers.size()) + " here");
+    for (std::size_t i = 0; i < layers.size(); ++i) merge_statistics(layers[i], other[i], into);
+}
+
+void remove_arm(Layers& layers, std::size_t arm) {
+    if (arm >= layers.n_arms())
+        fail(PyExc_IndexError,
+             "arm is " + std::to_string(arm) + " but there are " + std::to_string(layers.n_arms()) + " arms");
+    layers.erase_arm(arm);
+}
+
+}  // namespace
+
+void bind_layers(nb::module_& m) {
+    nb::class_<Layers>(m, "Layers", nb::dynamic_attr(), "Several sets of statistics about the same arms.")
+        .def("__init__", &create, nb::arg("n_layers"), nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
+             nb::arg("ridge") = "paper", nb::arg("value") = 1.0)
+        .def("__len__", &Layers::size)
+        .def("__getitem__", &layer, nb::arg("layer"), nb::rv_policy::reference_internal,
+             "One set of statistics; it is the layer itself, not a copy.")
+        .def_prop_ro("n_arms", &Layers::n_arms)
+        .def_prop_ro("dim", &Layers::dim)
+        .def_prop_ro("nbytes", &Layers::bytes, "Bytes held by all layers.")
+        .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
+             "All that must be kept, by name: records, (L, K, 3 + d + d (d + 1) / 2).")
+        .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
+             nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
+             "Takes back what `arrays` gave, if these are sums of rows.")
+        .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
+        .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
+        .def("remove_arm", &remove_arm, nb::arg("arm"))
+        .def("copy", [](const Layers& layers) { return Layers(layers); });
+}
+
+}  // namespace armlet

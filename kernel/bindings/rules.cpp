@@ -1,0 +1,134 @@
+#include "rule_binding.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "binding.hpp"
+#include "normal.hpp"
+
+namespace armlet {
+
+namespace {
+
+template <typename T>
+bool try_rule(nb::handle given, Rule& out) {
+    if (!nb::isinstance<T>(given)) return false;
+    out = nb::cast<T>(given);
+    return true;
+}
+
+}  // namespace
+
+Rule read_rule(nb::handle given) {
+    Rule rule;
+    if (!try_rule<Schedule>(given, rule) && !try_rule<Optimism>(given, rule) && !try_rule<Thompson>(given, rule) &&
+        !try_rule<ForcedSampling>(given, rule))
+        fail(PyExc_TypeError, "schedule must be a Schedule, Optimism, Thompson or ForcedSampling; got a " +
+                                  text(given.type().attr("__name__")));
+    return rule;
+}
+
+Model read_model(const Rule& rule, nb::handle state) {
+    if (std::holds_alternative<ForcedSampling>(rule)) {
+        if (!nb::isinstance<Layers>(state) || nb::cast<Layers&>(state).size() != 2)
+            fail(PyExc_TypeError, "forced sampling works on Layers of two: forced rows, and all rows");
+        return model_of(nb::cast<Layers&>(state));
+    }
+    if (!nb::isinstance<Statistics>(state))
+        fail(PyExc_TypeError, "this rule works on Statistics; got a " + text(state.type().attr("__name__")));
+    auto& statistics = nb::cast<Statistics&>(state);
+    if (!std::holds_alternative<Schedule>(rule) && statistics.ridge().kind != Ridge::Kind::constant)
+        fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
+    return model_of(statistics);
+}
+
+nb::object copy_state(nb::handle state) { return state.attr("copy")(); }
+
+namespace {
+
+void check_positive(const char* name, double value) {
+    if (!(value > 0.0 && value <= largest_value))
+        fail(PyExc_ValueError, std::string(name) + " is " + text(value) + "; it must be a positive number");
+}
+
+void check_not_negative(const char* name, double value) {
+    if (!(value >= 0.0 && value <= largest_value))
+        fail(PyExc_ValueError, std::string(name) + " is " + text(value) + "; it must be a number of at least 0");
+}
+
+void check_delta(double delta) {
+    if (!(delta > 0.0 && delta < 1.0))
+        fail(PyExc_ValueError, "delta is " + text(delta) + "; it must lie between 0 and 1");
+}
+
+Optimism constant_optimism(double alpha) {
+    check_not_negative("alpha", alpha);
+    return {Optimism::Radius::constant, alpha};
+}
+
+Optimism oful(const std::string& radius, double noise_scale, double bound, double delta, double scale) {
+    check_not_negative("noise_scale", noise_scale), check_not_negative("bound", bound);
+    check_delta(delta), check_not_negative("scale", scale);
+    if (radius != "per-arm" && radius != "joint")
+        fail(PyExc_ValueError, "radius is '" + radius + "'; choose 'per-arm' or 'joint'");
+    return {radius == "joint" ? Optimism::Radius::joint : Optimism::Radius::per_arm, scale, noise_scale, bound, delta};
+}
+
+Thompson constant_thompson(double v) {
+    check_not_negative("v", v);
+    return {false, v};
+}
+
+Thompson theory_thompson(double noise_scale, double delta, double scale) {
+    check_not_negative("noise_scale", noise_scale), check_delta(delta), check_not_negative("scale", scale);
+    return {true, scale, noise_scale, delta};
+}
+
+ForcedSampling forced_sampling(Word q, double h) {
+    if (q < 1 || q > UINT32_MAX) fail(PyExc_ValueError, "q is " + std::to_string(q) + "; it must be at least 1");
+    check_positive("h", h);
+    return {q, h};
+}
+
+Array<double> normals(Word pick, Word tie, std::size_t n) {
+    std::vector<double> out(n);
+    draw_normals(pick, tie, out);
+    return to_numpy(std::move(out), {n});
+}
+
+Array<double> chances(nb::handle means, nb::handle deviations) {
+    const std::size_t n = nb::len(means);
+    if (n == 0) fail(PyExc_ValueError, "means is empty; give at least one");
+    const double *m = doubles(means, "means", {n}), *s = doubles(deviations, "deviations", {n});
+    for (std::size_t i = 0; i < n; ++i)
+        if (!std::isfinite(m[i]) || !(s[i] >= 0.0) || !std::isfinite(s[i]))
+            fail(PyExc_ValueError, "means must be finite, and deviations finite and at least 0");
+    std::vector<double> out(n);
+    win_probabilities({m, n}, {s, n}, out);
+    return to_numpy(std::move(out), {n});
+}
+
+}  // namespace
+
+void bind_rules(nb::module_& m) {
+    nb::class_<Optimism>(m, "Optimism", "Play the highest upper confidence bound, ties broken by the coins.")
+        .def_static("constant", &constant_optimism, nb::arg("alpha"), "LinUCB: the same multiple of every width.")
+        .def_static("oful", &oful, nb::arg("radius"), nb::kw_only(), nb::arg("noise_scale"), nb::arg("bound"),
+                    nb::arg("delta"), nb::arg("scale") = 1.0, "OFUL: the radius of its theorem, 'per-arm' or 'joint'.");
+    nb::class_<Thompson>(m, "Thompson", "Play the highest sample of the posterior.")
+        .def_static("constant", &constant_thompson, nb::arg("v"), "The same v at every step.")
+        .def_static("theory", &theory_thompson, nb::kw_only(), nb::arg("noise_scale"), nb::arg("delta"),
+                    nb::arg("scale") = 1.0, "v = R sqrt(9 d log(t / delta)), scaled.");
+    nb::class_<ForcedSampling>(m, "ForcedSampling", "Each arm at its own steps; in between the best that is left.")
+        .def(
+            "__init__",
+            [](ForcedSampling* self, Word q, double h) { new (self) ForcedSampling(forced_sampling(q, h)); },
+            nb::kw_only(), nb::arg("q"), nb::arg("h"));
+    m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
+          "(n,): the standard normals that Thompson sampling draws with these coins.");
+    m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),
+          "(n,): the probability that each of n independent normals is the largest.");
+}
+
+}  // namespace armlet

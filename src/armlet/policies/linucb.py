@@ -1,0 +1,103 @@
+"""LinUCB with disjoint arms: Li, Chu, Langford and Schapire (2010), Algorithm 1 there.
+
+Each arm has its own ridge regression on all steps at which it was played; the arm with the highest upper confidence
+bound plays. No regret bound is known for this form: the staged SupLinUCB has one.
+Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) whatever t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from armlet.core.choosing import below, best_arms
+from armlet.core.kernel import Optimism, Statistics
+from armlet.core.ridge import constant_ridge
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinUCB:
+    """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = lam I + A_a.
+
+    Parameters
+    ----------
+    alpha
+        How optimistic to be. Left out it is 1 + sqrt(log(2 / delta) / 2), as printed.
+    delta
+        The probability with which a single bound may fail, from which alpha follows if it is left out.
+    lam
+        The ridge, a positive number.
+
+    Examples
+    --------
+    >>> round(LinUCB().width_factor, 4)
+    2.3581
+    >>> policy = LinUCB(alpha=0.5)
+    >>> state = policy.init(n_arms=2, dim=1)
+    >>> state.add(0, np.array([1.0]), 1.0)
+    >>> policy.upper_bounds(state, np.array([1.0])).round(3)  # 1/2 + alpha / sqrt(2), and 0 + alpha
+    array([0.854, 0.5  ])
+    """
+
+    alpha: float | None = None
+    delta: float = 0.05
+    lam: float = 1.0
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        constant_ridge("lam", self.lam)
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta is {self.delta!r}; give a probability between 0 and 1")
+        if self.alpha is not None and not 0 <= self.alpha <= 1e100:
+            raise ValueError(f"alpha is {self.alpha!r}; give a number of at least 0, or leave it out")
+
+    @property
+    def width_factor(self) -> float:
+        """The alpha in use."""
+        return 1.0 + math.sqrt(math.log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """For all arms: V = lam I, b = 0."""
+        return constant_ridge("lam", self.lam).statistics(n_arms, dim)
+
+    def schedule(self) -> Optimism:
+        """Describe it to the kernel."""
+        return Optimism.constant(self.width_factor)
+
+    def estimates(self, state: Statistics) -> Float64:
+        """Solve V theta = b for the arms that changed."""
+        return state.estimates()
+
+    def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
+        """Give what each arm may pay at best, (K,)."""
+        bounds: Float64 = state.scores(x) + self.width_factor * state.widths(x)
+        return bounds
+
+    def _best(self, state: Statistics, x: Float64, eligible: Bool) -> Int64:
+        return best_arms(self.upper_bounds(state, x), np.flatnonzero(eligible))
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        """Share everything among the arms with the highest bound: the policy has no other randomness."""
+        best, chances = self._best(state, x, eligible), np.zeros(state.n_arms)
+        chances[best] = 1.0 / len(best)
+        return chances
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        """Play the arm with the highest bound, ties broken by the coins."""
+        best = self._best(state, x, eligible)
+        return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
+
+    def update(self, state: Statistics, interaction: Interaction) -> None:
+        """Record every step: V += x x', b += r x."""
+        record(state, interaction)

@@ -1,0 +1,120 @@
+"""The OLS bandit, forced sampling: Goldenshluger and Zeevi (2013); Bastani and Bayati (2020), Algorithm "OLS Bandit".
+
+Each arm is forced at steps fixed in advance, about q log2(T / K q) of them in T. In between, the forced rows alone rule
+out arms that are clearly worse, and among the rest the estimate from all rows decides: exploitation's data are used,
+but only where clean data cannot tell.
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t, twice that of Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from armlet.core.choosing import below, best_arms
+from armlet.core.kernel import ForcedSampling, Layers
+from armlet.core.ridge import constant_ridge
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+
+FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OLSBandit:
+    """Force each arm at steps fixed in advance; in between play the best that forced rows do not rule out.
+
+    Arm i is forced at steps (2^n - 1) K q + j for j = q i + 1 .. q (i + 1) and n = 0, 1, 2, ...
+    A forced step whose arm may not be played is played as if it were not forced. Arms that come or go change K, and
+    with it the steps from then on.
+
+    Parameters
+    ----------
+    q
+        How many steps each arm is forced in a round; rounds are twice as far apart each time.
+    h
+        Arms whose forced estimate is more than h / 2 below the best are ruled out; about the gap that matters.
+    ridge
+        A positive number. The algorithm as printed is ordinary least squares; a ridge this small changes estimates
+        only while the rows of an arm do not yet span all directions, where least squares has no unique solution.
+
+    Examples
+    --------
+    >>> policy = OLSBandit(q=1, h=0.5)
+    >>> [policy.forced_arm(t, n_arms=3) for t in range(1, 14)]
+    [0, 1, 2, 0, 1, 2, None, None, None, 0, 1, 2, None]
+    """
+
+    q: int = 1
+    h: float = 1.0
+    ridge: float = 1e-6
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        constant_ridge("ridge", self.ridge)
+        if isinstance(self.q, bool) or not isinstance(self.q, int) or not 1 <= self.q < 2**32:
+            raise ValueError(f"q is {self.q!r}; give a whole number of at least 1")
+        if not 0 < self.h <= 1e100:
+            raise ValueError(f"h is {self.h!r}; give a positive number")
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def init(self, n_arms: int, dim: int) -> Layers:
+        """Start two empty sets of sums: of forced rows and of all rows."""
+        return constant_ridge("ridge", self.ridge).layers(2, n_arms, dim)
+
+    def schedule(self) -> ForcedSampling:
+        """Describe it to the kernel."""
+        return ForcedSampling(q=self.q, h=self.h)
+
+    def estimates(self, state: Layers) -> Float64:
+        """Solve for theta_hat from all rows."""
+        return state[ALL].estimates()
+
+    def forced_arm(self, t: int, n_arms: int) -> int | None:
+        """Give the arm whose turn step t is, if any."""
+        start = 0  # (2^n - 1) K q
+        while start < t:
+            if t <= start + n_arms * self.q:
+                return (t - start - 1) // self.q
+            start = 2 * start + n_arms * self.q
+        return None
+
+    def _forced(self, state: Layers, t: int, eligible: Bool) -> int | None:
+        arm = self.forced_arm(t, state.n_arms)
+        return arm if arm is not None and eligible[arm] else None
+
+    def _best(self, state: Layers, x: Float64, eligible: Bool) -> Int64:
+        arms, forced = np.flatnonzero(eligible), state[FORCED].scores(x)
+        kept = arms[forced[arms] >= forced[arms].max() - self.h / 2]
+        return best_arms(state[ALL].scores(x), kept)
+
+    def probabilities(self, state: Layers, t: int, x: Float64, eligible: Bool) -> Float64:
+        """Give all to the forced arm, or share it among the best that are left."""
+        forced, chances = self._forced(state, t, eligible), np.zeros(state.n_arms)
+        if forced is not None:
+            chances[forced] = 1.0
+            return chances
+        best = self._best(state, x, eligible)
+        chances[best] = 1.0 / len(best)
+        return chances
+
+    def decide(self, state: Layers, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Play the forced arm, or the best that is left, ties broken by the coins."""
+        forced = self._forced(state, t, eligible)
+        if forced is not None:
+            return Choice(forced, 1.0, True)
+        best = self._best(state, x, eligible)
+        return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
+
+    def update(self, state: Layers, interaction: Interaction) -> None:
+        """Record every step, and forced steps in a layer of their own too."""
+        record(state[ALL], interaction)
+        if interaction.explored:
+            record(state[FORCED], interaction)

@@ -1,0 +1,113 @@
+"""Thompson sampling for linear rewards: Agrawal and Goyal (2013), with parameters of its own for each arm.
+
+Plays the arm that would be best if theta_a were a draw from N(theta_hat_a, v^2 V_a^-1). One decision sees only
+x' theta_a, which is normal, so a single standard normal for each arm is drawn: the same law at a fraction of the cost.
+Decide O(K d^2), plus an integral over O(K) normals for its propensity; update O(d^2), refactoring O(d^3) for one arm;
+memory O(K d^2) whatever t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from armlet.core.choosing import below, best_arms
+from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
+from armlet.core.ridge import constant_ridge
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThompsonSampling:
+    """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = lam I + A_a.
+
+    Parameters
+    ----------
+    v
+        How far to spread; about the noise of a reward in practice. Left out it is that of the theory,
+        width_scale R sqrt(9 d log(t / delta)).
+    noise_scale
+        R of the theory: the noise of a reward is R-sub-Gaussian.
+    delta
+        The probability with which the regret bound of the theory may fail.
+    width_scale
+        What the v of the theory is multiplied by.
+    lam
+        The ridge, a positive number; 1 in the theory.
+
+    Examples
+    --------
+    >>> policy = ThompsonSampling(v=0.5)
+    >>> state = policy.init(n_arms=3, dim=2)
+    >>> state.add(2, np.array([1.0, 0.0]), 3.0)
+    >>> policy.probabilities(state, 2, np.array([1.0, 0.0]), np.ones(3, dtype=bool)).round(3)
+    array([0.007, 0.007, 0.986])
+    """
+
+    v: float | None = None
+    noise_scale: float = 1.0
+    delta: float = 0.05
+    width_scale: float = 1.0
+    lam: float = 1.0
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        constant_ridge("lam", self.lam)
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta is {self.delta!r}; give a probability between 0 and 1")
+        for name in ("v", "noise_scale", "width_scale"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1e100:
+                raise ValueError(f"{name} is {value!r}; give a number of at least 0")
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """For all arms: V = lam I, b = 0."""
+        return constant_ridge("lam", self.lam).statistics(n_arms, dim)
+
+    def schedule(self) -> Thompson:
+        """Describe it to the kernel."""
+        if self.v is not None:
+            return Thompson.constant(self.v)
+        return Thompson.theory(noise_scale=self.noise_scale, delta=self.delta, scale=self.width_scale)
+
+    def estimates(self, state: Statistics) -> Float64:
+        """Solve V theta = b for the arms that changed."""
+        return state.estimates()
+
+    def spread(self, dim: int, t: int) -> float:
+        """Give v at step t."""
+        if self.v is not None:
+            return float(self.v)
+        return self.noise_scale * math.sqrt(9.0 * dim * math.log(t / self.delta)) * self.width_scale
+
+    def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
+        """Give the standard deviation of x' theta under the posterior of each arm, (K,)."""
+        return self.spread(state.dim, t) * state.widths(x)
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
+        """Give the probability that each arm's sample is the highest."""
+        arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
+        chances[arms] = win_probabilities(state.scores(x)[arms], self.deviations(state, t, x)[arms])
+        return chances
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Play the arm with the highest sample; ties, which need contexts of zero, are broken by the coins."""
+        z = normals(coins.pick, coins.tie, state.n_arms)
+        samples = state.scores(x) + self.deviations(state, t, x) * z
+        best = best_arms(samples, np.flatnonzero(eligible))
+        arm = int(best[below(coins.tie, len(best))])
+        return Choice(arm, float(self.probabilities(state, t, x, eligible)[arm]), False)
+
+    def update(self, state: Statistics, interaction: Interaction) -> None:
+        """Record every step: V += x x', b += r x."""
+        record(state, interaction)
