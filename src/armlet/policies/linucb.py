@@ -17,7 +17,7 @@ from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Optimism, Statistics
 from armlet.core.ridge import constant_ridge
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class LinUCB:
     lam: float = 1.0
 
     learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         constant_ridge("lam", self.lam)

@@ -17,7 +17,7 @@ from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import ForcedSampling, Layers
 from armlet.core.ridge import constant_ridge
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
 
@@ -52,6 +52,8 @@ class OLSBandit:
     ridge: float = 1e-6
 
     learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         constant_ridge("ridge", self.ridge)
