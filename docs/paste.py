@@ -13,11 +13,11 @@ from pathlib import Path
 
 
 def paste(page: str, name: str, text: str) -> str:
-    """Give the page with the text between the marks of that name.
+    r"""Give the page with the text between the marks of that name.
 
     Examples
     --------
-    >>> print(paste("<!-- n: begin -->\\nold\\n<!-- n: end -->", "n", "new"))
+    >>> print(paste("<!-- n: begin -->\nold\n<!-- n: end -->", "n", "new"))
     <!-- n: begin -->
     <BLANKLINE>
     new

@@ -10,8 +10,10 @@ namespace armlet {
 
 class Layers {
   public:
-    Layers(std::size_t n_layers, std::size_t n_arms, std::size_t dim, Ridge ridge)
-        : layers_(n_layers, Statistics(n_arms, dim, ridge)) {}
+    Layers(std::size_t n_layers, std::size_t n_arms, std::size_t dim, Ridge ridge) {
+        layers_.reserve(n_layers);
+        for (std::size_t i = 0; i < n_layers; ++i) layers_.emplace_back(n_arms, dim, ridge);
+    }
 
     std::size_t size() const { return layers_.size(); }
     std::size_t n_arms() const { return layers_.front().n_arms(); }

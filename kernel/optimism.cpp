@@ -49,12 +49,12 @@ void upper_bounds(const Optimism& rule, const Statistics& statistics, const doub
     const double length = safe_norm(x, statistics.dim());
     statistics.estimates().scores(x, means);
     settle_scores(
-        eligible, scores,
+        statistics, x, eligible, scores,
         [&](std::uint32_t arm) {
             const double widest = length * statistics.reach(arm);
             return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
         },
-        [&](std::uint32_t arm) { return means[arm] + radius(arm) * statistics.width_at(arm, x); });
+        [&](std::uint32_t arm, double width) { return means[arm] + radius(arm) * width; });
 }
 
 }  // namespace armlet

@@ -130,6 +130,16 @@ void Statistics::solve_arm(std::size_t arm) {
         for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
 }
 
+void Statistics::widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {
+    constexpr std::size_t some = 32;
+    const double* kept[some];
+    for (std::size_t i = 0; i < arms.size(); i += some) {
+        const std::size_t n = std::min(some, arms.size() - i);
+        for (std::size_t k = 0; k < n; ++k) kept[k] = factors_.data() + arms[i + k] * factor_size(dim_);
+        find_widths(kept, n, x, dim_, out + i);
+    }
+}
+
 namespace {
 
 double trace(const double* A, std::size_t d) {

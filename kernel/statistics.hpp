@@ -54,13 +54,9 @@ class Statistics {
     // Only after refresh().
     Estimates estimates() const { return {theta_.data(), dim_, width()}; }
     std::size_t width() const { return padded(n_arms_); }
-    // sqrt(x' V_a^-1 x), with factors kept and fresh.
-    double width_at(std::size_t arm, const double* x) const {
-        double out;
-        find_width(factors_.data() + arm * factor_size(dim_), x, dim_, &out);
-        return out;
-    }
-    // At least width_at(arm, x) / |x| for any x, rounding included; infinite if nothing is known.
+    // out[i] = sqrt(x' V_a^-1 x) of arm a = arms[i], with factors kept and fresh.
+    void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
+    // At least the width at x divided by |x| for any x, rounding included; infinite if nothing is known.
     double reach(std::size_t arm) const { return floors_[arm].reach; }
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return log_determinants_; }

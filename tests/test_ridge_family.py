@@ -16,11 +16,12 @@ from armlet import _kernel
 from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
-from armlet.core.types import Choice, Float64, Interaction
+from armlet.core.types import Choice, Float64, Interaction, Policy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.oful import OFUL
 from armlet.policies.ols_bandit import OLSBandit
 from armlet.policies.thompson import ThompsonSampling
+from armlet.testing import check_policy
 from streams import Stream, make_stream, streams
 
 Ridged: TypeAlias = LinUCB | OFUL | ThompsonSampling
@@ -401,6 +402,34 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
     assert found.layers[1].n.sum() == T
 
 
+# ---- the promises of every policy, kept by the versions in Python
+
+
+class LinUCBInPython(LinUCB):
+    def schedule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class OFULInPython(OFUL):
+    def schedule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class ThompsonInPython(ThompsonSampling):
+    def schedule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class OLSInPython(OLSBandit):
+    def schedule(self) -> None:  # type: ignore[override]
+        return None
+
+
+@pytest.mark.parametrize("policy", [LinUCBInPython(), OFULInPython(), ThompsonInPython(v=0.5), OLSInPython(q=2)])
+def test_policies_in_python_keep_the_promises(policy: Policy) -> None:
+    check_policy(policy)
+
+
 # ---- refusals
 
 
@@ -437,3 +466,10 @@ def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
         kernel.rollout(x, r, start=OLSBandit().init(3, 2), schedule=LinUCB().schedule(), seed=1)
     with pytest.raises(TypeError, match="schedule must be a Schedule, Optimism, Thompson or ForcedSampling; got a str"):
         kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule="LinUCB", seed=1)  # type: ignore[call-overload]
+
+
+def test_layers_that_differ_in_their_arms_are_refused() -> None:
+    state = OLSBandit().init(2, 1)
+    state[0].add_arm()
+    with pytest.raises(ValueError, match="the layers have different arms"):
+        kernel.rollout(np.ones((1, 1)), np.ones((1, 2)), start=state, schedule=OLSBandit().schedule(), seed=1)

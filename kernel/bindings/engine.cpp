@@ -180,6 +180,7 @@ void Engine::update(const Decision& d, double reward, double weight, std::option
     if (replaces) replaces = sign_ * *replaces;
     const auto arm = locate(d);
     if (statistics_ && (d.explored || learns_always_)) check_forgettable(*statistics_, arm, weight);
+    if (model_.forced && d.explored) check_forgettable(*model_.forced, arm, weight);
     update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});
 }
 

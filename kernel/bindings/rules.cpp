@@ -33,7 +33,10 @@ Model read_model(const Rule& rule, nb::handle state) {
     if (std::holds_alternative<ForcedSampling>(rule)) {
         if (!nb::isinstance<Layers>(state) || nb::cast<Layers&>(state).size() != 2)
             fail(PyExc_TypeError, "forced sampling works on Layers of two: forced rows, and all rows");
-        return model_of(nb::cast<Layers&>(state));
+        auto& layers = nb::cast<Layers&>(state);
+        if (layers[0].n_arms() != layers[1].n_arms())
+            fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
+        return model_of(layers);
     }
     if (!nb::isinstance<Statistics>(state))
         fail(PyExc_TypeError, "this rule works on Statistics; got a " + text(state.type().attr("__name__")));

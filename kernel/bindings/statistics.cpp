@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "arrays.hpp"
 #include "binding.hpp"
@@ -109,7 +110,9 @@ Array<double> widths(Statistics& s, nb::handle x) {
     const double* row = doubles(x, "x", {s.dim()});
     refresh_factors(s);
     std::vector<double> out(s.n_arms());
-    for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] = s.width_at(arm, row);
+    std::vector<std::uint32_t> all(s.n_arms());
+    std::iota(all.begin(), all.end(), 0u);
+    s.widths(all, row, out.data());
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
