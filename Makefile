@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 KERNEL := CMakeLists.txt $(wildcard kernel/*.?pp kernel/bindings/*.?pp)
 
-.PHONY: help run test lint browser docs bench stubs clean
+.PHONY: help run test lint browser docs leaderboard bench stubs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,11 @@ browser: ## Find the browser that the tests open the report in; as root on Debia
 
 docs: run ## Rebuild what the docs quote from the paper's evaluation
 	$(BIN)/python docs/paste.py docs/paper.md verdicts results/paper/verdicts.md
+
+leaderboard: $(VENV)/installed ## Rank every policy (a quarter of an hour) and put the ranking into the docs
+	$(BIN)/armlet paper --full --only leaderboard --out results/leaderboard
+	$(BIN)/python docs/paste.py docs/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
+	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
 
 bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own
 	$(BIN)/python benchmarks/run.py

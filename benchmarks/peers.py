@@ -15,6 +15,15 @@ class Learner(StrEnum):
     SGD = "SGD"
 
 
+class Rule(StrEnum):
+    """How a row chooses, where Armlet and peers have the same rule to compare."""
+
+    OTHER = "-"
+    LINUCB = "LinUCB"
+    OFUL = "OFUL"
+    THOMPSON = "Thompson sampling"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line of the table."""
@@ -22,6 +31,8 @@ class Row:
     variant: str  # as the adapter knows it
     label: str
     learner: Learner
+    rule: Rule = Rule.OTHER
+    depends_on_t: bool = False  # Algorithm 1 explores less and less: warmed up to a late step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,26 +46,29 @@ class Peer:
     requires: tuple[str, ...] = ()
     without_dependencies: tuple[str, ...] = ()  # installed first, with --no-deps
     for_the_worker: tuple[str, ...] = ()  # needed to measure it, not counted in its size
-    depends_on_t: bool = False  # Algorithm 1 explores less and less: warmed up to a late step
 
 
+ALGORITHM_1 = Row("armlet", "Armlet, Algorithm 1", Learner.RIDGE, depends_on_t=True)
 ARMLET = Peer(
     name="armlet",
     adapter="armlet",
     import_line="import armlet",
-    rows=(Row("armlet", "Armlet, Algorithm 1", Learner.RIDGE),),
-    depends_on_t=True,
+    rows=(
+        ALGORITHM_1,
+        Row("ucb", "Armlet, LinUCB", Learner.RIDGE, Rule.LINUCB),
+        Row("oful", "Armlet, OFUL", Learner.RIDGE, Rule.OFUL),
+        Row("ts", "Armlet, Thompson sampling", Learner.RIDGE, Rule.THOMPSON),
+    ),
 )
 NUMPY = Peer(
     name="numpy",
     adapter="plain",
     import_line="import numpy",
     rows=(
-        Row("floor", "the loop around nothing", Learner.NONE),
-        Row("cached", "Algorithm 1 in numpy, cached estimates", Learner.RIDGE),
-        Row("printed", "Algorithm 1 in numpy, as printed", Learner.RIDGE),
+        Row("floor", "the loop around nothing", Learner.NONE, depends_on_t=True),
+        Row("cached", "Algorithm 1 in numpy, cached estimates", Learner.RIDGE, depends_on_t=True),
+        Row("printed", "Algorithm 1 in numpy, as printed", Learner.RIDGE, depends_on_t=True),
     ),
-    depends_on_t=True,
 )
 VOWPAL_WABBIT = Peer(
     name="vowpalwabbit",
@@ -86,8 +100,8 @@ MABWISER = Peer(
     requires=("mabwiser",),
     rows=(
         Row("greedy", "MABWiser LinGreedy", Learner.RIDGE),
-        Row("ucb", "MABWiser LinUCB", Learner.RIDGE),
-        Row("ts", "MABWiser LinTS", Learner.RIDGE),
+        Row("ucb", "MABWiser LinUCB", Learner.RIDGE, Rule.LINUCB),
+        Row("ts", "MABWiser LinTS", Learner.RIDGE, Rule.THOMPSON),
     ),
 )
 CONTEXTUALBANDITS = Peer(
@@ -97,8 +111,8 @@ CONTEXTUALBANDITS = Peer(
     requires=("contextualbandits",),
     rows=(
         Row("epsilon", "contextualbandits EpsilonGreedy", Learner.RIDGE),
-        Row("ucb", "contextualbandits LinUCB", Learner.RIDGE),
-        Row("ts", "contextualbandits LinTS", Learner.RIDGE),
+        Row("ucb", "contextualbandits LinUCB", Learner.RIDGE, Rule.LINUCB),
+        Row("ts", "contextualbandits LinTS", Learner.RIDGE, Rule.THOMPSON),
     ),
 )
 RIVER = Peer(
@@ -107,7 +121,7 @@ RIVER = Peer(
     import_line="from river import bandit, linear_model",
     requires=("river",),
     rows=(
-        Row("ucb", "river LinUCBDisjoint", Learner.RIDGE),
+        Row("ucb", "river LinUCBDisjoint", Learner.RIDGE, Rule.LINUCB),
         Row("bayes", "river BayesianLinearRegression + epsilon", Learner.RIDGE),
         Row("sgd", "river LinearRegression + epsilon", Learner.SGD),
     ),
@@ -119,8 +133,8 @@ BAYESIANBANDITS = Peer(
     requires=("bayesianbandits",),
     rows=(
         Row("epsilon", "bayesianbandits EpsilonGreedy", Learner.RIDGE),
-        Row("ts", "bayesianbandits ThompsonSampling", Learner.RIDGE),
-        Row("ucb", "bayesianbandits UpperConfidenceBound", Learner.RIDGE),
+        Row("ts", "bayesianbandits ThompsonSampling", Learner.RIDGE, Rule.THOMPSON),
+        Row("ucb", "bayesianbandits UpperConfidenceBound", Learner.RIDGE, Rule.LINUCB),
     ),
 )
 COBA = Peer(
@@ -128,7 +142,7 @@ COBA = Peer(
     adapter="coba",
     import_line="from coba.learners import LinUCBLearner; import numpy",
     requires=("coba", "numpy"),  # numpy is optional for the library, not for this learner
-    rows=(Row("ucb", "coba LinUCB", Learner.RIDGE),),
+    rows=(Row("ucb", "coba LinUCB", Learner.RIDGE, Rule.LINUCB),),
 )
 OBP = Peer(
     name="obp",
@@ -138,8 +152,8 @@ OBP = Peer(
     requires=("numpy", "scikit-learn"),
     rows=(
         Row("epsilon", "OBP LinEpsilonGreedy", Learner.RIDGE),
-        Row("ucb", "OBP LinUCB", Learner.RIDGE),
-        Row("ts", "OBP LinTS", Learner.RIDGE),
+        Row("ucb", "OBP LinUCB", Learner.RIDGE, Rule.LINUCB),
+        Row("ts", "OBP LinTS", Learner.RIDGE, Rule.THOMPSON),
     ),
 )
 

@@ -3,21 +3,36 @@
 from dataclasses import dataclass
 from typing import TypedDict
 
-from peers import ARMLET
+from peers import ALGORITHM_1, ARMLET, Rule
 from timing import Cell, Size
 
-HEADINGS = ("policy", "learner", "median us", "mean us", "x Armlet", "state", "import ms", "MB", "from step", "steps")
+HEADINGS = (
+    "policy",
+    "learner",
+    "median us",
+    "mean us",
+    "x Armlet",
+    "x same rule",
+    "state",
+    "import ms",
+    "MB",
+    "from step",
+    "steps",
+)
 FEW_STEPS = 30
 METHOD = """\
 A step decides for one float64 numpy context and learns from its reward, through each library's own call for one
-decision and one update; text, dicts or matrices that a library wants are made within the step. All rows meet the
-same contexts and 0/1 rewards, on one thread. Algorithm 1 (Armlet and numpy) runs with p = 32 K and is measured
-from step 100,000 on, where 0.2 %, 1 % and 3 % of the steps explore at the three sizes; a step costs the peers the
-same at any time. The median is taken over blocks of about 20 microseconds (one step where that is longer) by the
-wall clock; the mean is CPU time over all steps, re-solves included; both are the best of {rounds}. Exact ridge and
-SGD learners do different work: the former keep d x d numbers per arm, the latter d. State is the bytes in arrays,
-or of the model file or pickle where it does not live in arrays. Import is CPU time beyond a bare interpreter; MB is
-what pip installed.
+decision and one update; text, dicts or matrices that a library wants are made within the step. All rows meet the same
+contexts and 0/1 rewards, on one thread. Algorithm 1 (Armlet and numpy) runs with p = 32 K and is measured from step
+100,000 on, where 0.2 %, 1 % and 3 % of the steps explore at the three sizes; a step costs the peers the same at any
+time once all arms were tried, so they are measured after up to 2,000 steps, and Armlet's LinUCB, OFUL and Thompson
+sampling with them. That favours contextualbandits' LinUCB and LinTS at (128, 100), which have tried few arms by then
+and work on those alone. Armlet's Thompson sampling includes exact propensities. "x Armlet" is against Algorithm 1, "x
+same rule" against Armlet's own row of that rule. The median is taken over blocks of about 20 microseconds (one step
+where that is longer) by the wall clock; the mean is CPU time over all steps, re-solves included; both are the best of
+{rounds}. Exact ridge and SGD learners do different work: the former keep d x d numbers per arm, the latter d. State
+is the bytes in arrays, or of the model file or pickle where it does not live in arrays. Import is CPU time beyond a
+bare interpreter; MB is what pip installed.
 """
 
 
@@ -68,28 +83,34 @@ class Footprint:
 def size_table(size: Size, cells: list[Cell], footprints: dict[str, Footprint]) -> list[str]:
     """Lay out the rows of one size, fastest first."""
     here = [cell for cell in cells if cell.size == size and cell.measured]
-    ours = next((cell.best(size.by) for cell in here if cell.peer is ARMLET), None)
+    ours = next((cell.best(size.by) for cell in here if cell.row is ALGORITHM_1), None)
+    rules = {cell.row.rule: cell.best(size.by) for cell in here if cell.peer is ARMLET}
     here.sort(key=lambda cell: cell.best(size.by))
-    lines = [row_texts(cell, ours, footprints.get(cell.peer.name)) for cell in here]
+    lines = [row_texts(cell, ours, rules, footprints.get(cell.peer.name)) for cell in here]
     figure = "mean" if size.by == "mean_us" else "median"
     title = f"## (d, K) = {size.label}: microseconds per decide + learn; ratios of the {figure} step"
     return [title, "", *aligned([list(HEADINGS), *lines]), "", *notes(size, cells)]
 
 
-def row_texts(cell: Cell, ours: float | None, footprint: Footprint | None) -> list[str]:
-    ratio = f"{significant(cell.best(cell.size.by) / ours)}" if ours else "-"
+def row_texts(cell: Cell, ours: float | None, rules: dict[Rule, float], footprint: Footprint | None) -> list[str]:
+    same = None if cell.row.rule is Rule.OTHER else rules.get(cell.row.rule)
     return [
         cell.row.label,
         cell.row.learner.value,
         significant(cell.best("median_us")),
         significant(cell.best("mean_us")),
-        ratio,
+        times_text(cell, ours),
+        times_text(cell, same),
         bytes_text(cell.last("state_bytes")),
         f"{footprint.import_ms:.0f}" if footprint else "-",
         f"{footprint.megabytes:.1f}" if footprint else "-",
         f"{cell.last('warm_steps'):,.0f}",
         f"{cell.last('steps'):,.0f}",
     ]
+
+
+def times_text(cell: Cell, reference: float | None) -> str:
+    return significant(cell.best(cell.size.by) / reference) if reference else "-"
 
 
 def notes(size: Size, cells: list[Cell]) -> list[str]:

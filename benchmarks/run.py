@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import cast
 
-from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, simulation_goals, speed_goals
+from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, rule_goals, simulation_goals, speed_goals
 from peers import ARMLET, OURS, PEERS, Peer
 from report import METHOD, Footprint, SimulationReport, simulation_table, size_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
@@ -25,8 +25,8 @@ from venvs import ROOT, Environment, InstallError, environment, last_line
 PARTS = ("batch", "flat", "simulation")
 ROUNDS = 4
 EXAMPLES = """examples:
-  make bench                                      everything: about 26 minutes, 3 more the first time
-  .venv/bin/python benchmarks/run.py --quick      everything once: about 7 minutes
+  make bench                                      everything: about 28 minutes, 3 more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 8 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
@@ -145,6 +145,7 @@ def raw_cells(cells: list[Cell]) -> list[dict[str, object]]:
             "peer": cell.peer.name,
             "policy": cell.row.label,
             "learner": cell.row.learner.value,
+            "rule": cell.row.rule.value,
             "size": [cell.size.dim, cell.size.n_arms],
             "rounds": cell.rounds,
             "failure": cell.failure,
@@ -158,7 +159,7 @@ def main(arguments: list[str]) -> None:
     started = perf_counter()
     peers = chosen_peers(options.only)
     cells, held, failed = measure_peers(peers, options.quick) if peers else ([], {}, {})
-    goals: list[Goal] = speed_goals(cells)
+    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells)]
     raw: dict[str, object] = {"python": platform.python_version(), "cores": os.cpu_count()}
     if options.only is None or "flat" in options.only:
         heading("flat.py: time against t, bytes of state, start-up (about a minute)")

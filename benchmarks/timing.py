@@ -83,7 +83,7 @@ class Cell:
     @property
     def job(self) -> dict[str, str | float]:
         """Write down what the worker is asked for."""
-        budget = LATE if self.peer.depends_on_t else ANY_TIME
+        budget = LATE if self.row.depends_on_t else ANY_TIME
         names = {"adapter": self.peer.adapter, "variant": self.row.variant}
         return {**names, "dim": self.size.dim, "n_arms": self.size.n_arms, **asdict(budget)}
 
@@ -110,7 +110,7 @@ def measure(cells: list[Cell], rounds: int) -> None:
             started = perf_counter()
             measure_once(cell)
             took = perf_counter() - started
-            cell.slow = took > SLOW_SECONDS and not cell.peer.depends_on_t
+            cell.slow = took > SLOW_SECONDS and not cell.row.depends_on_t
             place = f"round {turn}/{rounds} {i:3d}/{len(open_cells)}"
             print(f"    {place}  {cell.row.label:42s} {cell.size.label:10s} {outcome(cell)} [{took:.0f} s]", flush=True)
 

@@ -298,9 +298,9 @@ def test_policy_that_is_no_dataclass_is_refused_before_the_disk_is_touched(path:
 
 
 WRONG_HEADERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "policy name 'LinUCB'": (
-        lambda h: h["policy"].update(name="LinUCB"),
-        "its policy is LinUCB, which is not Armlet's",
+    "policy name 'Stranger'": (
+        lambda h: h["policy"].update(name="Stranger"),
+        "its policy is Stranger, which is not Armlet's",
     ),
     "policy name 'os.system'": (
         lambda h: h["policy"].update(name="os.system"),

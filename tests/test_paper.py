@@ -94,6 +94,7 @@ def test_every_file_is_written_and_the_table_printed(
         "figures",
         "manifest.json",
         "report.html",
+        "tables",
         "verdicts.json",
         "verdicts.md",
     ]

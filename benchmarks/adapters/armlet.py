@@ -1,15 +1,24 @@
-"""Armlet itself: Algorithm 1 with p = 32 K, validated contexts and a Decision with its propensity."""
+"""Armlet itself: Algorithm 1 with p = 32 K, and the peers' rules; validated contexts, a Decision with its propensity.
+
+LinUCB and Thompson sampling have the ridge 1 and the factor 1 that the peers have; OFUL works out its own.
+"""
 
 import armlet
 from adapters.base import Policy
 from stream import Contexts, Rewards
 
+RULES = {
+    "ucb": armlet.LinUCB(alpha=1.0),
+    "oful": armlet.OFUL(noise_scale=0.5),  # rewards of 0 and 1 are 1/2-sub-Gaussian
+    "ts": armlet.ThompsonSampling(v=1.0),
+}
+
 
 class Armlet(Policy):
     """A bandit with integer labels and its seed fixed."""
 
-    def __init__(self, dim: int, n_arms: int) -> None:
-        policy = armlet.ContextualEpsilonGreedy(p=32 * n_arms)
+    def __init__(self, dim: int, n_arms: int, variant: str = "armlet") -> None:
+        policy = RULES.get(variant) or armlet.ContextualEpsilonGreedy(p=32 * n_arms)
         self.bandit = armlet.Bandit(arms=list(range(n_arms)), dim=dim, policy=policy, seed=1)
 
     def play(self, contexts: Contexts, rewards: Rewards) -> None:
@@ -24,5 +33,5 @@ class Armlet(Policy):
         return int(self.bandit.nbytes)
 
 
-def make(variant: str, dim: int, n_arms: int) -> Policy:  # noqa: ARG001 - one variant
-    return Armlet(dim, n_arms)
+def make(variant: str, dim: int, n_arms: int) -> Policy:
+    return Armlet(dim, n_arms, variant)

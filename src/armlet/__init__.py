@@ -1,13 +1,20 @@
 """Contextual linear bandits in constant time and memory."""
 
+from typing import TYPE_CHECKING, Any
+
+from armlet import policies as _policies
 from armlet.bandit import Bandit, load
 from armlet.core.errors import ArmletError, DecisionError, MergeError, ModelFileError, TableError
 from armlet.core.kernel import Decision, Decisions, Statistics
 from armlet.core.types import Interaction, Policy
 from armlet.core.version import __version__
-from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy, Oracle, Uniform
+from armlet.policies.epsilon_greedy import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+
+if TYPE_CHECKING:
+    from armlet.policies import OFUL, HybridLinUCB, LinUCB, Oracle, SquareCB, ThompsonSampling, Uniform
 
 __all__ = [
+    "OFUL",
     "AllDataEpsilonGreedy",
     "ArmletError",
     "Bandit",
@@ -15,14 +22,25 @@ __all__ = [
     "Decision",
     "DecisionError",
     "Decisions",
+    "HybridLinUCB",
     "Interaction",
+    "LinUCB",
     "MergeError",
     "ModelFileError",
     "Oracle",
     "Policy",
+    "SquareCB",
     "Statistics",
     "TableError",
+    "ThompsonSampling",
     "Uniform",
     "__version__",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Find the other policies when they are asked for: `armlet.LinUCB`."""
+    if name in _policies.POLICIES:
+        return _policies.POLICIES[name]
+    raise AttributeError(f"module 'armlet' has no attribute {name!r}")

@@ -15,6 +15,7 @@ examples:
   armlet demo --p 60 --horizon 20000 --runs 10   one value of p, a shorter run
   armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
   armlet list                                    name every world, policy and experiment
+  armlet compare --world FigureA                 rank six policies on the same runs
   armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
 """
 
@@ -32,6 +33,15 @@ REPORT_EXAMPLES = """\
 examples:
   armlet report results/paper      judge the claims anew from what was computed
   armlet report results/simulate   plot what armlet simulate found, finished or not
+"""
+
+COMPARE_EXAMPLES = """\
+examples:
+  armlet compare --world FigureA
+  armlet compare --world DisplayAds --policy ContextualEpsilonGreedy:p=200 --policy LinUCB:alpha=0.5 --runs 50
+  armlet compare --world Linear --world-set dim=10 --policy OFUL --policy ThompsonSampling:v=1 --horizon 20000
+
+A comparison that was interrupted or killed goes on where it was if the same command is given again.
 """
 
 SIMULATE_EXAMPLES = """\
@@ -81,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
     _add_list(commands.add_parser("list", help="name every world, policy and experiment"))
     _add_report(commands.add_parser("report", help="write the report of a folder of results anew"))
+    _add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
     _add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
     return parser
 
@@ -197,6 +208,40 @@ def _add_simulate(parser: argparse.ArgumentParser) -> None:
     _add_engine(parser)
     parser.add_argument("--out", default="results/simulate", metavar="DIR", help="default: results/simulate")
     parser.set_defaults(command=_simulate, parser=parser)
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run several policies on the same contexts and noise of one world; rank them by regret."
+    parser.epilog, parser.formatter_class = COMPARE_EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--world", required=True, metavar="NAME", help="one of those that armlet list names")
+    pair = "NAME=VALUE"
+    parser.add_argument("--world-set", action="append", default=[], metavar=pair, help="of the world; may be repeated")
+    described = "NAME or NAME:KEY=VALUE,...; may be repeated; default: six usual ones"
+    parser.add_argument("--policy", action="append", default=[], metavar="POLICY", help=described)
+    parser.add_argument("--horizon", type=_count, default=10_000, metavar="T", help="steps in a run; default: 10000")
+    parser.add_argument("--runs", type=_count, default=20, metavar="N", help="independent runs; default: 20")
+    parser.add_argument("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013")
+    _add_engine(parser)
+    parser.add_argument("--out", default="results/compare", metavar="DIR", help="default: results/compare")
+    parser.set_defaults(command=_compare, parser=parser)
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from armlet.core.errors import ArmletError
+    from armlet.experiments import compare, engines
+
+    a = arguments
+    try:
+        jobs = compare.make_jobs(a.world, a.world_set, a.policy, a.horizon, a.runs, a.seed)
+        engine = engines.engine(a.engine, workers=a.workers)
+    except (ValueError, TypeError) as error:
+        a.parser.error(str(error))
+    except ModuleNotFoundError as error:
+        _fail(a, error, "distributed")
+    try:
+        compare.compare(jobs, engine=engine, out=a.out)
+    except (ModuleNotFoundError, OSError, ArmletError) as error:
+        _fail(a, error, "matplotlib", "pyarrow")
 
 
 def _count(text: str) -> int:

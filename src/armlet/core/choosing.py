@@ -79,3 +79,17 @@ def mixed(chances: Float64, eligible: Bool, rate: float) -> Float64:
     array([0.75, 0.25])
     """
     return (1.0 - rate) * chances + rate * eligible / np.count_nonzero(eligible)
+
+
+def shares(log_weights: Float64, eligible: Bool | None = None) -> Float64:
+    """Give the share of each in the sum of weights of all, or of the eligible ones; logarithms cannot overflow.
+
+    Examples
+    --------
+    >>> shares(np.array([1000.0, 1000.0, 2000.0]), np.array([True, True, False]))
+    array([0.5, 0.5, 0. ])
+    """
+    lifted = log_weights if eligible is None else np.where(eligible, log_weights, -np.inf)
+    weights = np.exp(lifted - lifted.max())
+    out: Float64 = weights / weights.sum()
+    return out

@@ -13,5 +13,6 @@ EXPERIMENTS: Final = {
     "theorem-2": "armlet.experiments.theorem2",
     "lemma-2": "armlet.experiments.lemma2",
     "merge": "armlet.experiments.merge",
+    "leaderboard": "armlet.experiments.leaderboard",
 }
 """Every experiment by name, in the order of the report. Modules, not objects: importing all of them takes long."""

@@ -2,6 +2,7 @@
 
 DIR/report.html, verdicts.json, verdicts.md    what was found
 DIR/figures/*.svg, *.png                       every figure of the report
+DIR/tables/*.md                                its tables, with the notes above them
 DIR/data/NAME/*.parquet                        what every task of an experiment found
 DIR/manifest.json                              seed, scale, versions, machine, durations
 
@@ -185,8 +186,9 @@ def _write(done: Reproduction, folder: Path, manifest: dict[str, Any]) -> Path:
         "verdicts.json": f"{verdicts.to_json(done.verdicts)}\n".encode(),
         "verdicts.md": f"{verdicts.to_markdown(done.verdicts)}\n".encode(),
     }
-    (folder / "figures").mkdir(exist_ok=True)
-    for name, data in (*files.items(), *_figures(done.sections)):
+    for part in ("figures", "tables"):
+        (folder / part).mkdir(exist_ok=True)
+    for name, data in (*files.items(), *_figures(done.sections), *_tables(done.sections)):
         write_atomically(folder / name, [data])
     _write_manifest(folder, manifest)
     return folder / "report.html"
@@ -198,6 +200,13 @@ def _figures(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
             name = section.claim if index == 0 else f"{section.claim}-{index + 1}"
             yield f"figures/{name}.svg", f"{picture.svg}\n".encode()
             yield f"figures/{name}.png", picture.png
+
+
+def _tables(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
+    for section in sections:
+        if section.tables:
+            parts = [*section.notes, *(f"{table.caption}:\n\n{table.markdown()}" for table in section.tables)]
+            yield f"tables/{section.claim}.md", ("\n\n".join(parts) + "\n").encode()
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:

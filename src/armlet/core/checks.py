@@ -1,0 +1,207 @@
+"""Settings of policies: checked once, when a policy is made, and stored as plain values that can be saved as JSON.
+
+A check takes a setting's name and value and gives the value back, a numpy number as Python's own; or raises a
+ValueError that names the setting, its value and the fix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from armlet.core.rewards import Range, check_range
+from armlet.core.ridge import Ridge, RidgeLike
+
+Check: TypeAlias = Callable[[str, object], object]
+
+TINY, HUGE = 1e-100, 1e100  # between them squares and ratios of settings neither vanish nor overflow
+
+
+def settle(policy: object, **checks: Check) -> None:
+    """Check settings of a frozen policy, and store what the checks give back.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> policy = SimpleNamespace(epsilon=np.float64(0.1))
+    >>> settle(policy, epsilon=positive(1.0))
+    >>> policy
+    namespace(epsilon=0.1)
+    >>> settle(policy, epsilon=positive(most=0.05))
+    Traceback (most recent call last):
+    ValueError: epsilon is 0.1; give a positive number of at most 0.05
+    """
+    for name, check in checks.items():
+        object.__setattr__(policy, name, check(name, getattr(policy, name)))
+
+
+def settle_either(policy: object, **checks: Check) -> None:
+    """Check settings of which exactly one must be given; the others are None.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> settle_either(SimpleNamespace(horizon=None, gamma=None), horizon=whole(), gamma=positive(1.0))
+    Traceback (most recent call last):
+    ValueError: horizon is None and gamma is None; give the one or the other
+    """
+    given = {name: check for name, check in checks.items() if getattr(policy, name) is not None}
+    if len(given) != 1:
+        found = " and ".join(f"{name} is {getattr(policy, name)!r}" for name in checks)
+        raise ValueError(f"{found}; give the one or the other")
+    settle(policy, **given)
+
+
+def number(low: float, high: float = math.inf, *, fix: str | None = None) -> Check:
+    """Ask for a finite number from `low` to `high`.
+
+    Examples
+    --------
+    >>> number(0, 1)("epsilon", np.float64(0.5))
+    0.5
+    >>> number(0)("h", -1)
+    Traceback (most recent call last):
+    ValueError: h is -1; give a number from 0 up
+    """
+    advice = fix or f"give a number from {low:g} " + ("up" if high == math.inf else f"to {high:g}")
+    return _numeric(lambda value: low <= value <= high, advice)
+
+
+def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
+    """Ask for a number above 0, up to `most`.
+
+    Examples
+    --------
+    >>> positive()("lam", 0.0)
+    Traceback (most recent call last):
+    ValueError: lam is 0.0; give a positive number from 1e-100 to 1e+100
+    """
+    room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
+    return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
+
+
+def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05") -> Check:
+    """Ask for a number between 0 and 1 that is neither.
+
+    Examples
+    --------
+    >>> chance()("delta", 1.0)
+    Traceback (most recent call last):
+    ValueError: delta is 1.0; give a chance of failure between 0 and 1, such as 0.05
+    """
+    return _numeric(lambda value: TINY <= value < 1, fix)
+
+
+def whole(least: int = 1) -> Check:
+    """Ask for a whole number of at least `least`.
+
+    Examples
+    --------
+    >>> whole()("horizon", np.int64(7))
+    7
+    >>> whole()("horizon", 0.5)
+    Traceback (most recent call last):
+    ValueError: horizon is 0.5; give a whole number of at least 1
+    """
+
+    def check(name: str, value: object) -> int:
+        found = plain(value)
+        if isinstance(found, bool) or not isinstance(found, int) or found < least:
+            raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
+        return found
+
+    return check
+
+
+def one_of(*words: str) -> Check:
+    """Ask for one of some words.
+
+    Examples
+    --------
+    >>> one_of("ignored", "table")("contexts", "tables")
+    Traceback (most recent call last):
+    ValueError: contexts is 'tables'; choose 'ignored' or 'table'
+    """
+
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in words:
+            listed = ", ".join(map(repr, words[:-1]))
+            raise ValueError(f"{name} is {value!r}; choose {listed} or {words[-1]!r}")
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """Ask for what another check asks for, or None.
+
+    Examples
+    --------
+    >>> optional(whole())("n_stages", 0)
+    Traceback (most recent call last):
+    ValueError: n_stages is 0; give a whole number of at least 1, or None
+    """
+
+    def check_unless_none(name: str, value: object) -> object:
+        if value is None:
+            return None
+        try:
+            return check(name, value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or None") from None
+
+    return check_unless_none
+
+
+def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
+    """Ask for what `armlet.core.ridge` can read; its error calls the setting `ridge`, as all policies do.
+
+    Examples
+    --------
+    >>> ridge_like("ridge", "paper"), ridge_like("ridge", np.float64(0.5))
+    ('paper', 0.5)
+    """
+    found = plain(value)
+    Ridge.parse(cast(RidgeLike, found))
+    return found
+
+
+def ends(name: str, value: object) -> Range:
+    """Ask for the lowest and the highest reward; files give the pair back as a list.
+
+    Examples
+    --------
+    >>> ends("reward_range", [-6, np.int64(6)])
+    (-6.0, 6.0)
+    """
+    try:
+        pair = tuple(float(end) for end in cast(Iterable[float], value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None
+    check_range(cast(Range, pair), "refuse")  # it counts them
+    return cast(Range, pair)
+
+
+def plain(value: object) -> object:
+    """Turn a numpy number into Python's own; leave anything else.
+
+    Examples
+    --------
+    >>> plain(np.float32(0.5)), plain("paper")
+    (0.5, 'paper')
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
+    def check(name: str, value: object) -> float:
+        found = plain(value)
+        is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found)
+        if not is_number or not fits(cast(float, found)):
+            raise ValueError(f"{name} is {value!r}; {advice}")
+        return cast(float, found)
+
+    return check

@@ -1,0 +1,111 @@
+"""Where policies are compared: nine worlds, and what a contender is told of each before it starts.
+
+A brief holds what the theory of some policies assumes known: the size of the noise, of theta, and of rewards. It is
+computed from the world itself; that is more than a user knows, and the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from armlet.environments import (
+    DisplayAds,
+    FigureA,
+    FigureB,
+    GroupActivity,
+    Linear,
+    LinearArms,
+    Scheduling,
+    Section7,
+    Section7Growing,
+)
+
+Maker = Callable[[np.random.Generator], LinearArms]
+
+ARENAS: Final[dict[str, Maker]] = {
+    "Figure (a)": FigureA.draw,
+    "Figure (b)": lambda rng: FigureB.draw(rng, I=10),
+    "Section 7": lambda rng: Section7.draw(rng, I=10),
+    "Section 7, growing": lambda rng: Section7Growing.draw(rng, rate="log2"),
+    "scheduling": Scheduling.draw,
+    "display ads": DisplayAds.draw,
+    "group activity": GroupActivity.draw,
+    "gaussian 10 x 10": lambda rng: Linear.draw(rng, n_arms=10, dim=10, law="sphere", scale=0.5),
+    "gaussian 20 x 30": lambda rng: Linear.draw(rng, n_arms=20, dim=30, law="sphere", scale=0.5),
+}
+"""K x d for the last two: contexts on the unit sphere, gaussian theta and noise."""
+
+DRAWS = 4000  # rewards looked at for their range
+FEW = 512  # contexts: more are too many for a table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a contender is told."""
+
+    n_arms: int
+    dim: int
+    horizon: int
+    noise: float  # standard deviation of a reward, the largest over contexts and arms
+    bound: float  # largest |theta_a|
+    rewards: tuple[float, float]  # they lie in this range, but for rare ones
+    contexts: int | None  # how many there are; None if too many for a table
+    binary: bool
+    gap: float | None  # delta_min, where it exists
+    theorem_p: float  # what Theorem 2 asks for with C = 128; the horizon if that is less, or if it is not known
+
+
+def draw_world(name: str, seed: int, index: int = 0) -> LinearArms:
+    """Draw one of the worlds; every index is another theta.
+
+    Examples
+    --------
+    >>> draw_world("gaussian 10 x 10", 1).dim
+    10
+    """
+    key = (9, list(ARENAS).index(name), index)
+    return ARENAS[name](np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def brief(world: LinearArms, horizon: int) -> Brief:
+    """Look at a world before the policies meet it.
+
+    Examples
+    --------
+    >>> told = brief(draw_world("display ads", 1), 1000)
+    >>> told.binary, told.rewards
+    (True, (0.0, 1.0))
+    """
+    rng, noise = (np.random.default_rng(key) for key in (1, 2))
+    X = world.contexts(rng, DRAWS)
+    rewards, means = world.rewards(noise, X), world.means(X)
+    kinds = np.unique(X, axis=0)
+    low, high = float(rewards.min()), float(rewards.max())
+    gap, asked = _theorem(world)
+    spread = max(float((rewards - means)[(x == X).all(axis=1)].std()) for x in kinds) if len(kinds) < FEW else 0.0
+    return Brief(
+        n_arms=world.n_arms,
+        dim=world.dim,
+        horizon=horizon,
+        noise=max(spread, float((rewards - means).std(axis=0).max())),
+        bound=float(np.linalg.norm(np.array(world.theta), axis=1).max()),
+        rewards=(low, high),
+        contexts=len(kinds) if len(kinds) < FEW else None,
+        binary=bool(np.isin(rewards, (0.0, 1.0)).all()),
+        gap=gap,
+        theorem_p=float(max(world.n_arms, min(horizon, asked))),
+    )
+
+
+def _theorem(world: LinearArms) -> tuple[float | None, float]:
+    try:
+        c = world.constants()
+    except ValueError:  # some worlds have no smallest gap
+        return None, math.inf
+    delta, sigma, L = min(1.0, c.delta_min), min(1.0, c.sigma_min), max(1.0, c.L)
+    return c.delta_min, 128 * world.n_arms * (L / (delta * sigma)) ** 2

@@ -1,0 +1,87 @@
+"""Epsilon-greedy with a constant epsilon: Sutton and Barto (1998), "Reinforcement Learning", with contexts.
+
+Explores every step with the same probability, else plays what ridge regression on every step thinks best.
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propensities are exact, from
+epsilon / K up.
+
+Theory: exploration never ends, so regret is linear, epsilon times the mean gap at least; it suits worlds that drift,
+and logs for off-policy evaluation. Any rewards, no horizon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from armlet.core.checks import number, ridge_like, settle
+from armlet.core.choosing import below, best_chances, mixed, play_best
+from armlet.core.kernel import Statistics
+from armlet.core.ridge import Ridge, RidgeLike
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedEpsilon:
+    """Explore with probability epsilon, else play argmax x' theta_hat_a.
+
+    Parameters
+    ----------
+    epsilon
+        How often to explore: 0 is greedy, 1 is uniform.
+    ridge
+        "paper", "1/n" or a positive number; see `armlet.core.ridge`.
+
+    Examples
+    --------
+    >>> policy = FixedEpsilon(epsilon=0.1)
+    >>> state = policy.init(2, 1)
+    >>> state.add(0, np.array([1.0]), 0.1)
+    >>> policy.probabilities(state, 2, np.array([1.0]), np.array([True, True]))
+    array([0.95, 0.05])
+    """
+
+    epsilon: float = 0.1
+    ridge: RidgeLike = 1.0
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        settle(self, epsilon=number(0, 1, fix="give a probability from 0 to 1"), ridge=ridge_like)
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """Know nothing."""
+        return Ridge.parse(self.ridge).statistics(n_arms, dim)
+
+    def schedule(self) -> None:
+        """Run in Python."""
+
+    def estimates(self, state: Statistics) -> Float64:
+        """Solve the ridge regression."""
+        return state.estimates()
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        """Give epsilon to all alike, and the rest to the arms that look best."""
+        return mixed(best_chances(state.scores(x), eligible), eligible, self.epsilon)
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Explore by the coin, or play the arm that looks best."""
+        chances = self.probabilities(state, t, x, eligible)
+        explored = coins.coin < self.epsilon
+        if explored:
+            arms = np.flatnonzero(eligible)
+            arm = int(arms[below(coins.pick, len(arms))])
+        else:
+            arm = play_best(state.scores(x), eligible, coins).arm
+        return Choice(arm, float(chances[arm]), explored)
+
+    def update(self, state: Statistics, interaction: Interaction) -> None:
+        """Record every step."""
+        record(state, interaction)

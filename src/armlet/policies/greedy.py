@@ -1,0 +1,74 @@
+"""Greedy: plays what looks best and never explores; see Bastani, Bayati and Khosravi (2021).
+
+"Mostly Exploration-Free Algorithms for Contextual Bandits" shows that it is rate optimal for two arms where contexts
+are so diverse that they explore by themselves. Elsewhere it can lock in on a wrong arm for ever: a floor.
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propensities are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from armlet.core.checks import ridge_like, settle
+from armlet.core.choosing import best_chances, play_best
+from armlet.core.kernel import Statistics
+from armlet.core.ridge import Ridge, RidgeLike
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greedy:
+    """Play argmax x' theta_hat_a with ridge regression on every step, ties drawn.
+
+    Parameters
+    ----------
+    ridge
+        "paper", "1/n" or a positive number; see `armlet.core.ridge`. It pulls an arm that was never played to 0, so
+        that arm is tried only where the others look negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> policy = Greedy()
+    >>> state = policy.init(2, 1)
+    >>> state.add(0, np.array([1.0]), 0.1)
+    >>> policy.probabilities(state, 2, np.array([1.0]), np.array([True, True]))
+    array([1., 0.])
+    """
+
+    ridge: RidgeLike = 1.0
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        settle(self, ridge=ridge_like)
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """Know nothing."""
+        return Ridge.parse(self.ridge).statistics(n_arms, dim)
+
+    def schedule(self) -> None:
+        """Run in Python."""
+
+    def estimates(self, state: Statistics) -> Float64:
+        """Solve the ridge regression."""
+        return state.estimates()
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        """Give 1 to the arm that looks best, shared by those that tie."""
+        return best_chances(state.scores(x), eligible)
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        """Play the arm that looks best."""
+        return play_best(state.scores(x), eligible, coins)
+
+    def update(self, state: Statistics, interaction: Interaction) -> None:
+        """Record every step."""
+        record(state, interaction)

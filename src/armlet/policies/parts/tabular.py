@@ -1,0 +1,105 @@
+"""What policies for finitely many contexts share: a table that is one for all contexts, or one for each.
+
+With contexts="ignored" they are the context-free algorithms of their papers, which on a contextual problem can at best
+find the arm that is best on average: a floor. With contexts="table" every distinct context is a problem of its own, and
+regret grows with the number of contexts. A table looks a row up in O(d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from armlet.core.checks import one_of, settle
+from armlet.core.state import Contexts, Table
+from armlet.core.types import Float64, Interaction, LearnsFrom, Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tabular:
+    """The common part of such policies; not one by itself.
+
+    Examples
+    --------
+    >>> Tabular(contexts="tables")
+    Traceback (most recent call last):
+    ValueError: contexts is 'tables'; choose 'ignored' or 'table'
+    """
+
+    contexts: Contexts = "ignored"
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "grows with contexts"  # a single row if they are ignored
+
+    def __post_init__(self) -> None:
+        settle(self, contexts=one_of("ignored", "table"))
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def schedule(self) -> None:
+        """Run in Python."""
+
+    def estimates(self, state: Table) -> Float64:  # noqa: ARG002
+        """Refuse: a table is no linear model."""
+        raise TypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
+
+
+class Means(Table):
+    """How often each arm was learned from in each context, and the sum of its rewards.
+
+    Examples
+    --------
+    >>> state = Means(2, 1, "ignored")
+    >>> state.add(Interaction(t=1, x=np.ones(1), arm=1, reward=0.5), 0.5, None)
+    >>> state.means(np.ones(1))
+    array([inf, 0.5])
+    """
+
+    def __init__(self, n_arms: int, dim: int, contexts: Contexts) -> None:
+        super().__init__(n_arms, dim, contexts=contexts, fields={"n": 0.0, "sum_r": 0.0}, additive=True)
+
+    def add(self, interaction: Interaction, reward: float, replaces: float | None) -> None:
+        """Add a row, take it back, or change its reward: all of them are sums."""
+        i, row = interaction, self.write(interaction.x)
+        row["sum_r"][i.arm] += i.weight * (reward - (replaces or 0.0))
+        if replaces is None:
+            row["n"][i.arm] += i.weight
+
+    def means(self, x: Float64) -> Float64:
+        """Give the mean reward of each arm, (K,): infinity for one without rows, so that it is tried first."""
+        n, sum_r = self.read("n", x), self.read("sum_r", x)
+        known = n > TRACE
+        return np.where(known, sum_r / np.where(known, n, 1.0), np.inf)
+
+
+class Levels(Table):
+    """A table of which one field only means something relative to the other arms, such as a log-weight.
+
+    A new arm starts at the mean of the others: at 0 it would be far ahead or far behind for no reason.
+
+    Examples
+    --------
+    >>> state = Levels(2, 1, contexts="ignored", fields={"gain": 0.0}, level="gain")
+    >>> state.write(np.ones(1))["gain"][:] = 4.0, 8.0
+    >>> state.add_arm()
+    >>> state.read("gain", np.ones(1))
+    array([4., 8., 6.])
+    """
+
+    def __init__(
+        self, n_arms: int, dim: int, *, contexts: Contexts, fields: dict[str, float], level: str, additive: bool = False
+    ) -> None:
+        super().__init__(n_arms, dim, contexts=contexts, fields=fields, additive=additive)
+        self._level = level
+
+    def add_arm(self) -> None:
+        """Give every context one more arm, neither ahead nor behind."""
+        super().add_arm()
+        for row in self._rows:
+            row[self._level][-1] = row[self._level][:-1].mean()
+
+
+TRACE = 1e-9  # what rounding may leave of a count whose rows were all taken back
