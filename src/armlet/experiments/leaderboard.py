@@ -36,8 +36,8 @@ class Settings:
 
     arenas: tuple[str, ...] = tuple(ARENAS)
     horizon: int = 3000
-    runs: int = 8
-    trials: int = 3  # runs for each setting of a grid
+    runs: int = 6
+    trials: int = 2  # runs for each setting of a grid
     timed: tuple[int, int] = (200, 2000)  # steps before a policy is timed
 
 
