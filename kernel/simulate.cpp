@@ -17,6 +17,7 @@ class Greedy {
           losses_(world.losses()),
           scores_(world.means.size()),
           arms_(world.n_arms),
+          has_changed_(world.n_arms, 1),
           best_(world.n_contexts) {
         std::iota(arms_.begin(), arms_.end(), 0u);
         changed_ = arms_;
@@ -26,6 +27,8 @@ class Greedy {
 
     void learn(std::size_t i, std::size_t arm, double reward) {
         statistics_.add(arm, world_.context(i), reward, 1.0);
+        if (has_changed_[arm]) return;  // a long warm-up learns much and looks at nothing
+        has_changed_[arm] = 1;
         changed_.push_back(static_cast<std::uint32_t>(arm));
     }
 
@@ -53,7 +56,7 @@ class Greedy {
     void refresh() {
         if (changed_.empty()) return;
         statistics_.refresh();
-        for (const auto arm : changed_) rescore(arm);
+        for (const auto arm : changed_) rescore(arm), has_changed_[arm] = 0;
         changed_.clear();
         costly_.clear();
         for (std::size_t i = 0; i < best_.size(); ++i) {
@@ -78,6 +81,7 @@ class Greedy {
     std::vector<double> losses_;  // (M, K)
     std::vector<double> scores_;  // (M, K)
     std::vector<std::uint32_t> arms_, changed_, costly_;
+    std::vector<std::uint8_t> has_changed_;  // whether an arm is among the changed
     std::vector<Best> best_;
 };
 

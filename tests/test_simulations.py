@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -149,6 +151,32 @@ def test_checkpoints_do_not_change_the_law() -> None:
     world, coarse, fine = skewed_world(), np.array([2000]), np.arange(50, 2001, 50)
     one, other = sample(world, 6, "events", 1500, coarse, 0), sample(world, 6, "events", 1500, fine, 9000)
     assert stats.ks_2samp(one["regret"][:, -1], other["regret"][:, -1]).pvalue > 1e-4
+
+
+WARM_UP = """
+import numpy as np
+from armlet.core import kernel
+from armlet.core.finite import FiniteWorld
+from armlet.policies import ContextualEpsilonGreedy
+world = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), noise="none", scale=0.0)
+policy = ContextualEpsilonGreedy(p=1e8)
+def peak(horizon):
+    kernel.simulate_{method}(world, start=policy.init(2, 1), schedule=policy.schedule(), horizon=horizon,
+                             checkpoints=np.array([horizon]), world_seed=1, policy_seed=2)
+    # the peak of this process alone; that of getrusage starts at its parent's
+    return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak(1000), peak(6_000_000))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.parametrize("method", ["steps", "events"])
+def test_a_long_warm_up_needs_no_more_memory_than_a_short_one(method: str) -> None:
+    """Four bytes for each of six million steps would double what the process holds without them."""
+    code = WARM_UP.format(method=method)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    short, long = map(int, answer.split())
+    assert long < 1.1 * short
 
 
 @pytest.mark.parametrize("method", ["steps", "events"])
