@@ -79,12 +79,17 @@ namespace {
 
 constexpr double reach = 6.75;  // what a normal does beyond so many deviations (7e-12) is left out
 
+// Arms this many deviations of the difference below another one (2e-13) are left out.
+constexpr double hopeless = 7.25;
+
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 struct Arm {
     double mean, deviation, precision;
     std::size_t place;
     double chance = 0.0;
+
+    double end() const { return mean + reach * deviation; }
 };
 
 // The distribution function and the density at points of [-reach, reach], 1 / 64 apart.
@@ -108,11 +113,15 @@ const NormalTable table;
 // Arms in columns, padded to whole vectors with arms that are surely below.
 struct Columns {
     std::vector<double> mean, precision, ratio, chance;
+    std::vector<double> ends;  // of the arms alone
 
+    // Arms by their ends, the highest first.
     void fill(std::span<const Arm> arms) {
         const std::size_t n = padded(arms.size());
         mean.assign(n, -1e300), precision.assign(n, 1.0), ratio.assign(n, 0.0), chance.assign(n, 0.0);
         for (std::size_t i = 0; i < arms.size(); ++i) mean[i] = arms[i].mean, precision[i] = arms[i].precision;
+        ends.clear();
+        for (const auto& arm : arms) ends.push_back(arm.end());
     }
 };
 
@@ -174,28 +183,67 @@ ARMLET_INLINE void add_panel_body(Columns& arms, std::size_t n, double u, double
 
 ARMLET_DISPATCH(add_panel, (Columns & arms, std::size_t n, double u, double half), (arms, n, u, half))
 
+// The same over all of the line by the trapezoidal rule, whose error falls exponentially where both ends fade out.
+// Downwards from the end of the highest arm, until hardly ever all arms are below.
+ARMLET_INLINE void add_points_body(Columns& arms, double from, double step) {
+    double* ratio = arms.ratio.data();
+    std::size_t n = 1;
+    for (double u = arms.ends[0] - 0.5 * step; u > from; u -= step) {
+        while (n < arms.ends.size() && arms.ends[n] > u) ++n;
+        const double below = stand_at(arms, padded(n), u, ratio);
+        if (below < 1e-13) return;
+        for (std::size_t i = 0; i < n; i += lanes)
+            store(arms.chance.data() + i, load(arms.chance.data() + i) + below * step * load(ratio + i));
+    }
+}
+
+ARMLET_DISPATCH(add_points, (Columns & arms, double from, double step), (arms, from, step))
+
 double below(const Arm& arm, double u) { return 0.5 * std::erfc((arm.mean - u) * arm.precision / std::numbers::sqrt2); }
 
-double end(const Arm& arm) { return arm.mean + reach * arm.deviation; }
+double narrowest(std::span<const Arm> arms) {
+    double out = -lowest;
+    for (const auto& arm : arms) out = std::min(out, arm.deviation);
+    return out;
+}
 
 // Integrates from `from` up. All arms reach below it, so from there on they only drop out, the highest last; panels are
 // as wide as the narrowest arm still in play allows, so deviations may differ by any factor.
-void integrate(std::span<Arm> arms, double from) {
-    thread_local Columns columns;
-    std::sort(arms.begin(), arms.end(), [](const Arm& a, const Arm& b) { return end(a) > end(b); });
-    columns.fill(arms);
+void integrate_by_panels(std::span<const Arm> arms, double from, Columns& columns) {
     std::size_t n = arms.size();
     double u = from;
     while (n > 1) {
-        double narrowest = -lowest;
-        for (const auto& arm : arms.first(n)) narrowest = std::min(narrowest, arm.deviation);
-        const double half = 0.5 * std::min(panel * narrowest, end(arms.front()) - u);
+        const double half = 0.5 * std::min(panel * narrowest(arms.first(n)), arms.front().end() - u);
         add_panel(columns, padded(n), u + half, half);
         u += 2.0 * half;
-        while (n > 1 && end(arms[n - 1]) <= u) --n;
+        while (n > 1 && arms[n - 1].end() <= u) --n;
     }
     if (n == 1) columns.chance[0] += 1.0 - below(arms[0], u);  // nobody else comes this far
+}
+
+// Points this far apart leave out less than 1e-10: the maximum of n normals is narrower than each of them.
+double spacing(std::span<const Arm> arms) {
+    const double n = std::max(3.0, static_cast<double>(arms.size()));
+    return 0.4 / std::sqrt(std::log(n)) * narrowest(arms);
+}
+
+// What is integrated fades out at `from` unless a constant cuts it off there. Then few points will do, if no arm is so
+// narrow that it would need them close together everywhere.
+void integrate(std::span<Arm> arms, double from, bool fades) {
+    constexpr double many = 128.0;
+    thread_local Columns columns;
+    std::sort(arms.begin(), arms.end(), [](const Arm& a, const Arm& b) { return a.end() > b.end(); });
+    columns.fill(arms);
+    if (fades && arms.size() > 1 && arms.front().end() - from < many * spacing(arms))
+        add_points(columns, from, spacing(arms));
+    else
+        integrate_by_panels(arms, from, columns);
     for (std::size_t i = 0; i < arms.size(); ++i) arms[i].chance = columns.chance[i];
+}
+
+bool is_hopeless(const Arm& arm, const Arm& leader) {
+    const double gap = (leader.mean - arm.mean) / hopeless;
+    return gap > 0.0 && gap * gap > arm.deviation * arm.deviation + leader.deviation * leader.deviation;
 }
 
 // The probability that all arms are below the constant.
@@ -214,18 +262,19 @@ void win_probabilities(std::span<const double> means, std::span<const double> de
     const double widest = *std::max_element(deviations.begin(), deviations.end());
     const double scale = widest > 0.0 ? widest : 1.0;
     double constant = lowest, from = lowest;
+    Arm leader{lowest, 0.0, 0.0, 0};
     for (std::size_t i = 0; i < means.size(); ++i) {
         const Arm arm{(means[i] - top) / scale, deviations[i] / scale, scale / deviations[i], i};
-        from = std::max(from, arm.mean - reach * arm.deviation);
+        if (arm.mean - reach * arm.deviation > from) from = arm.mean - reach * arm.deviation, leader = arm;
         // narrower than the numbers around it can tell
         const bool is_constant = arm.deviation <= std::max(1e-200, 1e-12 * std::fabs(arm.mean));
         (is_constant ? constants : arms).push_back(arm);
         if (is_constant) constant = std::max(constant, arm.mean), from = std::max(from, arm.mean);
     }
-    std::erase_if(arms, [&](const Arm& arm) { return end(arm) <= from; });
+    std::erase_if(arms, [&](const Arm& arm) { return arm.end() <= from || is_hopeless(arm, leader); });
     std::erase_if(constants, [&](const Arm& arm) { return arm.mean < constant; });
     const double of_constant = constants.empty() ? 0.0 : all_below(arms, constant);
-    integrate(arms, from);
+    integrate(arms, from, constants.empty());
     double total = of_constant;
     for (const auto& arm : arms) total += arm.chance;
     std::fill(out.begin(), out.end(), 0.0);

@@ -2,120 +2,128 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+
+#include "greedy.hpp"
 
 namespace armlet {
 
 namespace {
 
-// The losses of a world and, while estimates stand, the best arms of each context.
-class Greedy {
+// Which of some steps in a row explore, and their contexts if anybody asks. No step's numbers wait for those of
+// another, so the processor draws several at once.
+class Draws {
   public:
-    Greedy(const World& world, Statistics& statistics)
-        : world_(world),
-          statistics_(statistics),
-          losses_(world.losses()),
-          scores_(world.means.size()),
-          arms_(world.n_arms),
-          best_(world.n_contexts) {
-        std::iota(arms_.begin(), arms_.end(), 0u);
-        changed_ = arms_;
+    static constexpr std::size_t most = 256;  // steps; a multiple of 4
+
+    Draws(const World& world, const Schedule& schedule, Seed world_seed, Seed policy_seed)
+        : alias_(world.chances), schedule_(schedule), world_seed_(world_seed), policy_seed_(policy_seed) {}
+
+    // Steps first .. first + n - 1, where first - 1 is a multiple of 4.
+    void draw(Word first, std::size_t n) {
+        first_ = first, n_ = n, has_contexts_ = false;
+        if (schedule_.warming_up(first + n - 1)) return void(std::fill_n(explored_.begin(), n, 1));
+        const double highest = schedule_.rate(first);  // rates fall: few steps need a division
+        for (std::size_t k = 0; k < n; ++k) {
+            const double coin = toss(policy_seed_, first + k).coin;
+            explored_[k] = coin < highest && coin < schedule_.rate(first + k);
+        }
     }
 
-    double loss(std::size_t i, std::size_t arm) const { return losses_[i * world_.n_arms + arm]; }
+    bool explored(std::size_t k) const { return explored_[k]; }
 
-    void learn(std::size_t i, std::size_t arm, double reward) {
-        statistics_.add(arm, world_.context(i), reward, 1.0);
-        changed_.push_back(static_cast<std::uint32_t>(arm));
+    // The first place from k on that explores, or `end`.
+    std::size_t next_explored(std::size_t k, std::size_t end) const {
+        const void* found = std::memchr(explored_.data() + k, 1, end - k);
+        return found ? static_cast<const std::uint8_t*>(found) - explored_.data() : end;
     }
 
-    // One of the arms that share the first place in context i, by the coins.
-    std::uint32_t play(std::size_t i, Word bits) {
-        refresh();
-        return best_[i].count == 1 ? best_[i].first : tied(i)[below(bits, best_[i].count)];
-    }
-
-    // The arms that share the first place in context i.
-    std::vector<std::uint32_t> tied(std::size_t i) const {
-        std::vector<std::uint32_t> out;
-        for (const auto arm : arms_)
-            if (scores_[i * arms_.size() + arm] == best_[i].score) out.push_back(arm);
-        return out;
-    }
-
-    // The contexts in which the arm to play is, or may be, not the best in truth.
-    const std::vector<std::uint32_t>& costly() {
-        refresh();
-        return costly_;
+    std::span<const std::uint32_t> contexts(std::size_t begin, std::size_t end) {
+        if (!has_contexts_) draw_contexts();
+        return std::span(contexts_).subspan(begin, end - begin);
     }
 
   private:
-    void refresh() {
-        if (changed_.empty()) return;
-        statistics_.refresh();
-        for (const auto arm : changed_) rescore(arm);
-        changed_.clear();
-        costly_.clear();
-        for (std::size_t i = 0; i < best_.size(); ++i) {
-            best_[i] = best_arm(scores_.data() + i * arms_.size(), arms_);
-            if (best_[i].count > 1 || loss(i, best_[i].first) > 0.0) costly_.push_back(static_cast<std::uint32_t>(i));
+    void draw_contexts() {
+        has_contexts_ = true;
+        for (std::size_t k = 0; k < n_; k += 4) {
+            const auto words = context_words(world_seed_, first_ + k);
+            for (std::size_t j = 0; j < 4; ++j)
+                contexts_[k + j] = static_cast<std::uint32_t>(alias_(fraction(words[j])));
         }
     }
 
-    // x' theta of one arm in every context, summed in the order in which decisions sum it.
-    void rescore(std::uint32_t arm) {
-        const Estimates estimates = statistics_.estimates();
-        for (std::size_t i = 0; i < best_.size(); ++i) {
-            double sum = 0.0;
-            for (std::size_t j = 0; j < world_.dim; ++j)
-                sum += world_.context(i)[j] * estimates.theta[j * estimates.width + arm];
-            scores_[i * arms_.size() + arm] = sum;
+    Alias alias_;
+    Schedule schedule_;
+    Seed world_seed_, policy_seed_;
+    Word first_ = 1;
+    std::size_t n_ = 0;
+    bool has_contexts_ = false;
+    std::array<std::uint8_t, most> explored_;
+    std::array<std::uint32_t, most> contexts_;
+};
+
+// Algorithm 1 step by step. Between two explorations the estimates stand, so at most the contexts matter.
+class ScheduleRun {
+  public:
+    ScheduleRun(const World& world, Statistics& statistics, const Schedule& schedule, const Run& run, Seed world_seed,
+                Seed policy_seed)
+        : world_(world),
+          schedule_(schedule),
+          world_seed_(world_seed),
+          policy_seed_(policy_seed),
+          greedy_(world, statistics),
+          ledger_(run.checkpoints),
+          contexts_(world, world_seed),
+          draws_(world, schedule, world_seed, policy_seed) {}
+
+    Curve play(Word horizon) {
+        for (Word first = 1; first <= horizon; first += Draws::most) {
+            const std::size_t n = std::min<Word>(Draws::most, horizon - first + 1);
+            draws_.draw(first, n);
+            for (std::size_t k = 0; k < n; ledger_.reach(first + k - 1)) k = advance(first, k, n);
         }
+        return std::move(ledger_.curve);
+    }
+
+  private:
+    // Plays one step or a whole stretch, from place k among the n that were drawn; returns the place after it.
+    std::size_t advance(Word first, std::size_t k, std::size_t n) {
+        const bool explored = draws_.explored(k), learns = schedule_.learns(explored);
+        if (learns || greedy_.foresight() == Foresight::none) return step(first + k, explored, learns), k + 1;
+        const std::size_t end = draws_.next_explored(k, std::min<Word>(n, ledger_.next() - first + 1));
+        if (greedy_.foresight() == Foresight::by_context) ledger_.pay_all(greedy_.losses(), draws_.contexts(k, end));
+        return end;
+    }
+
+    void step(Word t, bool explored, bool learns) {
+        const std::size_t i = contexts_(t), arm = choose(t, i, explored);
+        ledger_.pay(greedy_.loss(i, arm), explored);
+        if (learns) greedy_.learn(i, arm, noisy_reward(world_, world_seed_, t, i, arm));
+    }
+
+    std::size_t choose(Word t, std::size_t i, bool explored) {
+        if (schedule_.round_robin && schedule_.warming_up(t)) return t % world_.n_arms;
+        const Coins coins = toss(policy_seed_, t);
+        return explored ? below(coins.pick, world_.n_arms) : greedy_.play(i, coins.tie);
     }
 
     const World& world_;
-    Statistics& statistics_;
-    std::vector<double> losses_;  // (M, K)
-    std::vector<double> scores_;  // (M, K)
-    std::vector<std::uint32_t> arms_, changed_, costly_;
-    std::vector<Best> best_;
+    Schedule schedule_;
+    Seed world_seed_, policy_seed_;
+    Greedy greedy_;
+    Ledger ledger_;
+    ContextStream contexts_;
+    Draws draws_;
 };
-
-std::uint32_t choose(Greedy& greedy, const Schedule& schedule, Word t, std::size_t i, const Coins& coins,
-                     std::size_t n_arms, bool& explored) {
-    explored = schedule.warming_up(t) || coins.coin < schedule.rate(t);
-    if (explored && schedule.warming_up(t) && schedule.round_robin) return static_cast<std::uint32_t>(t % n_arms);
-    if (explored) return static_cast<std::uint32_t>(below(coins.pick, n_arms));
-    return greedy.play(i, coins.tie);
-}
-
-}  // namespace
-
-namespace {
-
-// Between two explorations the estimates stand, so each context's best arms are looked up.
-Curve simulate_schedule(const World& world, Statistics& statistics, const Schedule& schedule, const Run& run,
-                        Seed world_seed, Seed policy_seed) {
-    Greedy greedy(world, statistics);
-    Ledger ledger(run.checkpoints);
-    ContextStream contexts(world, world_seed);
-    for (Word t = 1; t <= run.horizon; ++t) {
-        const std::size_t i = contexts(t);
-        bool explored = false;
-        const auto arm = choose(greedy, schedule, t, i, toss(policy_seed, t), world.n_arms, explored);
-        ledger.pay(greedy.loss(i, arm), explored);
-        if (schedule.learns(explored)) greedy.learn(i, arm, noisy_reward(world, world_seed, t, i, arm));
-        ledger.reach(t);
-    }
-    return std::move(ledger.curve);
-}
 
 }  // namespace
 
 Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
                      Seed policy_seed) {
     if (const auto* schedule = std::get_if<Schedule>(&rule))
-        return simulate_schedule(world, *model.all, *schedule, run, world_seed, policy_seed);
+        return ScheduleRun(world, *model.all, *schedule, run, world_seed, policy_seed).play(run.horizon);
     const auto losses = world.losses();
     std::vector<std::uint32_t> every(world.n_arms);
     std::iota(every.begin(), every.end(), 0u);

@@ -45,6 +45,7 @@ Alias::Alias(std::span<const double> chances) : keep_(chances.size()), other_(ch
         if (keep_[rich] < 1.0) large.pop_back(), small.push_back(rich);
     }
     for (const auto i : small) keep_[i] = 1.0;  // rounding left them over
+    even_ = std::all_of(keep_.begin(), keep_.end(), [](double keep) { return keep >= 1.0; });
 }
 
 double noisy_reward(const World& world, Seed seed, Word t, std::size_t i, std::size_t arm) {

@@ -36,8 +36,6 @@ struct Curve {
     std::vector<double> explored;   // how many steps explored
 };
 
-inline double fraction(Word bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
-
 // Draws an index with given chances from one word (Walker 1977, Vose 1991).
 class Alias {
   public:
@@ -45,13 +43,14 @@ class Alias {
 
     std::size_t operator()(double u) const {
         const double place = u * static_cast<double>(keep_.size());
-        const auto i = std::min(static_cast<std::size_t>(place), keep_.size() - 1);
-        return place - static_cast<double>(i) < keep_[i] ? i : other_[i];
+        const auto i = std::min(static_cast<std::int64_t>(place), static_cast<std::int64_t>(keep_.size()) - 1);
+        return even_ || place - static_cast<double>(i) < keep_[i] ? i : other_[i];
     }
 
   private:
     std::vector<double> keep_;
     std::vector<std::size_t> other_;
+    bool even_;  // all equally likely: no second look
 };
 
 // Running totals, written down at the checkpoints.
@@ -64,6 +63,13 @@ class Ledger {
     void pay(double loss, bool explored) {
         regret_ += loss;
         if (explored) exploring_ += loss, explored_ += 1.0;
+    }
+
+    // What steps that did not explore lost in their contexts, added one after the other.
+    void pay_all(const double* losses, std::span<const std::uint32_t> contexts) {
+        double regret = regret_;  // in a register
+        for (const auto i : contexts) regret += losses[i];
+        regret_ = regret;
     }
 
     // The first checkpoint not yet written down, or beyond any step.
@@ -87,14 +93,18 @@ class Ledger {
     double regret_ = 0.0, exploring_ = 0.0, explored_ = 0.0;
 };
 
-// The context of step t. Four steps share a block of the world's stream.
+// What the contexts of step t and its neighbours are made of: steps 1 to 4 share a block of the world's stream, and so
+// on.
+inline std::array<Word, 4> context_words(Seed seed, Word t) { return philox(seed, {(t - 1) / 4, 1, 0, 0}); }
+
+// The context of step t.
 class ContextStream {
   public:
     ContextStream(const World& world, Seed seed) : alias_(world.chances), seed_(seed) {}
 
     std::size_t operator()(Word t) {
         const Word block = (t - 1) / 4;
-        if (block != block_) words_ = philox(seed_, {block, 1, 0, 0}), block_ = block;
+        if (block != block_) words_ = context_words(seed_, t), block_ = block;
         return alias_(fraction(words_[(t - 1) % 4]));
     }
 

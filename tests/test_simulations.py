@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from scipy import stats
 
 from armlet.core import kernel
 from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.kernel import Schedule, Simulated
+from armlet.core.kernel import Rollout, Schedule, Simulated
 from armlet.core.types import Float64, Int64
 from armlet.policies import ContextualEpsilonGreedy
 
@@ -55,11 +57,8 @@ def run(world: FiniteWorld, policy: ContextualEpsilonGreedy, method: str, seed: 
     )
 
 
-@pytest.mark.parametrize("noise", ["proportional", "gaussian", "bernoulli", "none"])
-@pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
-def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any) -> None:
-    """With equal chances the context is floor(u M), so the draws can be made again outside."""
-    world, policy, seed, T = make_world(noise), ContextualEpsilonGreedy(p=12.5, warmup=warmup), 77, 400
+def plain_loop(world: FiniteWorld, policy: ContextualEpsilonGreedy, seed: int, T: int) -> tuple[Rollout, list[int]]:
+    """Play on the draws of a simulation, made again; with equal chances the context is floor(u M)."""
     M, K = world.means.shape
     places = [int(uniforms(seed, (t - 1) // 4 + LANE)[(t - 1) % 4] * M) for t in range(1, T + 1)]
     rewards = np.array(
@@ -70,6 +69,14 @@ def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any) -> None
     )
     start = policy.init(K, world.contexts.shape[1])
     loop = kernel.rollout(world.contexts[places], rewards, start=start, schedule=policy.schedule(), seed=seed + 10**6)
+    return loop, places
+
+
+@pytest.mark.parametrize("noise", ["proportional", "gaussian", "bernoulli", "none"])
+@pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
+def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any) -> None:
+    world, policy, seed, T = make_world(noise), ContextualEpsilonGreedy(p=12.5, warmup=warmup), 77, 400
+    loop, places = plain_loop(world, policy, seed, T)
     simulated = run(world, policy, "steps", seed, np.arange(1, T + 1))
     losses = world.losses[places, loop.arms]
     np.testing.assert_allclose(simulated.regret, losses.cumsum(), rtol=1e-12)
@@ -78,6 +85,37 @@ def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any) -> None
     # libm's logarithm and cosine need not be numpy's to the last bit, all other noise is
     tolerance = 1e-12 if noise == "gaussian" else 0.0
     np.testing.assert_allclose(simulated.statistics.records(), loop.statistics.records(), rtol=tolerance)
+
+
+def zero_context_world(pays: float) -> FiniteWorld:
+    """The arms tie in the first context for good: it cannot tell them apart, whatever it pays."""
+    world = make_world("none")
+    contexts, means = world.contexts.copy(), world.means.copy()
+    contexts[0], means[0] = 0.0, pays * np.arange(5)
+    return FiniteWorld(contexts=contexts, chances=world.chances, means=means, noise="none", scale=0.0)
+
+
+@pytest.mark.parametrize("world", [make_world("none"), zero_context_world(0.0), zero_context_world(0.1)])
+@pytest.mark.parametrize("p", [6.0, 40.0, 700.5])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_stretches_between_explorations_add_up_to_their_steps(world: FiniteWorld, p: float, seed: int) -> None:
+    """Few checkpoints, so that many steps are taken at once: every total is that of the plain loop, to the last bit."""
+    policy, at = ContextualEpsilonGreedy(p=p), np.array([1, 255, 256, 257, 300, 512, 1023, 1301])
+    loop, places = plain_loop(world, policy, seed, 1301)
+    losses = world.losses[places, loop.arms]
+    simulated = run(world, policy, "steps", seed, at)
+    np.testing.assert_array_equal(simulated.regret, losses.cumsum()[at - 1])
+    np.testing.assert_array_equal(simulated.exploring, (losses * loop.explored).cumsum()[at - 1])
+    np.testing.assert_array_equal(simulated.explored, loop.explored.cumsum()[at - 1])
+    np.testing.assert_array_equal(simulated.statistics.records(), loop.statistics.records())
+
+
+def test_checkpoints_do_not_change_the_steps() -> None:
+    world, policy, at = skewed_world(), ContextualEpsilonGreedy(p=9), np.array([3, 700, 2999])
+    for seed in range(30):
+        coarse, fine = run(world, policy, "steps", seed, at), run(world, policy, "steps", seed, np.arange(1, 3000))
+        np.testing.assert_array_equal(coarse.regret, fine.regret[at - 1])
+        np.testing.assert_array_equal(coarse.explored, fine.explored[at - 1])
 
 
 def skewed_world() -> FiniteWorld:
@@ -149,6 +187,32 @@ def test_checkpoints_do_not_change_the_law() -> None:
     world, coarse, fine = skewed_world(), np.array([2000]), np.arange(50, 2001, 50)
     one, other = sample(world, 6, "events", 1500, coarse, 0), sample(world, 6, "events", 1500, fine, 9000)
     assert stats.ks_2samp(one["regret"][:, -1], other["regret"][:, -1]).pvalue > 1e-4
+
+
+WARM_UP = """
+import numpy as np
+from armlet.core import kernel
+from armlet.core.finite import FiniteWorld
+from armlet.policies import ContextualEpsilonGreedy
+world = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), noise="none", scale=0.0)
+policy = ContextualEpsilonGreedy(p=1e8)
+def peak(horizon):
+    kernel.simulate_{method}(world, start=policy.init(2, 1), schedule=policy.schedule(), horizon=horizon,
+                             checkpoints=np.array([horizon]), world_seed=1, policy_seed=2)
+    # the peak of this process alone; that of getrusage starts at its parent's
+    return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak(1000), peak(6_000_000))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.parametrize("method", ["steps", "events"])
+def test_a_long_warm_up_needs_no_more_memory_than_a_short_one(method: str) -> None:
+    """Four bytes for each of six million steps would double what the process holds without them."""
+    code = WARM_UP.format(method=method)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    short, long = map(int, answer.split())
+    assert long < 1.1 * short
 
 
 @pytest.mark.parametrize("method", ["steps", "events"])
