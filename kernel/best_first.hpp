@@ -46,7 +46,8 @@ void settle_scores(const Statistics& statistics, const double* x, Arms eligible,
             const auto arm = arms[i];
             if (under_way.is_done(i))
                 best = std::max(best, scores[arm] = score(arm, under_way.width(i)));
-            else if (rising(arm) && score(arm, under_way.bound(i, statistics.reach(arm))) < best)
+            else if (!under_way.is_nearly_done(i) && rising(arm) &&
+                     score(arm, under_way.bound(i, statistics.reach(arm))) < best)
                 scores[arm] = none;
             else
                 continue;

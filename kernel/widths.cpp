@@ -51,17 +51,15 @@ ARMLET_INLINE void advance_body(Substitution* arms, std::size_t n, std::size_t d
     }
 }
 
-Vec squares(const double* y, std::size_t begin, std::size_t end) {
+// out = y[begin]^2 + ... + y[end - 1]^2, whole vectors
+ARMLET_INLINE void sum_squares_body(const double* y, std::size_t begin, std::size_t end, double& out) {
     Vec sum = {};
     for (std::size_t i = begin; i < end; i += lanes) sum += load(y + i) * load(y + i);
-    return sum;
+    out = 0.0;
+    for (std::size_t c = 0; c < lanes; ++c) out += sum[c];
 }
 
-double total(Vec v) {
-    double sum = 0.0;
-    for (std::size_t c = 0; c < lanes; ++c) sum += v[c];
-    return sum;
-}
+ARMLET_DISPATCH(sum_squares, (const double* y, std::size_t begin, std::size_t end, double& out), (y, begin, end, out))
 
 std::vector<double>& room() {
     thread_local std::vector<double> numbers;
@@ -84,11 +82,16 @@ void Substitutions::start(const double* kept, const double* x) {
     arms_[size_++] = {kept, kept, y, 0};
 }
 
-double Substitutions::width(std::size_t i) const { return std::sqrt(total(squares(arms_[i].y, 0, padded(d_)))); }
+double Substitutions::width(std::size_t i) const {
+    double square;
+    sum_squares(arms_[i].y, 0, padded(d_), square);
+    return std::sqrt(square);
+}
 
 double Substitutions::bound(std::size_t i, double reach) const {
-    const double solved = total(squares(arms_[i].y, 0, arms_[i].column));
-    const double left = total(squares(arms_[i].y, arms_[i].column, padded(d_)));
+    double solved, left;
+    sum_squares(arms_[i].y, 0, arms_[i].column, solved);
+    sum_squares(arms_[i].y, arms_[i].column, padded(d_), left);
     // squares so small may have vanished
     if (!(solved + left >= 1e-200 && reach < 1e40)) return std::numeric_limits<double>::infinity();
     return (1.0 + 1e-9) * std::sqrt(solved + left * reach * reach);

@@ -30,6 +30,8 @@ class Substitutions {
     void drop(std::size_t i) { std::swap(arms_[i], arms_[--size_]); }
 
     bool is_done(std::size_t i) const { return arms_[i].column >= d_; }
+    // Whether so little is left that it is quicker to finish than to ask for a bound.
+    bool is_nearly_done(std::size_t i) const { return arms_[i].column + 16 >= d_; }
     // The width of an arm that is done.
     double width(std::size_t i) const;
     // At least the width of an arm that is not, given its reach: the rest of the factor is that of a matrix whose

@@ -133,7 +133,7 @@ def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    stream=streams(max_dim=24, max_arms=6, work=20_000),
+    stream=streams(max_dim=48, max_arms=9, work=20_000),
     policy=policies,
     kind=st.sampled_from(["none", "asked along the way", "rows taken back", "huge rows taken back", "merged"]),
     seed=seeds,
