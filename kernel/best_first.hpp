@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "epsilon_greedy.hpp"
+#include "widths.hpp"
 
 namespace armlet {
 
@@ -16,35 +17,45 @@ inline double safe_norm(const double* x, std::size_t d) {
     return square >= 1e-200 ? std::sqrt(square) : std::numeric_limits<double>::infinity();
 }
 
-// scores[a] = score(a, its width at x) for the eligible arms that can be the best, minus infinity for the rest. A score
-// does not fall as the width grows, or bound(a) is at least every score. The highest bounds are looked at first, four
-// at a time, and no more once all that are left are below the best: the best arms and their scores are those of the
-// plain loop, to the last bit.
-template <typename Bound, typename Score>
+// scores[a] = score(a, its width at x) for the eligible arms that can be the best, minus infinity for the rest. Each
+// has bound(a) at least as high, and score(a, w) rises with w or the arm is not `rising`. The highest bounds are looked
+// at first, and no more once all that are left are below the best; a width is given up as soon as the score that it can
+// still lead to is below the best. So the best arms and their scores are those of the plain loop, to the last bit.
+template <typename Bound, typename Rising, typename Score>
 void settle_scores(const Statistics& statistics, const double* x, Arms eligible, double* scores, Bound&& bound,
-                   Score&& score) {
-    constexpr std::size_t batch = 4;
+                   Rising&& rising, Score&& score) {
+    constexpr double none = -std::numeric_limits<double>::infinity();
     thread_local std::vector<std::uint32_t> order;
     order.assign(eligible.begin(), eligible.end());
     for (const auto arm : eligible) scores[arm] = bound(arm);
     const auto lower = [scores](std::uint32_t a, std::uint32_t b) { return scores[a] < scores[b]; };
     std::make_heap(order.begin(), order.end(), lower);
-    double best = -std::numeric_limits<double>::infinity(), widths[batch];
-    while (!order.empty() && !(scores[order.front()] < best)) {
-        std::uint32_t next[batch];
-        std::size_t n = 0;
-        while (n < batch && !order.empty() && !(scores[order.front()] < best)) {
+    Substitutions under_way(statistics.dim());
+    std::uint32_t arms[Substitutions::most];  // that are under way
+    double best = none;
+    while (true) {
+        while (under_way.size() < Substitutions::most && !order.empty() && !(scores[order.front()] < best)) {
             std::pop_heap(order.begin(), order.end(), lower);
-            next[n++] = order.back();
+            arms[under_way.size()] = order.back();
+            under_way.start(statistics.factor(order.back()), x);
             order.pop_back();
         }
-        statistics.widths({next, n}, x, widths);
-        for (std::size_t i = 0; i < n; ++i) {
-            scores[next[i]] = score(next[i], widths[i]);
-            best = std::max(best, scores[next[i]]);
+        if (under_way.size() == 0) break;
+        under_way.advance();
+        for (std::size_t i = under_way.size(); i-- > 0;) {
+            const auto arm = arms[i];
+            if (under_way.is_done(i))
+                best = std::max(best, scores[arm] = score(arm, under_way.width(i)));
+            else if (!under_way.is_nearly_done(i) && rising(arm) &&
+                     score(arm, under_way.bound(i, statistics.reach(arm))) < best)
+                scores[arm] = none;
+            else
+                continue;
+            under_way.drop(i);
+            arms[i] = arms[under_way.size()];
         }
     }
-    for (const auto arm : order) scores[arm] = -std::numeric_limits<double>::infinity();
+    for (const auto arm : order) scores[arm] = none;
 }
 
 }  // namespace armlet

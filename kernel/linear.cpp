@@ -205,76 +205,7 @@ void keep(const Factor& f, std::size_t d, double* kept) {
     for (std::size_t k = 0; k < padded(d); ++k) *kept++ = k < d ? f.inverse[k] : 0.0;
 }
 
-// y = L^-1 y of one corner on the diagonal. The corner is zero from its diagonal up, so a lane stays as it is once its
-// turn has come, and rows beyond the last stay zero.
-ARMLET_INLINE void corner_step(const double* corner, const double* inverse, std::size_t columns, double* y) {
-    const Vec scale = load(inverse);
-    Vec left = load(y);
-#pragma GCC unroll 8
-    for (std::size_t c = 0; c < lanes; ++c) {
-        if (c == columns) break;
-        const Vec solved = left * scale;
-        left -= solved[c] * load(corner + c * lanes);
-    }
-    store(y, left * scale);
-}
-
-// Rows below a corner lose the products of its eight columns, in order. Returns the end of the tiles read.
-ARMLET_INLINE const double* sweep(const double* tiles, const double* solved, double* y, std::size_t rows) {
-    double v[lanes];
-    std::memcpy(v, solved, sizeof v);
-    for (std::size_t i = 0; i < rows; i += lanes, tiles += lanes * lanes) {
-        Vec tile = load(y + i);
-        for (std::size_t c = 0; c < lanes; ++c) tile -= v[c] * load(tiles + c * lanes);
-        store(y + i, tile);
-    }
-    return tiles;
-}
-
-// Several arms in step: while one waits for its corner, the others have work.
-template <std::size_t N>
-ARMLET_INLINE void find_some(const double* const* kept, const double* x, std::size_t d, double* out) {
-    thread_local std::vector<double> scratch;
-    const std::size_t rows = padded(d);
-    scratch.resize(N * rows);
-    const double* at[N];
-    Vec squares[N] = {};
-    for (std::size_t n = 0; n < N; ++n) {
-        double* y = scratch.data() + n * rows;
-        std::memcpy(y, x, d * sizeof(double));
-        std::fill(y + d, y + rows, 0.0);
-        at[n] = kept[n];
-    }
-    for (std::size_t j = 0; j < rows; j += lanes) {
-        for (std::size_t n = 0; n < N; ++n)
-            corner_step(at[n], kept[n] + factor_size(d) - rows + j, d - j, scratch.data() + n * rows + j);
-        for (std::size_t n = 0; n < N; ++n) {
-            double* y = scratch.data() + n * rows + j;
-            at[n] = sweep(at[n] + lanes * lanes, y, y + lanes, rows - j - lanes);
-        }
-    }
-    for (std::size_t n = 0; n < N; ++n) {
-        for (std::size_t i = 0; i < rows; i += lanes) {
-            const Vec y = load(scratch.data() + n * rows + i);
-            squares[n] += y * y;
-        }
-        double sum = 0.0;
-        for (std::size_t c = 0; c < lanes; ++c) sum += squares[n][c];
-        out[n] = std::sqrt(sum);
-    }
-}
-
-ARMLET_INLINE void find_widths_body(const double* const* kept, std::size_t n, const double* x, std::size_t d,
-                                    double* out) {
-    for (; n >= 4; n -= 4, kept += 4, out += 4) find_some<4>(kept, x, d, out);
-    for (; n >= 2; n -= 2, kept += 2, out += 2) find_some<2>(kept, x, d, out);
-    if (n == 1) find_some<1>(kept, x, d, out);
-}
-
 }  // namespace
-
-ARMLET_DISPATCH(find_widths, (const double* const* kept, std::size_t n, const double* x, std::size_t d, double* out),
-                (kept, n, x, d, out))
 
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
     substitute(factorise(A, shift, d), b, d, theta, step);

@@ -27,9 +27,6 @@ constexpr std::size_t factor_size(std::size_t d) {
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
                       double* kept);
 
-// out[i] = sqrt(x' (L L')^-1 x) = |L^-1 x| by forward substitution, for each of n kept factors.
-void find_widths(const double* const* kept, std::size_t n, const double* x, std::size_t d, double* out);
-
 // Whether shift I + A is positive definite, beyond what rounding could feign.
 bool is_definite(const double* A, double shift, std::size_t d);
 

@@ -54,6 +54,7 @@ void upper_bounds(const Optimism& rule, const Statistics& statistics, const doub
             const double widest = length * statistics.reach(arm);
             return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
         },
+        [](std::uint32_t) { return true; },
         [&](std::uint32_t arm, double width) { return means[arm] + radius(arm) * width; });
 }
 

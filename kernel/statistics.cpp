@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "widths.hpp"
+
 namespace armlet {
 
 double Ridge::shift(double n) const {
@@ -135,7 +137,7 @@ void Statistics::widths(std::span<const std::uint32_t> arms, const double* x, do
     const double* kept[some];
     for (std::size_t i = 0; i < arms.size(); i += some) {
         const std::size_t n = std::min(some, arms.size() - i);
-        for (std::size_t k = 0; k < n; ++k) kept[k] = factors_.data() + arms[i + k] * factor_size(dim_);
+        for (std::size_t k = 0; k < n; ++k) kept[k] = factor(arms[i + k]);
         find_widths(kept, n, x, dim_, out + i);
     }
 }

@@ -56,6 +56,8 @@ class Statistics {
     std::size_t width() const { return padded(n_arms_); }
     // out[i] = sqrt(x' V_a^-1 x) of arm a = arms[i], with factors kept and fresh.
     void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
+    // One arm's kept factor, likewise.
+    const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
     // At least the width at x divided by |x| for any x, rounding included; infinite if nothing is known.
     double reach(std::size_t arm) const { return floors_[arm].reach; }
     // log det V_a of every arm, with factors kept and fresh.

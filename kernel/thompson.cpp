@@ -31,6 +31,7 @@ void samples(const Thompson& rule, const Statistics& statistics, Word t, const d
             const double widest = length * statistics.reach(arm);
             return std::isfinite(widest) ? means[arm] + v * widest * z[arm] : widest;
         },
+        [&](std::uint32_t arm) { return z[arm] > 0.0; },
         [&](std::uint32_t arm, double width) { return means[arm] + v * width * z[arm]; });
 }
 

@@ -133,7 +133,7 @@ def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    stream=streams(max_dim=24, max_arms=6, work=20_000),
+    stream=streams(max_dim=48, max_arms=9, work=20_000),
     policy=policies,
     kind=st.sampled_from(["none", "asked along the way", "rows taken back", "huge rows taken back", "merged"]),
     seed=seeds,
@@ -150,6 +150,23 @@ def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: 
         propensities="skipped",
     )
     choices, _ = play(policy, stream, seed, start.copy())
+    assert fast.arms.tolist() == [choice.arm for choice in choices]
+
+
+@pytest.mark.parametrize("policy", [LinUCB(), LinUCB(alpha=0.3, lam=0.1), OFUL(), ThompsonSampling(v=0.3)])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_widths_given_up_on_the_way_change_no_decision(policy: Ridged, level: int) -> None:
+    """Enough dimensions and arms that many a width is left after some of its columns."""
+    stream = make_stream(700, 61, 23, seed=level)
+    choices, _ = play(policy, stream, 5)
+    start, rule = policy.init(stream.n_arms, stream.dim), policy.schedule()
+    _kernel._use_level(level)
+    try:
+        fast = kernel.rollout(
+            stream.contexts, stream.rewards, start=start, schedule=rule, seed=5, propensities="skipped"
+        )
+    finally:
+        _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
 
 
