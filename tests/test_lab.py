@@ -173,9 +173,9 @@ def test_a_cleared_shelf_knows_nothing(tmp_path: Path) -> None:
 def test_an_archive_computes_nothing(tmp_path: Path) -> None:
     interrupt(tmp_path, before=4)
     counted = Counted()
-    with pytest.raises(Unfinished, match="2 tasks are missing"):
+    with pytest.raises(Unfinished, match="tasks still to be computed: 2"):
         Archive(seed=7, shelf=Shelf(tmp_path)).map("play", counted, DRAWS)
-    with pytest.raises(Unfinished, match="6 tasks are missing"):
+    with pytest.raises(Unfinished, match="tasks still to be computed: 6"):
         Archive(seed=7).alone("play", counted, DRAWS)
     assert counted.calls == []
 

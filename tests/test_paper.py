@@ -154,7 +154,7 @@ def test_a_report_is_rebuilt_without_computing(tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(SystemExit):
         main(["report", str(tmp_path)])
     assert COMPUTED == []
-    assert "theorem-1 failed: not finished: 1 tasks are missing" in capsys.readouterr().out
+    assert "theorem-1 failed: not finished: tasks still to be computed: 1" in capsys.readouterr().out
     assert page.startswith(b"<!DOCTYPE html>")
     assert 'id="claim-fig-a"' in (tmp_path / "report.html").read_text()
 

@@ -145,4 +145,4 @@ class Archive(Lab):
         where: Engine | None,  # noqa: ARG002
         keep: Callable[[int, Arrays], None],  # noqa: ARG002
     ) -> None:
-        raise Unfinished(f"{len(tasks)} tasks are missing")
+        raise Unfinished(f"tasks still to be computed: {len(tasks)}")

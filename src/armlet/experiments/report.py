@@ -50,6 +50,7 @@ td .verdict { display: inline-block; padding-left: 1.3em; text-indent: -1.3em }
 .sign { display: inline-block; width: 1.3em; text-indent: 0 }
 .yes { color: var(--yes) } .partly { color: var(--partly) } .no { color: var(--no) } .open { color: var(--open) }
 .number { font-variant-numeric: tabular-nums }
+.wide { overflow-x: auto }
 dl { margin: 1rem 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 1rem }
 dt { color: var(--soft); font-size: .9rem }
 dd { margin: 0 0 .6rem }
@@ -236,8 +237,8 @@ def _table(table: Table) -> str:
         for name, *cells in table.rows
     ]
     return (
-        f'<table class="stack" role="table"><caption>{escape(table.caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>\n{_lines(rows)}\n</tbody></table>"
+        f'<div class="wide"><table class="stack" role="table"><caption>{escape(table.caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{_lines(rows)}\n</tbody></table></div>"
     )
 
 

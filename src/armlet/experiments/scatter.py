@@ -43,7 +43,7 @@ def scatter(points: Sequence[Point], *, xlabel: str, ylabel: str) -> Figure:
             style: dict[str, Any] = {"color": COLOURS[index % 6], "marker": MARKERS[index % 6], "capsize": 2}
             axes.errorbar(x, y[0], bars, linestyle="none", label=kind or None, **style)
         for point, (dx, dy) in zip(points, _offsets(points), strict=True):
-            axes.annotate(point.label, (point.x, point.y.value), (dx, dy), textcoords="offset points", fontsize=10)
+            axes.annotate(point.label, (point.x, point.y.value), (dx, dy), textcoords="offset points", fontsize=11.5)
         axes.xaxis.set_major_formatter(lambda value, _: short(value))
         axes.yaxis.set_major_formatter(lambda value, _: short(value))
         if any(kinds):
@@ -59,5 +59,5 @@ def _offsets(points: Sequence[Point]) -> list[tuple[float, float]]:
             abs(math.log(point.x / other.x)) < 0.35 and abs(math.log(point.y.value / other.y.value)) < 0.2
             for other in points[:index]
         )
-        placed.append((4.0, 4.0 + 9.0 * ((near + 1) // 2) * (1 if near % 2 == 0 else -1)))
+        placed.append((4.0, 4.0 + 11.0 * ((near + 1) // 2) * (1 if near % 2 == 0 else -1)))
     return placed
