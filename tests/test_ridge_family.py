@@ -20,6 +20,7 @@ from armlet.core.types import Choice, Float64, Interaction, Policy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.oful import OFUL
 from armlet.policies.ols_bandit import OLSBandit
+from armlet.policies.parts.forced import forced_arm
 from armlet.policies.thompson import ThompsonSampling
 from armlet.testing import check_policy
 from streams import Stream, make_stream, streams
@@ -236,7 +237,7 @@ def test_forced_steps_are_those_of_the_definition() -> None:
         }
         policy = OLSBandit(q=q)
         steps = range(1, 2**12)
-        assert [policy.forced_arm(t, K) for t in steps] == [turns.get(t) for t in steps]
+        assert [forced_arm(t, K, policy.q) for t in steps] == [turns.get(t) for t in steps]
 
 
 def test_a_forced_arm_that_may_not_be_played_gives_way() -> None:
@@ -433,7 +434,7 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
         world_seed=1,
         policy_seed=2,
     )
-    forced = sum(policy.forced_arm(t, 3) is not None for t in range(1, T + 1))
+    forced = sum(forced_arm(t, 3, policy.q) is not None for t in range(1, T + 1))
     assert found.explored[0] == forced == found.layers[0].n.sum()
     assert found.layers[1].n.sum() == T
 

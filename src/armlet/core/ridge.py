@@ -60,16 +60,3 @@ class Ridge:
     def layers(self, n_layers: int, n_arms: int, dim: int) -> Layers:
         """Make several sets of empty statistics that solve with this ridge."""
         return Layers(n_layers, n_arms, dim, ridge=self.kind, value=self.value)
-
-
-def constant_ridge(name: str, value: float) -> Ridge:
-    """Read a ridge that must be a positive number, as widths and their radii need it.
-
-    Examples
-    --------
-    >>> constant_ridge("lam", 1).shift(25.0)
-    1.0
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1e-100 <= value <= 1e100:
-        raise ValueError(f"{name} is {value!r}; give a positive number from 1e-100 to 1e100")
-    return Ridge("constant", float(value))

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from armlet.core.checks import HUGE, chance, number, optional, positive, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Optimism, Statistics
-from armlet.core.ridge import constant_ridge
+from armlet.core.ridge import Ridge
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
 
@@ -53,11 +54,7 @@ class LinUCB:
     rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
-        constant_ridge("lam", self.lam)
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta is {self.delta!r}; give a probability between 0 and 1")
-        if self.alpha is not None and not 0 <= self.alpha <= 1e100:
-            raise ValueError(f"alpha is {self.alpha!r}; give a number of at least 0, or leave it out")
+        settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), lam=positive())
 
     @property
     def width_factor(self) -> float:
@@ -69,7 +66,7 @@ class LinUCB:
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: V = lam I, b = 0."""
-        return constant_ridge("lam", self.lam).statistics(n_arms, dim)
+        return Ridge.parse(self.lam).statistics(n_arms, dim)
 
     def schedule(self) -> Optimism:
         """Describe it to the kernel."""

@@ -14,9 +14,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from armlet.core.checks import HUGE, chance, number, one_of, positive, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Optimism, Statistics
-from armlet.core.ridge import constant_ridge
+from armlet.core.ridge import Ridge
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
 
@@ -62,21 +63,16 @@ class OFUL:
     rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
-        constant_ridge("lam", self.lam)
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta is {self.delta!r}; give a probability between 0 and 1")
-        for name in ("noise_scale", "theta_norm", "width_scale"):
-            if not 0 <= getattr(self, name) <= 1e100:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; give a number of at least 0")
-        if self.radius not in ("per-arm", "joint"):
-            raise ValueError(f"radius is {self.radius!r}; choose 'per-arm' or 'joint'")
+        size = number(0.0, HUGE)
+        settle(self, noise_scale=size, theta_norm=size, width_scale=size, delta=chance(), lam=positive())
+        settle(self, radius=one_of("per-arm", "joint"))
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: V = lam I, b = 0."""
-        return constant_ridge("lam", self.lam).statistics(n_arms, dim)
+        return Ridge.parse(self.lam).statistics(n_arms, dim)
 
     def schedule(self) -> Optimism:
         """Describe it to the kernel."""

@@ -13,11 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from armlet.core.checks import positive, settle, whole
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import ForcedSampling, Layers
-from armlet.core.ridge import constant_ridge
+from armlet.core.ridge import Ridge
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.policies.parts.forced import forced_arm
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
 
@@ -43,7 +45,7 @@ class OLSBandit:
     Examples
     --------
     >>> policy = OLSBandit(q=1, h=0.5)
-    >>> [policy.forced_arm(t, n_arms=3) for t in range(1, 14)]
+    >>> [forced_arm(t, n_arms=3, q=policy.q) for t in range(1, 14)]
     [0, 1, 2, 0, 1, 2, None, None, None, 0, 1, 2, None]
     """
 
@@ -56,18 +58,14 @@ class OLSBandit:
     rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
-        constant_ridge("ridge", self.ridge)
-        if isinstance(self.q, bool) or not isinstance(self.q, int) or not 1 <= self.q < 2**32:
-            raise ValueError(f"q is {self.q!r}; give a whole number of at least 1")
-        if not 0 < self.h <= 1e100:
-            raise ValueError(f"h is {self.h!r}; give a positive number")
+        settle(self, q=whole(), h=positive(), ridge=positive())
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Layers:
         """Start two empty sets of sums: of forced rows and of all rows."""
-        return constant_ridge("ridge", self.ridge).layers(2, n_arms, dim)
+        return Ridge.parse(self.ridge).layers(2, n_arms, dim)
 
     def schedule(self) -> ForcedSampling:
         """Describe it to the kernel."""
@@ -77,17 +75,8 @@ class OLSBandit:
         """Solve for theta_hat from all rows."""
         return state[ALL].estimates()
 
-    def forced_arm(self, t: int, n_arms: int) -> int | None:
-        """Give the arm whose turn step t is, if any."""
-        start = 0  # (2^n - 1) K q
-        while start < t:
-            if t <= start + n_arms * self.q:
-                return (t - start - 1) // self.q
-            start = 2 * start + n_arms * self.q
-        return None
-
     def _forced(self, state: Layers, t: int, eligible: Bool) -> int | None:
-        arm = self.forced_arm(t, state.n_arms)
+        arm = forced_arm(t, state.n_arms, self.q)
         return arm if arm is not None and eligible[arm] else None
 
     def _best(self, state: Layers, x: Float64, eligible: Bool) -> Int64:

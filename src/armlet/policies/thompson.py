@@ -14,9 +14,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from armlet.core.checks import HUGE, chance, number, optional, positive, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
-from armlet.core.ridge import constant_ridge
+from armlet.core.ridge import Ridge
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
@@ -59,20 +60,15 @@ class ThompsonSampling:
     rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
-        constant_ridge("lam", self.lam)
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta is {self.delta!r}; give a probability between 0 and 1")
-        for name in ("v", "noise_scale", "width_scale"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1e100:
-                raise ValueError(f"{name} is {value!r}; give a number of at least 0")
+        size = number(0.0, HUGE)
+        settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), lam=positive())
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: V = lam I, b = 0."""
-        return constant_ridge("lam", self.lam).statistics(n_arms, dim)
+        return Ridge.parse(self.lam).statistics(n_arms, dim)
 
     def schedule(self) -> Thompson:
         """Describe it to the kernel."""
