@@ -385,3 +385,31 @@ def simulate_events(
     generator: numpy.random.Generator,
 ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]:
     """The law of Algorithm 1, in jumps from one exploration to the next."""
+
+def search_subset(
+    how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: NDArray[numpy.float64]
+) -> tuple[NDArray[numpy.float64], float, float, bool]:
+    """
+    The weights, f, a bound below it (0 if none is known) and whether it is proved to be the minimum.
+    """
+
+def bound_subsets(
+    x: NDArray[numpy.float64],
+    rows: NDArray[numpy.float64],
+    counts: NDArray[numpy.float64],
+    value: float,
+    tolerance: float,
+    steps: int,
+) -> float:
+    """
+    A bound below f of all subsets, improved until it is near `value` or no more steps are left.
+    """
+
+def estimate_subset(
+    rows: NDArray[numpy.float64],
+    counts: NDArray[numpy.float64],
+    sums: NDArray[numpy.float64],
+    weights: NDArray[numpy.float64],
+    dim: int,
+) -> NDArray[numpy.float64]:
+    """theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b."""

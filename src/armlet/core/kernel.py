@@ -31,6 +31,9 @@ Optimism = _kernel.Optimism
 Schedule = _kernel.Schedule
 Statistics = _kernel.Statistics
 Thompson = _kernel.Thompson
+bound_subsets = _kernel.bound_subsets
+estimate_subset = _kernel.estimate_subset
+search_subset = _kernel.search_subset
 
 Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling
 """What the kernel can play by itself; all work on Statistics but ForcedSampling, which works on Layers of two."""
@@ -54,9 +57,12 @@ __all__ = [
     "Statistics",
     "Thompson",
     "argmax_rows",
+    "bound_subsets",
     "coins",
+    "estimate_subset",
     "normals",
     "rollout",
+    "search_subset",
     "simulate_events",
     "simulate_steps",
     "unpickle_decision",

@@ -1,0 +1,74 @@
+#include "subset_search.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "arrays.hpp"
+#include "binding.hpp"
+
+namespace armlet {
+
+namespace {
+
+constexpr double most_subsets = 65536.0;
+
+Past read_past(nb::handle rows, nb::handle counts, std::size_t dim) {
+    const std::size_t size = count_rows(rows, "rows", dim);
+    if (size == 0) fail(PyExc_ValueError, "rows is empty: there is no subset to choose; give at least one row");
+    return {doubles(rows, "rows", {size, dim}), doubles(counts, "counts", {size}), size, dim};
+}
+
+Subset search(const std::string& how, const Past& past, const double* x) {
+    if (how == "prefix") return search_prefixes(past, x);
+    if (how == "greedy") return search_greedily(past, x);
+    if (how == "relaxed") return search_relaxed(past, x);
+    if (how == "two") return search_two(past, x);
+    if (how != "exact")
+        fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'prefix', 'greedy', 'relaxed' or 'two'");
+    if (count_subsets(past) > most_subsets)
+        fail(PyExc_ValueError, "rows have more than 65536 subsets, too many to try them all; use another search");
+    return search_exactly(past, x);
+}
+
+auto search_subset(const std::string& how, nb::handle x, nb::handle rows, nb::handle counts) {
+    const std::size_t dim = nb::len(x);
+    const double* values = doubles(x, "x", {dim});
+    const Past past = read_past(rows, counts, dim);
+    Subset found = search(how, past, values);
+    const std::size_t size = past.size;
+    return std::tuple(to_numpy(std::move(found.weights), {size}), found.value, found.bound, found.exact);
+}
+
+double bound_subsets(nb::handle x, nb::handle rows, nb::handle counts, double value, double tolerance,
+                     std::size_t steps) {
+    const std::size_t dim = nb::len(x);
+    const double* values = doubles(x, "x", {dim});
+    return find_bound(read_past(rows, counts, dim), values, value / (1.0 + tolerance), tolerance / 8.0, steps);
+}
+
+auto estimate_subset(nb::handle rows, nb::handle counts, nb::handle sums, nb::handle weights, std::size_t dim) {
+    const Past past = read_past(rows, counts, dim);
+    const double* w = doubles(weights, "weights", {past.size});
+    return to_numpy(estimate(past, doubles(sums, "sums", {past.size}), {w, w + past.size}), {dim});
+}
+
+}  // namespace
+
+void bind_subset_search(nb::module_& m) {
+    m.def("search_subset", &search_subset, nb::arg("how"), nb::arg("x"), nb::arg("rows"), nb::arg("counts"),
+          nb::sig("def search_subset(how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "
+                  "NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], float, float, bool]"),
+          "The weights, f, a bound below it (0 if none is known) and whether it is proved to be the minimum.");
+    m.def("bound_subsets", &bound_subsets, nb::arg("x"), nb::arg("rows"), nb::arg("counts"), nb::arg("value"),
+          nb::arg("tolerance"), nb::arg("steps"),
+          nb::sig("def bound_subsets(x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "
+                  "NDArray[numpy.float64], value: float, tolerance: float, steps: int) -> float"),
+          "A bound below f of all subsets, improved until it is near `value` or no more steps are left.");
+    m.def("estimate_subset", &estimate_subset, nb::arg("rows"), nb::arg("counts"), nb::arg("sums"), nb::arg("weights"),
+          nb::arg("dim"),
+          nb::sig("def estimate_subset(rows: NDArray[numpy.float64], counts: NDArray[numpy.float64], sums: "
+                  "NDArray[numpy.float64], weights: NDArray[numpy.float64], dim: int) -> NDArray[numpy.float64]"),
+          "theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b.");
+}
+
+}  // namespace armlet

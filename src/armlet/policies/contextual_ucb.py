@@ -1,0 +1,201 @@
+"""Contextual UCB: Algorithm 2, Section 7.
+
+Each arm's estimate and width come from the subset of its past that makes the width smallest, which keeps a rare context
+from being drowned by common ones. The paper's search over all subsets is exponential; `search` and `history` say what
+is done instead, and `certificate` how far from the minimum that can be. No regret bound is known.
+Decide: one search for each arm, O(2^N d^3) exact, about O(N d) a step otherwise, N entries of its history; update O(d).
+Memory O(N d) an arm: N grows with t for "all", with log t for "explored", with the number of distinct contexts for
+search="counts", not beyond the number of cells for "buckets", and is fixed for "coreset".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from armlet.core.choosing import below, best_chances, mixed, play_best
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.policies import subset_search
+from armlet.policies.subset_search import Coreset, Histories, Past, Subset
+
+Search: TypeAlias = Literal["exact", "prefix", "greedy", "relaxed", "counts"]
+History: TypeAlias = Literal["all", "explored", "buckets", "coreset"]
+
+SEARCHES: dict[str, Callable[[Float64, Past], Subset]] = {
+    "exact": subset_search.exact,
+    "prefix": subset_search.prefix,
+    "greedy": subset_search.greedy,
+    "relaxed": subset_search.relaxed,
+    "counts": subset_search.counts,
+}
+HISTORIES = ("all", "explored", "buckets", "coreset")
+
+EXACT_LIMIT = 16  # rows, 2^16 subsets
+DEFAULT_LIMIT = {"exact": 12, "coreset": 200}
+LONGEST = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualUCB:
+    """Play argmax of x' theta_hat_a + alpha sqrt(c_a), c_a = log(t) min over T of f(T), f as in `subset_search`.
+
+    Parameters
+    ----------
+    search
+        How T is found: "exact" tries all subsets; "prefix", "greedy" and "relaxed" are heuristics; "counts" keeps one
+        entry for each distinct context and is exact for few of them. See `subset_search.searches`.
+    history
+        What T is chosen from: "all" rows; only "explored" ones, for which steps explore with probability p/t; "buckets"
+        of similar rows, merged; or a "coreset", a sample of fixed size.
+    alpha
+        How optimistic to be; 1 as printed. The printed width knows no noise scale, so scale it with that of rewards.
+    p
+        The first p steps play the arms by turns, as printed; at 0 each arm is still played once, since one without a
+        past has an infinite index. With history="explored" also the rate p/t of exploration, at least 1.
+    history_limit
+        The most entries an arm's history may have: rows, distinct contexts or buckets. One more is an error, but for
+        "coreset", whose size it is. 12 for "exact", 200 for "coreset", else 20000 if left out.
+    bucket_width
+        eta: rows of one bucket have a cosine of at least 1 - eta.
+
+    Examples
+    --------
+    >>> policy = ContextualUCB(search="counts")
+    >>> state = policy.init(n_arms=1, dim=2)
+    >>> for t in range(1, 1011):
+    ...     x = np.array([1.0, 1.0 if t % 101 == 0 else 0.0])
+    ...     policy.update(state, Interaction(t=t, x=x, arm=0, reward=3.0 * x[1]))
+    >>> rare = np.array([1.0, 1.0])
+    >>> policy.subset(state.past(0), rare).n  # the ten rare rows, not the thousand common ones
+    10
+    >>> bool(policy.certificate(state, rare)[0] < 1.01)
+    True
+    """
+
+    search: Search = "relaxed"
+    history: History = "all"
+    alpha: float = 1.0
+    p: float = 0.0
+    history_limit: int | None = None
+    bucket_width: float = 0.01
+
+    learns_from: ClassVar[LearnsFrom] = "every step"  # but for history="explored"
+    memory: ClassVar[Memory] = "grows with t"  # at worst: see the module
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        _check_choice("search", self.search, tuple(SEARCHES))
+        _check_choice("history", self.history, HISTORIES)
+        for name, low, high in (("alpha", 0.0, 1e100), ("p", 0.0, 1e100)):
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}")
+        if not 0 < self.bucket_width < 1:
+            raise ValueError(f"bucket_width is {self.bucket_width!r}; give a number between 0 and 1")
+        if self.history == "explored" and self.p < 1:
+            raise ValueError(f"p is {self.p} but history is 'explored'; give the p >= 1 of its exploration rate p/t")
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        if not (isinstance(self.limit, int) and self.limit >= 1):
+            raise ValueError(f"history_limit is {self.limit!r}; give a whole number of at least 1")
+        if self.search == "exact" and self.history == "buckets":
+            raise ValueError("search='exact' tries subsets of single rows; use search='counts' with history='buckets'")
+        if self.search == "exact" and self.limit > EXACT_LIMIT:
+            raise ValueError(
+                f"history_limit is {self.limit} but search='exact' tries all subsets of at most {EXACT_LIMIT} rows; "
+                "lower it, or use search='relaxed'"
+            )
+
+    @property
+    def limit(self) -> int:
+        """The history limit in use."""
+        if self.history_limit is not None:
+            return self.history_limit
+        return DEFAULT_LIMIT.get(self.search, DEFAULT_LIMIT.get(self.history, LONGEST))
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    def init(self, n_arms: int, dim: int) -> Histories:
+        """For all arms: T_a is empty."""
+        if self.history == "coreset":
+            return Coreset(n_arms, dim, limit=self.limit)
+        rows: Literal["rows", "contexts"] = "contexts" if self.search == "counts" else "rows"
+        kept = "buckets" if self.history == "buckets" else rows
+        return Histories(n_arms, dim, kept=kept, limit=self.limit, width=self.bucket_width)
+
+    def schedule(self) -> None:
+        """Run in Python; the searches are compiled."""
+
+    def estimates(self, state: Histories) -> Float64:  # noqa: ARG002
+        """Refuse: theta_hat depends on the context."""
+        raise TypeError("ContextualUCB keeps no linear estimates, theta_hat depends on the context; ask predict_proba")
+
+    def subset(self, past: Past, x: Float64) -> Subset:
+        """Find T*, the subset of an arm's past that achieves the minimum, as well as the search can."""
+        return SEARCHES[self.search](x, past)
+
+    def upper_bounds(self, state: Histories, t: int, x: Float64) -> Float64:
+        """Give the index of each arm, (K,): infinite for one without a past."""
+        bounds = np.full(state.n_arms, np.inf)
+        for arm in range(state.n_arms):
+            past = state.past(arm)
+            if not len(past):
+                continue
+            chosen = self.subset(past, x)
+            c = math.log(t) * chosen.value
+            theta_hat = subset_search.estimate(past, chosen)
+            bounds[arm] = x @ theta_hat + self.alpha * math.sqrt(c)
+        return bounds
+
+    def certificate(self, state: Histories, x: Float64) -> Float64:
+        """Give for each arm a ratio that c is proved to be within of the minimum over its history, (K,).
+
+        NaN for an arm without a past. Costs more than a decision: see `subset_search.certified`.
+        """
+        ratios = np.full(state.n_arms, np.nan)
+        for arm in range(state.n_arms):
+            past = state.past(arm)
+            if len(past):
+                ratios[arm] = subset_search.certified(x, past, self.subset(past, x)).ratio
+        return ratios
+
+    def exploration_rate(self, t: int) -> float:
+        """Give the probability that step t explores: only the history of explored rows needs any."""
+        return min(1.0, self.p / t) if self.history == "explored" else 0.0
+
+    def _rotates(self, t: int) -> bool:
+        return t <= self.p
+
+    def probabilities(self, state: Histories, t: int, x: Float64, eligible: Bool) -> Float64:
+        """Give the exact probability of each arm."""
+        arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
+        if self._rotates(t):
+            chances[arms[t % len(arms)]] = 1.0
+            return chances
+        return mixed(best_chances(self.upper_bounds(state, t, x), eligible), eligible, self.exploration_rate(t))
+
+    def decide(self, state: Histories, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Play by turns at first, then the arm with the highest index, ties broken by the coins."""
+        arms, tag = np.flatnonzero(eligible), coins.pick >> 33 if self.history == "coreset" else 0
+        if self._rotates(t):
+            return Choice(int(arms[t % len(arms)]), 1.0, True, tag)
+        bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t)
+        chances = mixed(best_chances(bounds, eligible), eligible, rate)
+        explored = coins.coin < rate
+        arm = int(arms[below(coins.pick, len(arms))]) if explored else play_best(bounds, eligible, coins).arm
+        return Choice(arm, float(chances[arm]), explored, tag)
+
+    def update(self, state: Histories, interaction: Interaction) -> None:
+        """Add step t to T_a of the arm played."""
+        if interaction.explored or self.history != "explored":
+            state.learn(interaction)
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

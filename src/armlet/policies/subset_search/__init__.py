@@ -1,0 +1,38 @@
+"""The search inside Contextual UCB (Algorithm 2, Section 7), and the pasts that it searches.
+
+`searches` finds the subset of an arm's rows with the smallest f; `past` holds the rows of one arm, `histories` those of
+all arms, whole, by distinct context or by bucket, and `coreset` a sample of them.
+"""
+
+from armlet.policies.subset_search.coreset import Coreset
+from armlet.policies.subset_search.histories import Histories, HistoryLimitError
+from armlet.policies.subset_search.past import Past
+from armlet.policies.subset_search.searches import (
+    MOST_SUBSETS,
+    Subset,
+    certified,
+    counts,
+    estimate,
+    exact,
+    greedy,
+    prefix,
+    relaxed,
+    value,
+)
+
+__all__ = [
+    "MOST_SUBSETS",
+    "Coreset",
+    "Histories",
+    "HistoryLimitError",
+    "Past",
+    "Subset",
+    "certified",
+    "counts",
+    "estimate",
+    "exact",
+    "greedy",
+    "prefix",
+    "relaxed",
+    "value",
+]

@@ -1,0 +1,285 @@
+"""The searches of Contextual UCB against brute force, their invariants, their bounds, and the kernel against numpy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from armlet.core.types import Float64
+from armlet.policies.subset_search import (
+    Past,
+    Subset,
+    certified,
+    counts,
+    estimate,
+    exact,
+    greedy,
+    prefix,
+    relaxed,
+    value,
+)
+
+SEARCHES: list[Callable[[Float64, Past], Subset]] = [exact, prefix, greedy, relaxed, counts]
+
+
+def brute_force(x: Float64, X: Float64) -> float:
+    """The minimum of f, subset by subset, in numpy."""
+    W = np.array(list(itertools.product((0.0, 1.0), repeat=len(X)))[1:])
+    A = np.einsum("wi,ij,ik->wjk", W, X, X) / np.sqrt(W.sum(axis=1))[:, None, None]
+    y = np.linalg.solve(np.eye(len(x)) + A, np.broadcast_to(x, (len(W), len(x)))[..., None])
+    return float((y**2).sum(axis=(1, 2)).min())
+
+
+def short(X: Float64, length: float = 1.0) -> Float64:
+    """Rows cut to the length that the theorem assumes."""
+    lengths: Float64 = np.linalg.norm(X, axis=1, keepdims=True)
+    cut: Float64 = X * np.minimum(1.0, length / np.maximum(lengths, 1e-300))
+    return cut
+
+
+def draw(rng: np.random.Generator, family: str, rows: int = 10) -> tuple[Float64, Float64]:
+    dim = int(rng.integers(2, 6))
+    X = rng.normal(size=(rows, dim))
+    match family:
+        case "sphere":
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+        case "ball":
+            X = short(X, 1.0) * rng.random((rows, 1))
+        case "cone":
+            X = short(0.2 * X + np.eye(dim)[0] * 5)
+        case "repeats":
+            X = short(np.round(X))
+        case "axes":  # nothing but single features: no row helps another's direction
+            X = np.eye(dim)[rng.integers(dim, size=rows)]
+        case "section 7":
+            X = np.column_stack([np.ones(rows), rng.random(rows) < 0.2]).astype(np.float64)
+        case "opposed":  # pairs that nearly cancel
+            X = short(np.repeat(X[: rows // 2], 2, axis=0) * np.tile([[1.0], [-1.0]], (rows // 2, 1)) + 0.1 * X)
+    x: Float64 = rng.normal(size=(X.shape[1],))
+    if rng.random() < 0.5:
+        x = np.add(X[0], 0.1 * x)
+    return x, X
+
+
+FAMILIES = ["sphere", "ball", "cone", "repeats", "axes", "section 7", "opposed"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_searches_come_close_to_brute_force_on_contexts_of_length_1(family: str) -> None:
+    rng = np.random.default_rng(FAMILIES.index(family))
+    for _ in range(25):
+        x, X = draw(rng, family)
+        best, past = brute_force(x, X), Past.of(X)
+        ratios = {search.__name__: search(x, past).value / best for search in SEARCHES}
+        assert ratios["exact"] == pytest.approx(1.0, rel=1e-9)
+        assert ratios["counts"] == pytest.approx(1.0, rel=1e-9)  # 2^10 subsets: all are tried
+        assert ratios["greedy"] < 1.02
+        assert ratios["relaxed"] < 1.02
+        assert ratios["prefix"] < 1.25
+
+
+# found by hill-climbing: what each heuristic comes to, and the history that takes it there
+FOOLING: list[tuple[Callable[[Float64, Past], Subset], float, list[float], list[list[float]]]] = [
+    (
+        prefix,
+        1.41,
+        [-2.3412, -1.879],
+        [
+            [0.9157, -0.3471],
+            [-0.9759, -0.2181],
+            [0.9277, -0.2943],
+            [0.9521, 0.2984],
+            [-0.9146, 0.3292],
+            [-0.9179, 0.3391],
+            [0.1528, -0.9666],
+            [-0.9844, -0.1757],
+            [0.8825, -0.306],
+        ],
+    ),
+    (
+        greedy,
+        1.08,
+        [-1.0623, 0.9716, -1.2887],
+        [
+            [-0.807, 0.4302, -0.3407],
+            [0.4383, 0.6724, 0.2961],
+            [0.081, -0.3395, -0.1561],
+            [0.7077, 0.4848, -0.5139],
+            [0.5462, 0.728, -0.4143],
+            [-0.4432, -0.4579, -0.7706],
+            [0.8167, 0.4002, -0.4157],
+            [-0.5626, -0.0803, 0.7939],
+        ],
+    ),
+    (
+        relaxed,
+        1.05,
+        [8.3315, -0.4279, 5.1961],
+        [
+            [0.5914, -0.7587, 0.2732],
+            [-0.9054, 0.0826, 0.4164],
+            [-0.27, -0.7325, 0.1825],
+            [-0.3222, 0.5901, 0.5944],
+            [0.5953, 0.6921, -0.4082],
+            [-0.728, -0.0818, -0.6807],
+            [-0.2668, 0.1615, -0.4162],
+            [-0.4841, 0.6815, -0.5488],
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("search", "ratio", "x", "rows"), FOOLING, ids=[entry[0].__name__ for entry in FOOLING])
+def test_heuristics_can_be_fooled_even_with_contexts_of_length_1(
+    search: Callable[[Float64, Past], Subset], ratio: float, x: list[float], rows: list[list[float]]
+) -> None:
+    context, past = np.array(x), Past.of(rows)
+    found, best = certified(context, past, search(context, past)), brute_force(context, past.rows)
+    assert np.linalg.norm(past.rows, axis=1).max() < 1.0001
+    assert found.value / best == pytest.approx(ratio, abs=0.005)
+    assert found.ratio >= found.value / best  # the certificate does not claim more
+
+
+def test_twelve_rows_are_searched_as_well() -> None:
+    rng = np.random.default_rng(12)
+    for family in FAMILIES:
+        x, X = draw(rng, family, rows=12)
+        best, past = brute_force(x, X), Past.of(X)
+        assert exact(x, past).value == pytest.approx(best, rel=1e-9)
+        assert max(greedy(x, past).value, relaxed(x, past).value) < 1.02 * best
+
+
+ROWS = st.integers(1, 8).flatmap(
+    lambda n: st.integers(1, 3).flatmap(
+        lambda d: st.tuples(
+            st.lists(st.floats(-4, 4, width=32), min_size=d, max_size=d),
+            st.lists(st.lists(st.floats(-4, 4, width=32), min_size=d, max_size=d), min_size=n, max_size=n),
+        )
+    )
+)
+
+
+@given(ROWS)
+@settings(max_examples=150, deadline=None)
+def test_bounds_are_never_above_the_minimum_and_values_never_below(
+    problem: tuple[list[float], list[list[float]]],
+) -> None:
+    x, past = np.array(problem[0]), Past.of(problem[1])
+    best = brute_force(x, past.rows)
+    for search in SEARCHES:
+        found = certified(x, past, search(x, past))
+        assert found.value >= best * (1 - 1e-9)
+        assert found.bound <= best * (1 + 1e-9)
+        assert found.value == pytest.approx(value(x, past, found.weights), rel=1e-6, abs=1e-12)
+        assert ((found.weights >= 0) & (found.weights <= past.counts)).all()
+        assert found.n >= 1
+    assert exact(x, past).value == pytest.approx(best, rel=1e-7, abs=1e-12)
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_rows_does_not_matter(problem: tuple[list[float], list[list[float]]], random: object) -> None:
+    x, rows = np.array(problem[0]), problem[1]
+    shuffled = rows.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    one, other = exact(x, Past.of(rows)), exact(x, Past.of(shuffled))
+    assert one.value == pytest.approx(other.value, rel=1e-9, abs=1e-12)
+
+
+@given(ROWS)
+@settings(max_examples=60, deadline=None)
+def test_more_history_never_raises_the_minimum(problem: tuple[list[float], list[list[float]]]) -> None:
+    x, rows = np.array(problem[0]), problem[1]
+    values = [exact(x, Past.of(rows[: n + 1])).value for n in range(len(rows))]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(values))
+
+
+def test_equal_rows_may_be_counted_instead_of_repeated() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        distinct, times = short(rng.normal(size=(3, 2))), rng.integers(1, 5, size=3)
+        x = rng.normal(size=2)
+        best = brute_force(x, np.repeat(distinct, times, axis=0))
+        past = Past.of(distinct, counts=times)
+        assert counts(x, past).value == pytest.approx(best, rel=1e-9)
+        assert counts(x, past).exact
+        assert relaxed(x, past).value < 1.02 * best
+
+
+def test_one_row_has_a_closed_form() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        x, row = rng.normal(size=3), rng.normal(size=3)
+        expected = np.sum((x - row * (row @ x) / (1 + row @ row)) ** 2)
+        for search in SEARCHES:
+            assert search(x, Past.of([row])).value == pytest.approx(expected, rel=1e-12)
+
+
+def test_copies_of_x_are_all_taken() -> None:
+    for m in (1, 10, 1000):
+        found = counts(np.array([0.6, 0.8]), Past.of([[0.6, 0.8]], counts=[m]))
+        assert (found.n, found.exact) == (m, True)
+        assert found.value == pytest.approx(1 / (1 + math.sqrt(m)) ** 2, rel=1e-12)
+
+
+def test_the_estimate_is_ridge_regression_on_the_chosen_rows() -> None:
+    rng = np.random.default_rng(2)
+    X, r, x = rng.normal(size=(9, 3)), rng.normal(size=9), rng.normal(size=3)
+    past = Past.of(X, rewards=r)
+    found = exact(x, past)
+    T, n = found.rows, found.n
+    expected = np.linalg.solve(np.eye(3) / math.sqrt(n) + X[T].T @ X[T] / n, X[T].T @ r[T] / n)
+    np.testing.assert_allclose(estimate(past, found), expected, rtol=1e-10)
+
+
+def test_the_best_subset_may_saturate_no_context() -> None:
+    """Scaling a subset up lowers f, but whole numbers cannot always be scaled: 2 of 3 and 1 of 2 is best here."""
+    X = np.array([[20.988951275199263, -15.105068284735525], [-21.09377423506761, 25.183168384656355]])
+    x = np.array([-19.67429385, 17.85836769])
+    found = counts(x, Past.of(X, counts=[3, 2]))
+    assert found.weights.tolist() == [2.0, 1.0]
+    assert found.exact
+    edge = min(value(x, Past.of(X), np.array(w)) for w in [(3, 0), (3, 1), (3, 2), (0, 2), (1, 2), (2, 2)])
+    assert edge > 1.1 * found.value
+
+
+def test_f_is_not_convex_in_the_weights() -> None:
+    """t^-2 is not operator convex: two subsets of one size whose mixture is worse than the worse of both."""
+    rng = np.random.default_rng(0)
+    for _ in range(20_000):
+        X, x = 5 * rng.normal(size=(4, 2)), rng.normal(size=2)
+        one, other = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
+        f = [value(x, Past.of(X), w) for w in (one, (one + other) / 2, other)]
+        if f[1] > (f[0] + f[2]) / 2 * 1.01:
+            return
+    raise AssertionError("no example found")
+
+
+def test_certificates_are_close_on_long_histories() -> None:
+    rng = np.random.default_rng(3)
+    for rows, most in ((300, 1.05), (3000, 1.05)):
+        X = rng.normal(size=(rows, 5))
+        past, x = Past.of(X / np.linalg.norm(X, axis=1, keepdims=True)), X[0]
+        for search in (greedy, relaxed):
+            found = certified(x, past, search(x, past), steps=100)
+            assert 1 <= found.ratio < most
+
+
+def test_too_many_subsets_are_refused_by_the_exact_search() -> None:
+    with pytest.raises(ValueError, match=r"17 rows and more than 65536 subsets.*use relaxed"):
+        exact(np.ones(1), Past.of(np.ones((17, 1))))
+
+
+def test_bad_pasts_are_refused() -> None:
+    with pytest.raises(ValueError, match="counts are"):
+        Past.of([[1.0]], counts=[0.5])
+    with pytest.raises(ValueError, match=r"rows has shape \(2,\)"):
+        Past.of([1.0, 2.0])
+    with pytest.raises(ValueError, match="rows is empty"):
+        prefix(np.ones(2), Past(2))
