@@ -11,7 +11,7 @@ import pytest
 from armlet.experiments import EXPERIMENTS, paper
 from armlet.experiments.experiment import SEED
 
-TIMED = ("theorem-1", "leaderboard")
+TIMED = ("theorem-1", "contextual-ucb", "leaderboard")
 
 
 @pytest.fixture(scope="session")

@@ -135,7 +135,8 @@ def _pathologies(ranks: Mapping[str, Rank], seed: int) -> str:
 
 def _how(arenas: Sequence[str], horizon: int, runs: int) -> str:
     return (
-        f"T = {horizon:,}, {runs} draws of each problem, the same for all policies; constants tuned on other draws. "
+        f"T = {horizon:,} (a third of that for 20 x 30), {runs} draws of each problem, the same for all policies; "
+        "constants tuned on other draws. "
         f"Regret is relative to uniform play on the same draws, the geometric mean over {', '.join(arenas)}. Policies "
         "with a row for each context cannot be run where contexts do not repeat. Those that learn from one bit are "
         "told whether the arm was the best, without noise, and are ranked apart."

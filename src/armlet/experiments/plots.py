@@ -52,7 +52,13 @@ class Series:
     slope: Estimate | None = None
 
 
-def regret(curves: Sequence[Curve], *, ylabel: str = "cumulative regret R(t)", top: float | None = None) -> Figure:
+def regret(
+    curves: Sequence[Curve],
+    *,
+    xlabel: str = "step t (log scale)",
+    ylabel: str = "cumulative regret R(t)",
+    top: float | None = None,
+) -> Figure:
     """Draw curves with their spread against log t: logarithmic growth is a straight line.
 
     Parameters
@@ -76,7 +82,7 @@ def regret(curves: Sequence[Curve], *, ylabel: str = "cumulative regret R(t)", t
             axes.plot(curve.steps, mean, color=colour, linestyle=dash, label=curve.label)
             axes.fill_between(curve.steps, low, high, color=colour, alpha=0.22, linewidth=0)
         first, last = min(curve.steps[0] for curve in curves), max(curve.steps[-1] for curve in curves)
-        axes.set(xscale="log", xlim=(first, last), xlabel="step t (log scale)", ylabel=ylabel)
+        axes.set(xscale="log", xlim=(first, last), xlabel=xlabel, ylabel=ylabel)
         axes.set_ylim(0, top)
         _powers_of_ten(axes.xaxis)
         axes.yaxis.set_major_formatter(lambda value, _: short(value))

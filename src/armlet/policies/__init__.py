@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from armlet.policies.banditron import Banditron
     from armlet.policies.confidence_ball import ConfidenceBall1, ConfidenceBall2
     from armlet.policies.confidit import Confidit
+    from armlet.policies.contextual_ucb import ContextualUCB
     from armlet.policies.epoch_greedy import EpochGreedy
     from armlet.policies.epsilon_greedy import AllDataEpsilonGreedy, ContextualEpsilonGreedy
     from armlet.policies.epsilon_n_greedy import EpsilonNGreedy
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _FILES = {
     "ContextualEpsilonGreedy": "epsilon_greedy",
     "AllDataEpsilonGreedy": "epsilon_greedy",
+    "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
     "EpochGreedy": "epoch_greedy",
     "PEGE": "pege",
@@ -110,6 +112,7 @@ __all__ = [
     "ConfidenceBall2",
     "Confidit",
     "ContextualEpsilonGreedy",
+    "ContextualUCB",
     "EpochGreedy",
     "EpsilonNGreedy",
     "Exp3",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -161,7 +162,8 @@ def check_forget(policy: Policy, n_arms: int, dim: int) -> None:
         _require(_same(after, bandit.state), "forget was refused but changed the state")
     else:
         # a row of no weight: a table keeps the place of a context even when all of its rows were taken back
-        policy.update(before, replace(_interaction(decision, reward), weight=0.0))
+        with contextlib.suppress(DecisionError):  # a history of whole rows knows none without weight
+            policy.update(before, replace(_interaction(decision, reward), weight=0.0))
         found, expected = bandit.state.arrays(), before.arrays()
         close = all(np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9) for name in expected)
         _require(close, "forget did not undo what was learned")
