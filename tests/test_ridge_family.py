@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -108,7 +108,7 @@ def test_kernel_plays_the_same_arms_as_the_ols_bandit(
     assert fast.arms.tolist() == [choice.arm for choice in choices]
     assert fast.explored.tolist() == [choice.explored for choice in choices]
     assert fast.propensities.tolist() == [choice.propensity for choice in choices]
-    np.testing.assert_array_equal(fast.layers.arrays()["records"], state.arrays()["records"])
+    np.testing.assert_array_equal(fast.statistics.arrays()["records"], state.arrays()["records"])
 
 
 def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
@@ -182,13 +182,13 @@ def test_a_rollout_in_two_pieces_is_one() -> None:
 
 def test_skipped_propensities_change_nothing_else() -> None:
     stream, policy = make_stream(200, 5, 4, seed=1), ThompsonSampling()
-    settings_ = {"start": policy.init(4, 5), "schedule": policy.schedule(), "seed": 3}
-    full = kernel.rollout(stream.contexts, stream.rewards, **settings_)  # type: ignore[call-overload]
-    bare = kernel.rollout(stream.contexts, stream.rewards, **settings_, propensities="skipped")  # type: ignore[call-overload]
+    settings_: Any = {"start": policy.init(4, 5), "schedule": policy.schedule(), "seed": 3}
+    full = kernel.rollout(stream.contexts, stream.rewards, **settings_)
+    bare = kernel.rollout(stream.contexts, stream.rewards, **settings_, propensities="skipped")
     assert full.arms.tolist() == bare.arms.tolist()
     assert np.isnan(bare.propensities).all()
     with pytest.raises(ValueError, match="propensities is 'none'"):
-        kernel.rollout(stream.contexts, stream.rewards, **settings_, propensities="none")  # type: ignore[call-overload]
+        kernel.rollout(stream.contexts, stream.rewards, **settings_, propensities="none")  # type: ignore[arg-type]
 
 
 # ---- formulas
@@ -435,8 +435,8 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
         policy_seed=2,
     )
     forced = sum(forced_arm(t, 3, policy.q) is not None for t in range(1, T + 1))
-    assert found.explored[0] == forced == found.layers[0].n.sum()
-    assert found.layers[1].n.sum() == T
+    assert found.explored[0] == forced == found.statistics[0].n.sum()
+    assert found.statistics[1].n.sum() == T
 
 
 # ---- the promises of every policy, kept by the versions in Python
@@ -502,7 +502,7 @@ def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
     with pytest.raises(TypeError, match="this rule works on Statistics; got a Layers"):
         kernel.rollout(x, r, start=OLSBandit().init(3, 2), schedule=LinUCB().schedule(), seed=1)
     with pytest.raises(TypeError, match="schedule must be a Schedule, Optimism, Thompson or ForcedSampling; got a str"):
-        kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule="LinUCB", seed=1)  # type: ignore[call-overload]
+        kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule="LinUCB", seed=1)  # type: ignore[arg-type]
 
 
 def test_layers_that_differ_in_their_arms_are_refused() -> None:

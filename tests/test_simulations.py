@@ -12,7 +12,7 @@ from scipy import stats
 
 from armlet.core import kernel
 from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.kernel import Rollout, Schedule, Simulated
+from armlet.core.kernel import Rollout, Schedule, Simulated, Statistics
 from armlet.core.types import Float64, Int64
 from armlet.policies import ContextualEpsilonGreedy
 
@@ -44,9 +44,11 @@ def reward(world: FiniteWorld, i: int, arm: int, u: float, v: float) -> float:
     )
 
 
-def run(world: FiniteWorld, policy: ContextualEpsilonGreedy, method: str, seed: int, at: Int64) -> Simulated:
-    simulate = {"steps": kernel.simulate_steps, "events": kernel.simulate_events}[method]
-    return simulate(
+def run(
+    world: FiniteWorld, policy: ContextualEpsilonGreedy, method: str, seed: int, at: Int64
+) -> Simulated[Statistics]:
+    simulate: Any = {"steps": kernel.simulate_steps, "events": kernel.simulate_events}[method]
+    found: Simulated[Statistics] = simulate(
         world,
         start=policy.init(world.means.shape[1], world.contexts.shape[1]),
         schedule=policy.schedule(),
@@ -55,9 +57,12 @@ def run(world: FiniteWorld, policy: ContextualEpsilonGreedy, method: str, seed: 
         world_seed=seed,
         policy_seed=seed + 10**6,
     )
+    return found
 
 
-def plain_loop(world: FiniteWorld, policy: ContextualEpsilonGreedy, seed: int, T: int) -> tuple[Rollout, list[int]]:
+def plain_loop(
+    world: FiniteWorld, policy: ContextualEpsilonGreedy, seed: int, T: int
+) -> tuple[Rollout[Statistics], list[int]]:
     """Play on the draws of a simulation, made again; with equal chances the context is floor(u M)."""
     M, K = world.means.shape
     places = [int(uniforms(seed, (t - 1) // 4 + LANE)[(t - 1) % 4] * M) for t in range(1, T + 1)]

@@ -5,7 +5,7 @@ Arrays given to it must be exactly float64 and C-contiguous: anything else is an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,13 +40,13 @@ Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kern
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
+Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
+
 __all__ = [
     "Decision",
     "Decisions",
     "Engine",
     "ForcedSampling",
-    "LayeredRollout",
-    "LayeredSimulated",
     "Layers",
     "Optimism",
     "Propensities",
@@ -70,22 +70,13 @@ __all__ = [
 ]
 
 
-class Rollout(NamedTuple):
+class Rollout(NamedTuple, Generic[Sums]):
     """What a whole run of a policy did, step by step, and what it knew at the end."""
 
     arms: Int64  # (T,)
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
-    statistics: _kernel.Statistics
-
-
-class LayeredRollout(NamedTuple):
-    """The same for a policy whose state is several layers of statistics."""
-
-    arms: Int64  # (T,)
-    propensities: Float64  # (T,)
-    explored: Bool  # (T,)
-    layers: _kernel.Layers
+    statistics: Sums  # as it was at the start, Statistics or Layers
 
 
 def unpickle_decision(*fields: Any) -> Decision:
@@ -93,60 +84,25 @@ def unpickle_decision(*fields: Any) -> Decision:
     return Decision.restore(*fields)
 
 
-class Simulated(NamedTuple):
+class Simulated(NamedTuple, Generic[Sums]):
     """What a simulated run came to at each checkpoint, and what it knew at the end."""
 
     regret: Float64  # (C,): expected loss so far
     exploring: Float64  # (C,): the part of it paid on explored steps
     explored: Float64  # (C,): how many steps explored
-    statistics: _kernel.Statistics
-
-
-class LayeredSimulated(NamedTuple):
-    """The same for a policy whose state is several layers of statistics."""
-
-    regret: Float64  # (C,)
-    exploring: Float64  # (C,)
-    explored: Float64  # (C,)
-    layers: _kernel.Layers
-
-
-@overload
-def simulate_steps(
-    table: FiniteWorld,
-    *,
-    start: Statistics,
-    schedule: Rule,
-    horizon: int,
-    checkpoints: Int64,
-    world_seed: int,
-    policy_seed: int,
-) -> Simulated: ...
-
-
-@overload
-def simulate_steps(
-    table: FiniteWorld,
-    *,
-    start: Layers,
-    schedule: Rule,
-    horizon: int,
-    checkpoints: Int64,
-    world_seed: int,
-    policy_seed: int,
-) -> LayeredSimulated: ...
+    statistics: Sums  # as it was at the start, Statistics or Layers
 
 
 def simulate_steps(
     table: FiniteWorld,
     *,
-    start: Statistics | Layers,
+    start: Sums,
     schedule: Rule,
     horizon: int,
     checkpoints: Int64,
     world_seed: int,
     policy_seed: int,
-) -> Simulated | LayeredSimulated:
+) -> Simulated[Sums]:
     """Run a rule in a world that is a table, every step drawn; the interpreter lock is released.
 
     Contexts and noise are functions of the world's seed and the step alone, so runs of different policies are paired.
@@ -163,8 +119,7 @@ def simulate_steps(
     ... ).regret[:2]
     array([0., 1.])
     """
-    found = _kernel.simulate_steps(table, start, schedule, horizon, checkpoints, world_seed, policy_seed)
-    return LayeredSimulated(*found) if isinstance(start, Layers) else Simulated(*found)
+    return Simulated(*_kernel.simulate_steps(table, start, schedule, horizon, checkpoints, world_seed, policy_seed))
 
 
 def simulate_events(
@@ -176,7 +131,7 @@ def simulate_events(
     checkpoints: Int64,
     world_seed: int,
     policy_seed: int,
-) -> Simulated:
+) -> Simulated[Statistics]:
     """Run the law of Algorithm 1 in jumps from one exploration to the next: cost O(p log T), so T = 10^12 is no matter.
 
     Examples
@@ -232,42 +187,16 @@ def win_probabilities(means: Float64, deviations: Float64) -> Float64:
     return _kernel.win_probabilities(means, deviations)
 
 
-@overload
 def rollout(
     contexts: Float64,
     rewards: Float64,
     *,
-    start: Statistics,
+    start: Sums,
     schedule: Rule,
     seed: int,
     t: int = 0,
     propensities: Propensities = "exact",
-) -> Rollout: ...
-
-
-@overload
-def rollout(
-    contexts: Float64,
-    rewards: Float64,
-    *,
-    start: Layers,
-    schedule: Rule,
-    seed: int,
-    t: int = 0,
-    propensities: Propensities = "exact",
-) -> LayeredRollout: ...
-
-
-def rollout(
-    contexts: Float64,
-    rewards: Float64,
-    *,
-    start: Statistics | Layers,
-    schedule: Rule,
-    seed: int,
-    t: int = 0,
-    propensities: Propensities = "exact",
-) -> Rollout | LayeredRollout:
+) -> Rollout[Sums]:
     """Run a compiled policy over given contexts and rewards, without the interpreter lock.
 
     Parameters
@@ -296,8 +225,7 @@ def rollout(
     >>> run.arms[:4].tolist(), int(run.arms[-1])
     ([1, 0, 1, 0], 1)
     """
-    found = _kernel.rollout(contexts, rewards, start, schedule, seed, t, propensities)
-    return LayeredRollout(*found) if isinstance(start, Layers) else Rollout(*found)
+    return Rollout(*_kernel.rollout(contexts, rewards, start, schedule, seed, t, propensities))
 
 
 def argmax_rows(X: Float64, theta: Float64) -> Int64:

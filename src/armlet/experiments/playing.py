@@ -191,8 +191,9 @@ class _InKernel:
         self._state = _compiled_state(job)
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
-        out = kernel.rollout(X, rewards, start=self._state, schedule=self._schedule, seed=self._seed, t=self._t)
-        self._state, self._t = out[-1], self._t + len(X)
+        how: Any = {"schedule": self._schedule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
+        out = kernel.rollout(X, rewards, start=self._state, **how)
+        self._state, self._t = out.statistics, self._t + len(X)
         return out.arms, out.explored
 
 
