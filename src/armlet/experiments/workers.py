@@ -44,6 +44,8 @@ class Serial(Executor):
 def start_pool(stack: ExitStack, workers: int) -> ProcessPoolExecutor:
     """Start processes that know nothing of this one but its modules; the stack ends them."""
     context = multiprocessing.get_context("spawn")  # a fork would copy locks that threads of ours hold
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # for the children: BLAS threads of many workers stand in each other's way
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
     stack.callback(pool.shutdown, cancel_futures=True)
     return pool
