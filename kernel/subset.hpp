@@ -23,9 +23,10 @@ using Weights = std::vector<double>;  // how often each row counts: whole number
 
 struct Subset {
     Weights weights;
-    double value = 0.0;  // f
-    double bound = 0.0;  // no subset is below it; 0 where nothing is known
-    bool exact = false;  // proved to be the minimum
+    double value = 0.0;     // f
+    double bound = 0.0;     // no subset is below it; 0 where nothing is known
+    bool exact = false;     // proved to be the minimum
+    std::size_t tried = 0;  // subsets that were looked at, where the search keeps count
 };
 
 // f for one x, and the directions in which it falls.

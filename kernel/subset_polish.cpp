@@ -58,18 +58,23 @@ class Sweep {
     Move move_{};
 };
 
+// Steps double, or grow faster where there would be more than 13 of them.
+double growth(double most) { return std::max(2.0, std::ceil(std::pow(most, 1.0 / 12.0))); }
+
 void exchange(const Past& past, const double* x, Subset& best) {
     Sweep sweep(past, x, best);
     for (std::size_t round = 0; round < sweeps; ++round) {
         sweep.start();
         for (std::size_t i = 0; i < past.size; ++i) {
-            for (double step = 1.0; step <= past.counts[i]; step *= 2.0) {
+            for (double step = 1.0; step <= past.counts[i]; step *= growth(past.counts[i])) {
                 sweep.attempt(i, step, i, 0.0);
                 sweep.attempt(i, 0.0, i, step);
             }
             for (std::size_t j = 0; j < past.size; ++j)
-                for (double step = 1.0; j != i && step <= std::min(past.counts[i], past.counts[j]); step *= 2.0)
-                    sweep.attempt(i, step, j, step);
+                if (j != i) {
+                    const double most = std::min(past.counts[i], past.counts[j]);
+                    for (double step = 1.0; step <= most; step *= growth(most)) sweep.attempt(i, step, j, step);
+                }
         }
         if (!sweep.move()) return;
     }

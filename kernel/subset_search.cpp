@@ -183,53 +183,6 @@ Subset search_greedily(const Past& past, const double* x) {
     return found;
 }
 
-namespace {
-
-// Walks downhill along the subsets of size n, (w, n - w).
-double descend(Width& width, const Past& past, double n, double& w) {
-    const double low = std::max(0.0, n - (past.size > 1 ? past.counts[1] : 0.0)), high = std::min(past.counts[0], n);
-    const auto f = [&](double at) {
-        std::vector<double> A(packed_size(past.dim));
-        if (at > 0.0) add_outer(A.data(), past.row(0), at, past.dim);
-        if (n - at > 0.0) add_outer(A.data(), past.row(1), n - at, past.dim);
-        return width(A.data(), n);
-    };
-    w = std::clamp(w, low, high);
-    double best = f(w);
-    for (const double sign : {1.0, -1.0})
-        for (double step = std::max(1.0, std::exp2(std::floor(std::log2(n)) - 4.0)); step >= 1.0; step /= 2.0)
-            for (double next = w + sign * step; next >= low && next <= high; next = w + sign * step) {
-                const double at = f(next);
-                if (!(at < best)) break;
-                best = at, w = next;
-            }
-    return best;
-}
-
-}  // namespace
-
-Subset search_two(const Past& past, const double* x) {
-    Width width(x, past.dim);
-    const double total = past.total();
-    double value = nothing, best_n = 0.0, best_w = 0.0, w = 0.0;
-    for (double n = past.size == 1 ? total : 1.0; n <= total;) {
-        const double f = descend(width, past, n, w);
-        if (f < value) value = f, best_n = n, best_w = w;
-        const double next = std::max(n + 1.0, n < every_place ? 0.0 : std::floor(n * 1.02));
-        const double to = n < total ? std::min(next, total) : next;  // the whole past is always looked at
-        w = std::round(w * to / n), n = to;
-    }
-    Weights weights(past.size);
-    weights[0] = best_w;
-    if (past.size > 1) weights[1] = best_n - best_w;
-    Subset found = finish(past, x, std::move(weights));
-    if (past.size == 1)  // for one row f falls with n
-        found.exact = true, found.bound = found.value;
-    else
-        polish(past, x, found);
-    return found;
-}
-
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps) {
     const Columns columns(past);
     Width width(x, past.dim);

@@ -27,9 +27,11 @@ void polish(const Past& past, const double* x, Subset& best);
 // times, or `few_steps` times for more than 1000 rows.
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps);
 
-// For at most two rows: at each size walks downhill from the best of the size before. Every size up to 64, then sizes
-// that grow by a fiftieth, and the whole past; then polished. One row is taken whole, which is the minimum.
-Subset search_two(const Past& past, const double* x);
+// How often each row should count, where rows were met many times. One row: all of it, which is the minimum. At most
+// 4096 subsets: all of them. Two rows: all of one, or nearly, and some of the other, on a grid of 33 counts refined
+// around the best. At most 24 rows: changes one count at a time, from several starts. More rows: as `search_relaxed`.
+// Up to 24 rows the number of subsets that are looked at is bounded whatever the counts: `tried`.
+Subset search_counts(const Past& past, const double* x);
 
 // The best prefix, led on by the slope of f, and polished; of at most 64 rows the greedy one if that is better.
 Subset search_relaxed(const Past& past, const double* x);
