@@ -9,8 +9,9 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t few_rows = 24;     // so few that every exchange can be tried
-constexpr std::size_t many_rows = 1000;  // beyond, single rows hardly matter
+constexpr std::size_t few_rows = 24;       // so few that every exchange can be tried
+constexpr std::size_t long_history = 256;  // rows, of which fewer rounds are worth their while
+constexpr std::size_t many_rows = 1000;    // beyond, single rows hardly matter
 constexpr std::size_t sweeps = 40;
 constexpr double least_gain = 1e-12;  // relative: below it rounding could go round in circles
 
@@ -100,7 +101,8 @@ void shift(const Past& past, const double* x, Subset& best) {
     const double total = past.total();
     std::vector<double> slopes, other;
     Width width(x, past.dim);
-    for (std::size_t round = 0; round < 4; ++round) {
+    const std::size_t rounds = past.size > long_history ? 2 : 4;
+    for (std::size_t round = 0; round < rounds; ++round) {
         const double n = std::accumulate(best.weights.begin(), best.weights.end(), 0.0);
         width(gram(past, best.weights).data(), n);
         width.find_z();

@@ -11,7 +11,8 @@ double count_subsets(const Past& past);
 Subset search_exactly(const Past& past, const double* x);
 
 // Rows by |x'x_i| and by |cos(x, x_i)|: the best of those that take all rows up to some place of either order.
-// Every place up to 64, then places that grow by a twentieth.
+// Every place up to 64, then places that grow by a twentieth. Of more than 256 rows every place up to 16, then places
+// that grow by a tenth; of more than 1000, after a quarter of the rows, not beyond twice the best place.
 Subset search_prefixes(const Past& past, const double* x);
 
 // Adds the row that makes f smallest, again and again, keeps the best on the way and improves it by `polish`. After 64
@@ -24,7 +25,7 @@ Subset search_greedily(const Past& past, const double* x);
 void polish(const Past& past, const double* x, Subset& best);
 
 // Sorts rows by the slope of f and takes the best prefix, then again at a mixture of what was and what was taken: 12
-// times, or `few_steps` times for more than 1000 rows.
+// times, or `few_steps` times for more than 1000 rows; of more than 64 rows until two steps gain next to nothing.
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps);
 
 // How often each row should count, where rows were met many times. One row: all of it, which is the minimum. At most
