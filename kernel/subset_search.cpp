@@ -11,14 +11,15 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t every_place = 64;                   // of a prefix
-constexpr double prefix_growth = 1.05;                    // beyond them
-constexpr double many_growth = 1.1;                       // of many rows
-constexpr double same_length = 1e-6;                      // relative
-constexpr std::size_t most_idle = 2;                      // steps along slopes that gain next to nothing
-constexpr double idle_gain = 1e-3;                        // relative
-constexpr std::size_t long_history = 256;                 // rows
-constexpr double greedy_growth = 0.5;                     // of a long history
+constexpr std::size_t every_place = 64;    // of a prefix
+constexpr double prefix_growth = 1.05;     // beyond them
+constexpr double many_growth = 1.1;        // of many rows
+constexpr double hopeless = 1.5;           // times the best f: it hardly falls again after a quarter of many rows
+constexpr double same_length = 1e-6;       // relative
+constexpr std::size_t most_idle = 2;       // steps along slopes that gain next to nothing
+constexpr double idle_gain = 1e-3;         // relative
+constexpr std::size_t long_history = 256;  // rows
+constexpr double greedy_growth = 0.5;      // of a long history
 constexpr std::size_t many_rows = 1000, many_steps = 12;  // along slopes
 constexpr double nothing = std::numeric_limits<double>::infinity();
 
@@ -68,7 +69,7 @@ Prefix best_prefix(const Past& past, const double* x, const Order& order) {
         if (place < next && place < past.size) continue;
         const double f = width(sum.A().data(), n);
         if (f < best.value) best.value = f, best.places = place, best.n = n, best.A = sum.A();
-        if (past.size > many_rows && place > std::max(2 * best.places, past.size / 4)) break;  // it hardly falls again
+        if (past.size > many_rows && place > past.size / 4 && f > hopeless * best.value) break;
         next = next_place(place, past.size > long_history);
     }
     return best;

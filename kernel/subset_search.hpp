@@ -12,7 +12,7 @@ Subset search_exactly(const Past& past, const double* x);
 
 // Rows by |x'x_i| and by |cos(x, x_i)|: the best of those that take all rows up to some place of either order.
 // Every place up to 64, then places that grow by a twentieth. Of more than 256 rows every place up to 16, then places
-// that grow by a tenth; of more than 1000, after a quarter of the rows, not beyond twice the best place.
+// that grow by a tenth; of more than 1000, after a quarter of the rows, only while f is below 1.5 times the best.
 Subset search_prefixes(const Past& past, const double* x);
 
 // Adds the row that makes f smallest, again and again, keeps the best on the way and improves it by `polish`. After 64

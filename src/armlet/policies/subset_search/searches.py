@@ -113,8 +113,8 @@ def prefix(x: Float64, past: Past) -> Subset:
     """Sort rows by |x'x_i| and by |cos(x, x_i)|, and take the best prefix of either: a heuristic, no bound.
 
     Looks at every prefix of up to 64 rows, then at lengths that grow by a twentieth. Of more than 256 rows it looks at
-    every prefix of up to 16, then at lengths that grow by a tenth; of more than 1000 not beyond twice the best so far
-    once a quarter of the rows is taken. Rows of one length have only one order.
+    every prefix of up to 16, then at lengths that grow by a tenth; of more than 1000, after a quarter of the rows,
+    only while f is below 1.5 times the best. Rows of one length have only one order.
     """
     return _search("prefix", x, past)
 
@@ -131,9 +131,9 @@ def greedy(x: Float64, past: Past) -> Subset:
 def relaxed(x: Float64, past: Past) -> Subset:
     """Start from the best prefix, sort by the slope of f in fractional weights, take the best prefix: a heuristic.
 
-    Done 12 times, or until two in a row gain less than a thousandth if there are more than 64 rows, or twice for more
-    than 1000 rows, each at a mixture of the subsets before: steps of Frank-Wolfe, for all sizes at once. Then rows are
-    dropped, added and swapped as in `greedy`, and of up to 64 rows `greedy` is tried too.
+    Done 12 times, or until two in a row gain less than a thousandth if there are more than 64 rows, and at most 4 times
+    for more than 1000 rows, each at a mixture of the subsets before: steps of Frank-Wolfe, for all sizes at once. Then rows
+    are dropped, added and swapped as in `greedy`, and of up to 64 rows `greedy` is tried too.
 
     Examples
     --------
