@@ -23,6 +23,25 @@ ARMLET_INLINE void add_outer_body(double* A, const double* x, double w, std::siz
     }
 }
 
+// A tile of eight by eight at a time stays in registers while all rows go by.
+ARMLET_INLINE void add_outers_body(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d) {
+    const std::size_t width = padded(d);
+    for (std::size_t left = 0; left < width; left += lanes)
+        for (std::size_t top = left; top < width; top += lanes) {
+            Vec tile[lanes] = {};
+            for (std::size_t r = 0; r < n; ++r) {
+                const double* row = rows + r * width;
+                const Vec column = weights[r] * load(row + top);
+                for (std::size_t c = 0; c < lanes; ++c) tile[c] += row[left + c] * column;
+            }
+            for (std::size_t k = left; k < std::min(left + lanes, d); ++k) {
+                double* to = A + k * d - k * (k + 1) / 2;  // where row 0 of column k would be
+                for (std::size_t i = std::max(k, top); i < std::min(top + lanes, d); ++i)
+                    to[i] += tile[k - left][i - top];
+            }
+        }
+}
+
 template <std::size_t Blocks>
 ARMLET_INLINE void score_blocks(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
     Vec sum[Blocks] = {};
@@ -150,6 +169,9 @@ void unpack(const double* A, double shift, std::size_t d, std::size_t rows, doub
 }  // namespace
 
 ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
+
+ARMLET_DISPATCH(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
+                (A, rows, weights, n, d))
 
 ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
                 (theta, x, d, width, out))

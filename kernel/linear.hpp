@@ -13,6 +13,9 @@ constexpr std::size_t packed_size(std::size_t d) { return d * (d + 1) / 2; }
 // A += w x x'
 void add_outer(double* A, const double* x, double w, std::size_t d);
 
+// A += the sum of w x x' over rows that lie padded(d) apart, zeros after each: many rows in one pass over A.
+void add_outers(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d);
+
 // theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky.
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
 

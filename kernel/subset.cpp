@@ -10,6 +10,10 @@
 
 namespace armlet {
 
+namespace {
+constexpr std::size_t few_rows = 32;  // not worth a block
+}
+
 double Past::total() const { return std::accumulate(counts, counts + size, 0.0); }
 
 double Width::operator()(const double* A, double n) {
@@ -55,7 +59,18 @@ void Width::solve(const std::vector<double>& b, std::vector<double>& out) const 
     }
 }
 
+void Sum::flush() {
+    if (waiting_ > 0) add_outers(A_.data(), rows_.data(), weights_.data(), waiting_, dim_);
+    waiting_ = 0;
+}
+
 std::vector<double> gram(const Past& past, const Weights& weights) {
+    if (past.size > few_rows) {
+        Sum sum(past.dim);
+        for (std::size_t i = 0; i < past.size; ++i)
+            if (weights[i] > 0.0) sum.add(past.row(i), weights[i]);
+        return sum.A();
+    }
     std::vector<double> A(packed_size(past.dim));
     for (std::size_t i = 0; i < past.size; ++i)
         if (weights[i] > 0.0) add_outer(A.data(), past.row(i), weights[i], past.dim);
@@ -107,7 +122,7 @@ void Order::operator()(const std::vector<double>& scores) {
                   [&](auto a, auto b) { return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a < b; });
         return;
     }
-    for (int shift = 0; shift < 32; shift += bits) {  // radix sort, least digit first
+    for (int shift = left_out_; shift < 32; shift += bits) {  // radix sort, least digit first
         std::array<std::uint32_t, (1U << bits) + 1> starts{};
         const auto digit = [&](std::uint32_t key) { return (key >> shift) & ((1U << bits) - 1); };
         for (const auto key : keys_) ++starts[digit(key) + 1];

@@ -2,10 +2,13 @@
 //
 // A subset is given by how often it counts each row, so that rows met many times need to be kept only once.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "linear.hpp"
 
 namespace armlet {
 
@@ -23,9 +26,10 @@ using Weights = std::vector<double>;  // how often each row counts: whole number
 
 struct Subset {
     Weights weights;
-    double value = 0.0;  // f
-    double bound = 0.0;  // no subset is below it; 0 where nothing is known
-    bool exact = false;  // proved to be the minimum
+    double value = 0.0;     // f
+    double bound = 0.0;     // no subset is below it; 0 where nothing is known
+    bool exact = false;     // proved to be the minimum
+    std::size_t tried = 0;  // subsets that were looked at, where the search keeps count
 };
 
 // f for one x, and the directions in which it falls.
@@ -44,6 +48,26 @@ class Width {
 
   private:
     std::vector<double> x_, y_, z_, L_, inverse_;
+};
+
+// A sum of w x x' that grows, packed; rows are added some at a time.
+class Sum {
+  public:
+    explicit Sum(std::size_t dim) : dim_(dim), A_(packed_size(dim)), rows_(at_once * padded(dim)), weights_(at_once) {}
+
+    void add(const double* row, double w) {
+        std::copy_n(row, dim_, rows_.data() + waiting_ * padded(dim_));
+        weights_[waiting_++] = w;
+        if (waiting_ == at_once) flush();
+    }
+    const std::vector<double>& A() { return flush(), A_; }
+
+  private:
+    static constexpr std::size_t at_once = 64;
+    void flush();
+
+    std::size_t dim_, waiting_ = 0;
+    std::vector<double> A_, rows_, weights_;
 };
 
 // sum of w x x', packed
@@ -65,15 +89,18 @@ class Columns {
     std::vector<double> values_;
 };
 
-// Rows by falling score, the first of equal ones first; scores are compared as float32, relative to the largest.
+// Rows by falling score, the first of equal ones first; scores are compared as float32, relative to the largest, of
+// which 256 rows and more may leave out some last bits.
 class Order {
   public:
+    explicit Order(int left_out = 0) : left_out_(left_out) {}
     void operator()(const std::vector<double>& scores);
     std::size_t operator[](std::size_t place) const { return order_[place]; }
     // The weights that give n to the first rows, as far as `room` for each goes.
     Weights take(const double* room, double n) const;
 
   private:
+    int left_out_;
     std::vector<std::uint32_t> keys_, order_, keys_before_, order_before_;
 };
 

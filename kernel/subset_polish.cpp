@@ -9,8 +9,9 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t few_rows = 24;     // so few that every exchange can be tried
-constexpr std::size_t many_rows = 1000;  // beyond, single rows hardly matter
+constexpr std::size_t few_rows = 24;       // so few that every exchange can be tried
+constexpr std::size_t long_history = 256;  // rows, of which fewer rounds are worth their while
+constexpr std::size_t many_rows = 1000;    // beyond, single rows hardly matter
 constexpr std::size_t sweeps = 40;
 constexpr double least_gain = 1e-12;  // relative: below it rounding could go round in circles
 
@@ -58,18 +59,23 @@ class Sweep {
     Move move_{};
 };
 
+// Steps double, or grow faster where there would be more than 13 of them.
+double growth(double most) { return std::max(2.0, std::ceil(std::pow(most, 1.0 / 12.0))); }
+
 void exchange(const Past& past, const double* x, Subset& best) {
     Sweep sweep(past, x, best);
     for (std::size_t round = 0; round < sweeps; ++round) {
         sweep.start();
         for (std::size_t i = 0; i < past.size; ++i) {
-            for (double step = 1.0; step <= past.counts[i]; step *= 2.0) {
+            for (double step = 1.0; step <= past.counts[i]; step *= growth(past.counts[i])) {
                 sweep.attempt(i, step, i, 0.0);
                 sweep.attempt(i, 0.0, i, step);
             }
             for (std::size_t j = 0; j < past.size; ++j)
-                for (double step = 1.0; j != i && step <= std::min(past.counts[i], past.counts[j]); step *= 2.0)
-                    sweep.attempt(i, step, j, step);
+                if (j != i) {
+                    const double most = std::min(past.counts[i], past.counts[j]);
+                    for (double step = 1.0; step <= most; step *= growth(most)) sweep.attempt(i, step, j, step);
+                }
         }
         if (!sweep.move()) return;
     }
@@ -95,7 +101,8 @@ void shift(const Past& past, const double* x, Subset& best) {
     const double total = past.total();
     std::vector<double> slopes, other;
     Width width(x, past.dim);
-    for (std::size_t round = 0; round < 4; ++round) {
+    const std::size_t rounds = past.size > long_history ? 2 : 4;
+    for (std::size_t round = 0; round < rounds; ++round) {
         const double n = std::accumulate(best.weights.begin(), best.weights.end(), 0.0);
         width(gram(past, best.weights).data(), n);
         width.find_z();

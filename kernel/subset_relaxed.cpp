@@ -207,7 +207,7 @@ class Relaxation {
 
 Subset search_relaxed(const Past& past, const double* x) {
     Subset best = search_prefixes(past, x);
-    follow_slopes(past, x, best, 2);
+    follow_slopes(past, x, best, 4);
     polish(past, x, best);
     if (past.size > 64) return best;
     Subset other = search_greedily(past, x);

@@ -11,10 +11,15 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t every_place = 64;                   // of a prefix
-constexpr double prefix_growth = 1.05;                    // beyond them
-constexpr std::size_t long_history = 256;                 // rows
-constexpr double greedy_growth = 0.5;                     // of a long history
+constexpr std::size_t every_place = 64;    // of a prefix
+constexpr double prefix_growth = 1.05;     // beyond them
+constexpr double many_growth = 1.1;        // of many rows
+constexpr double hopeless = 1.5;           // times the best f: it hardly falls again after a quarter of many rows
+constexpr double same_length = 1e-6;       // relative
+constexpr std::size_t most_idle = 2;       // steps along slopes that gain next to nothing
+constexpr double idle_gain = 1e-3;         // relative
+constexpr std::size_t long_history = 256;  // rows
+constexpr double greedy_growth = 0.5;      // of a long history
 constexpr std::size_t many_rows = 1000, many_steps = 12;  // along slopes
 constexpr double nothing = std::numeric_limits<double>::infinity();
 
@@ -32,23 +37,48 @@ double dot(const double* a, const double* b, std::size_t d) {
     return sum;
 }
 
-// The best prefix of one order: its value, and how many rows it takes.
-std::pair<double, std::size_t> best_prefix(const Past& past, const double* x, const Order& order) {
+// Among many rows it does not matter which of two nearly equal ones comes first.
+int rough_bits(const Past& past) { return past.size > many_rows ? 10 : 0; }
+
+// The prefixes of one order that are looked at: all of them at first, then some.
+std::size_t next_place(std::size_t place, bool is_many) {
+    const std::size_t every = is_many ? every_place / 4 : every_place;
+    const double growth = is_many ? many_growth : prefix_growth;
+    return place < every ? place + 1
+                         : std::max(place + 1, static_cast<std::size_t>(static_cast<double>(place) * growth));
+}
+
+// The best prefix of one order.
+struct Prefix {
+    double value = nothing;  // f
+    std::size_t places = 0;
+    double n = 0.0;
+    std::vector<double> A;
+};
+
+Prefix best_prefix(const Past& past, const double* x, const Order& order) {
     Width width(x, past.dim);
-    std::vector<double> A(packed_size(past.dim));
-    std::pair<double, std::size_t> best{nothing, 0};
+    Sum sum(past.dim);
+    Prefix best;
     double n = 0.0;
     std::size_t next = 1;
     for (std::size_t place = 1; place <= past.size; ++place) {
         const std::size_t i = order[place - 1];
-        add_outer(A.data(), past.row(i), past.counts[i], past.dim);
+        sum.add(past.row(i), past.counts[i]);
         n += past.counts[i];
         if (place < next && place < past.size) continue;
-        best = std::min(best, {width(A.data(), n), place});
-        const auto grown = static_cast<std::size_t>(static_cast<double>(place) * prefix_growth);
-        next = place < every_place ? place + 1 : std::max(place + 1, grown);
+        const double f = width(sum.A().data(), n);
+        if (f < best.value) best.value = f, best.places = place, best.n = n, best.A = sum.A();
+        if (past.size > many_rows && place > past.size / 4 && f > hopeless * best.value) break;
+        next = next_place(place, past.size > long_history);
     }
     return best;
+}
+
+Weights take_first(const Past& past, const Order& order, std::size_t places) {
+    Weights weights(past.size);
+    for (std::size_t place = 0; place < places; ++place) weights[order[place]] = past.counts[order[place]];
+    return weights;
 }
 
 // For every row, f after adding it once to the subset with A and n.
@@ -132,22 +162,23 @@ Subset search_exactly(const Past& past, const double* x) {
 
 Subset search_prefixes(const Past& past, const double* x) {
     std::vector<double> similar(past.size), cosine(past.size);
+    double shortest = nothing, longest = 0.0;
     for (std::size_t i = 0; i < past.size; ++i) {
         const double length = std::sqrt(dot(past.row(i), past.row(i), past.dim));
+        shortest = std::min(shortest, length), longest = std::max(longest, length);
         similar[i] = std::fabs(dot(past.row(i), x, past.dim));
         cosine[i] = length > 0.0 ? similar[i] / length : 0.0;
     }
-    std::pair<double, std::size_t> best{nothing, 0};
+    Prefix best;
     Order chosen;
-    for (const auto& scores : {similar, cosine}) {
-        Order order;
-        order(scores);
-        const auto found = best_prefix(past, x, order);
-        if (found.first < best.first) best = found, chosen = std::move(order);
+    for (const auto* scores : {&similar, &cosine}) {
+        if (scores == &cosine && longest <= shortest * (1.0 + same_length)) break;  // the same order
+        Order order(rough_bits(past));
+        order(*scores);
+        Prefix found = best_prefix(past, x, order);
+        if (found.value < best.value) best = std::move(found), chosen = std::move(order);
     }
-    Weights weights(past.size);
-    for (std::size_t place = 0; place < best.second; ++place) weights[chosen[place]] = past.counts[chosen[place]];
-    return finish(past, x, std::move(weights));
+    return finish(past, x, take_first(past, chosen, best.places));
 }
 
 Subset search_greedily(const Past& past, const double* x) {
@@ -183,73 +214,25 @@ Subset search_greedily(const Past& past, const double* x) {
     return found;
 }
 
-namespace {
-
-// Walks downhill along the subsets of size n, (w, n - w).
-double descend(Width& width, const Past& past, double n, double& w) {
-    const double low = std::max(0.0, n - (past.size > 1 ? past.counts[1] : 0.0)), high = std::min(past.counts[0], n);
-    const auto f = [&](double at) {
-        std::vector<double> A(packed_size(past.dim));
-        if (at > 0.0) add_outer(A.data(), past.row(0), at, past.dim);
-        if (n - at > 0.0) add_outer(A.data(), past.row(1), n - at, past.dim);
-        return width(A.data(), n);
-    };
-    w = std::clamp(w, low, high);
-    double best = f(w);
-    for (const double sign : {1.0, -1.0})
-        for (double step = std::max(1.0, std::exp2(std::floor(std::log2(n)) - 4.0)); step >= 1.0; step /= 2.0)
-            for (double next = w + sign * step; next >= low && next <= high; next = w + sign * step) {
-                const double at = f(next);
-                if (!(at < best)) break;
-                best = at, w = next;
-            }
-    return best;
-}
-
-}  // namespace
-
-Subset search_two(const Past& past, const double* x) {
-    Width width(x, past.dim);
-    const double total = past.total();
-    double value = nothing, best_n = 0.0, best_w = 0.0, w = 0.0;
-    for (double n = past.size == 1 ? total : 1.0; n <= total;) {
-        const double f = descend(width, past, n, w);
-        if (f < value) value = f, best_n = n, best_w = w;
-        const double next = std::max(n + 1.0, n < every_place ? 0.0 : std::floor(n * 1.02));
-        const double to = n < total ? std::min(next, total) : next;  // the whole past is always looked at
-        w = std::round(w * to / n), n = to;
-    }
-    Weights weights(past.size);
-    weights[0] = best_w;
-    if (past.size > 1) weights[1] = best_n - best_w;
-    Subset found = finish(past, x, std::move(weights));
-    if (past.size == 1)  // for one row f falls with n
-        found.exact = true, found.bound = found.value;
-    else
-        polish(past, x, found);
-    return found;
-}
-
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps) {
     const Columns columns(past);
     Width width(x, past.dim);
     std::vector<double> scores, other, A = gram(past, best.weights);
     double n = std::accumulate(best.weights.begin(), best.weights.end(), 0.0);
-    Order order;
+    Order order(rough_bits(past));
     const std::size_t steps = past.size > many_rows ? few_steps : many_steps;
-    for (std::size_t step = 0; step < steps; ++step) {
+    std::size_t idle = 0;
+    for (std::size_t step = 0; step < steps && idle < most_idle; ++step) {
         width(A.data(), n);
         score_slopes(columns, width, scores, other);
         order(scores);
-        const auto [value, places] = best_prefix(past, x, order);
-        Weights weights(past.size);
-        for (std::size_t place = 0; place < places; ++place) weights[order[place]] = past.counts[order[place]];
-        const double size = std::accumulate(weights.begin(), weights.end(), 0.0);
-        const std::vector<double> V = gram(past, weights);
+        const Prefix found = best_prefix(past, x, order);
         const double share = 2.0 / (static_cast<double>(step) + 3.0);  // as usual for Frank-Wolfe without a line search
-        for (std::size_t i = 0; i < A.size(); ++i) A[i] = size * ((1.0 - share) * A[i] / n + share * V[i] / size);
-        n = size;
-        if (value < best.value) best.value = value, best.weights = std::move(weights);
+        for (std::size_t i = 0; i < A.size(); ++i)
+            A[i] = found.n * ((1.0 - share) * A[i] / n + share * found.A[i] / found.n);
+        n = found.n;
+        idle = past.size > every_place && !(found.value < best.value * (1.0 - idle_gain)) ? idle + 1 : 0;
+        if (found.value < best.value) best.value = found.value, best.weights = take_first(past, order, found.places);
     }
 }
 

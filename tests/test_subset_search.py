@@ -271,6 +271,20 @@ def test_certificates_are_close_on_long_histories() -> None:
             assert 1 <= found.ratio < most
 
 
+@pytest.mark.parametrize("rows", [40, 300, 1500, 5000])
+def test_f_of_long_histories_is_that_of_the_rows_chosen(rows: int) -> None:
+    X = np.random.default_rng(rows).normal(size=(rows, 11)) / 4
+    for search in (prefix, greedy, relaxed):
+        found = search(X[0], Past.of(X))
+        assert found.value == pytest.approx(value(X[0], Past.of(X), found.weights), rel=1e-9)
+
+
+def test_long_histories_are_never_worse_than_the_whole_past() -> None:
+    for seed in range(10):
+        x, X = draw(np.random.default_rng(seed), "cone", rows=1500)
+        assert relaxed(x, Past.of(X)).value <= value(x, Past.of(X), np.ones(1500)) * (1 + 1e-9)
+
+
 def test_too_many_subsets_are_refused_by_the_exact_search() -> None:
     with pytest.raises(ValueError, match=r"17 rows and more than 65536 subsets.*use relaxed"):
         exact(np.ones(1), Past.of(np.ones((17, 1))))

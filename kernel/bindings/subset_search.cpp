@@ -22,9 +22,9 @@ Subset search(const std::string& how, const Past& past, const double* x) {
     if (how == "prefix") return search_prefixes(past, x);
     if (how == "greedy") return search_greedily(past, x);
     if (how == "relaxed") return search_relaxed(past, x);
-    if (how == "two") return search_two(past, x);
+    if (how == "counts") return search_counts(past, x);
     if (how != "exact")
-        fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'prefix', 'greedy', 'relaxed' or 'two'");
+        fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'prefix', 'greedy', 'relaxed' or 'counts'");
     if (count_subsets(past) > most_subsets)
         fail(PyExc_ValueError, "rows have more than 65536 subsets, too many to try them all; use another search");
     return search_exactly(past, x);
@@ -36,7 +36,7 @@ auto search_subset(const std::string& how, nb::handle x, nb::handle rows, nb::ha
     const Past past = read_past(rows, counts, dim);
     Subset found = search(how, past, values);
     const std::size_t size = past.size;
-    return std::tuple(to_numpy(std::move(found.weights), {size}), found.value, found.bound, found.exact);
+    return std::tuple(to_numpy(std::move(found.weights), {size}), found.value, found.bound, found.exact, found.tried);
 }
 
 double bound_subsets(nb::handle x, nb::handle rows, nb::handle counts, double value, double tolerance,
@@ -57,8 +57,9 @@ auto estimate_subset(nb::handle rows, nb::handle counts, nb::handle sums, nb::ha
 void bind_subset_search(nb::module_& m) {
     m.def("search_subset", &search_subset, nb::arg("how"), nb::arg("x"), nb::arg("rows"), nb::arg("counts"),
           nb::sig("def search_subset(how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "
-                  "NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], float, float, bool]"),
-          "The weights, f, a bound below it (0 if none is known) and whether it is proved to be the minimum.");
+                  "NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], float, float, bool, int]"),
+          "The weights, f, a bound below it (0 if none is known), whether it is proved to be the minimum, and how many "
+          "subsets were tried where that is counted.");
     m.def("bound_subsets", &bound_subsets, nb::arg("x"), nb::arg("rows"), nb::arg("counts"), nb::arg("value"),
           nb::arg("tolerance"), nb::arg("steps"),
           nb::sig("def bound_subsets(x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "

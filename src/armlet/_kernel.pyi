@@ -388,9 +388,9 @@ def simulate_events(
 
 def search_subset(
     how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: NDArray[numpy.float64]
-) -> tuple[NDArray[numpy.float64], float, float, bool]:
+) -> tuple[NDArray[numpy.float64], float, float, bool, int]:
     """
-    The weights, f, a bound below it (0 if none is known) and whether it is proved to be the minimum.
+    The weights, f, a bound below it (0 if none is known), whether it is proved to be the minimum, and how many subsets were tried where that is counted.
     """
 
 def bound_subsets(

@@ -4,7 +4,7 @@ The width of Algorithm 2 is c = log(t) f(T*). A subset is given by how often it 
 to be kept only once. One search tries everything, the others are heuristics; `certified` proves how far from the
 minimum any of them can be.
 Cost for N rows: exact O(2^N d^3); prefix and relaxed O(N d^2); greedy O(N^2 d^2) up to 256 rows, O(N d log N) beyond;
-a certificate O(N d) a step.
+counts for N <= 24 rows O(N^2 d^2 + N d^3), however often they were met; a certificate O(N d) a step.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from armlet.policies.subset_search.past import Past
 MOST_SUBSETS = 2**16
 """Of rows that are tried one by one: 16 rows met once."""
 
-CHEAP_SUBSETS = 2**12
-"""So few that trying them all costs no more than a heuristic."""
-
 
 class Subset(NamedTuple):
     """What a search found."""
@@ -32,6 +29,7 @@ class Subset(NamedTuple):
     value: float  # f
     bound: float  # no subset is below it; 0 where none is known, see `certified`
     exact: bool  # proved to be the minimum
+    tried: int = 0  # how many subsets were looked at, where `counts` counts them, else 0
 
     @property
     def n(self) -> int:
@@ -114,7 +112,9 @@ def exact(x: Float64, past: Past) -> Subset:
 def prefix(x: Float64, past: Past) -> Subset:
     """Sort rows by |x'x_i| and by |cos(x, x_i)|, and take the best prefix of either: a heuristic, no bound.
 
-    Looks at every prefix of up to 64 rows, then at lengths that grow by a twentieth.
+    Looks at every prefix of up to 64 rows, then at lengths that grow by a twentieth. Of more than 256 rows it looks at
+    every prefix of up to 16, then at lengths that grow by a tenth; of more than 1000, after a quarter of the rows,
+    only while f is below 1.5 times the best. Rows of one length have only one order.
     """
     return _search("prefix", x, past)
 
@@ -131,9 +131,9 @@ def greedy(x: Float64, past: Past) -> Subset:
 def relaxed(x: Float64, past: Past) -> Subset:
     """Start from the best prefix, sort by the slope of f in fractional weights, take the best prefix: a heuristic.
 
-    Done 12 times, or twice for more than 1000 rows, each at a mixture of the subsets before: steps of Frank-Wolfe,
-    for all sizes at once. Then rows are dropped, added and swapped as in `greedy`, and of up to 64 rows `greedy` is
-    tried too.
+    Done 12 times, or until two in a row gain less than a thousandth if there are more than 64 rows, and at most 4 times
+    for more than 1000 rows, each at a mixture of the subsets before: steps of Frank-Wolfe, for all sizes at once. Then rows
+    are dropped, added and swapped as in `greedy`, and of up to 64 rows `greedy` is tried too.
 
     Examples
     --------
@@ -148,9 +148,10 @@ def relaxed(x: Float64, past: Past) -> Subset:
 def counts(x: Float64, past: Past) -> Subset:
     """Search by how often each distinct row counts: exact where that is proved, else heuristic; `exact` says which.
 
-    One row: all of it, since f falls with n. Up to `CHEAP_SUBSETS` subsets: all of them. Two rows: the best of every
-    size up to 64 and of sizes that grow by a fiftieth, each found downhill from the one before, then improved. More
-    rows: `relaxed`, for which a row met often is one row with a large weight.
+    One row: all of it, since f falls with n. Up to 4096 subsets: all of them. Two rows: all of one, or nearly, and some
+    of the other, on a grid of 33 counts that is refined around the best. Up to 24 rows: one count is changed at a time,
+    alone or with the others in proportion, from several starts. More rows: `relaxed`, for which a row met often is one
+    row with a large weight. Up to 24 rows `tried` is bounded whatever the counts.
 
     Examples
     --------
@@ -159,9 +160,7 @@ def counts(x: Float64, past: Past) -> Subset:
     >>> found.weights, found.exact, bool(certified(x, past, found).ratio < 1.01)
     (array([30.,  0.]), False, True)
     """
-    if len(past) > 1 and _doublings(past) <= math.log2(CHEAP_SUBSETS):
-        return _search("exact", x, past)
-    return _search("two" if len(past) <= 2 else "relaxed", x, past)
+    return _search("counts", x, past)
 
 
 def certified(x: Float64, past: Past, found: Subset, *, tolerance: float = 0.01, steps: int = 200) -> Subset:
