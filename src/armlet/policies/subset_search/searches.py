@@ -132,8 +132,8 @@ def relaxed(x: Float64, past: Past) -> Subset:
     """Start from the best prefix, sort by the slope of f in fractional weights, take the best prefix: a heuristic.
 
     Done 12 times, or until two in a row gain less than a thousandth if there are more than 64 rows, and at most 4 times
-    for more than 1000 rows, each at a mixture of the subsets before: steps of Frank-Wolfe, for all sizes at once. Then rows
-    are dropped, added and swapped as in `greedy`, and of up to 64 rows `greedy` is tried too.
+    for more than 1000 rows, each at a mixture of the subsets before: steps of Frank-Wolfe, for all sizes at once. Then
+    rows are dropped, added and swapped as in `greedy`, and of up to 64 rows `greedy` is tried too.
 
     Examples
     --------
