@@ -17,7 +17,8 @@ from armlet.experiments.contenders import CONTENDERS, ONE_BIT
 from armlet.experiments.experiment import Findings
 from armlet.experiments.lab import Lab
 from armlet.experiments.leaderboard_costs import Cost
-from armlet.experiments.leaderboard_report import Rank, Standing, relative
+from armlet.experiments.leaderboard_report import relative
+from armlet.experiments.leaderboard_verdicts import Rank, Standing
 from armlet.experiments.verdicts import Role
 from armlet.policies import POLICIES
 

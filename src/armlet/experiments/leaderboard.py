@@ -22,11 +22,14 @@ from armlet.experiments.contenders import CONTENDERS, ONE_BIT
 from armlet.experiments.experiment import Experiment, Findings
 from armlet.experiments.lab import Lab
 from armlet.experiments.leaderboard_costs import Cost, find_costs
-from armlet.experiments.leaderboard_report import Rank, Standing, judge
+from armlet.experiments.leaderboard_report import judge
+from armlet.experiments.leaderboard_verdicts import Rank, Standing
 from armlet.experiments.shelf import Arrays, as_floats
+from armlet.policies import LinUCB
 
 ALL: Final[dict[str, Contender]] = {**CONTENDERS, **ONE_BIT}
 THEORY: Final = -1  # in place of an index into the grid
+WIDTHS: Final = (0.1, 2.36)  # a small alpha, and that of LinUCB's own formula at delta = 0.05
 DIVIDED: Final = {"gaussian 20 x 30": 3}  # some policies take a millisecond a step there
 ELSEWHERE: Final = 1000  # problems from this index on are for choosing constants
 
@@ -57,6 +60,28 @@ class Task:
     horizon: int
     first: int  # problem
     runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """LinUCB with one alpha on several problems of Figure (a)."""
+
+    seed: int
+    alpha: float
+    horizon: int
+    runs: int
+
+
+def play_width(task: Width) -> Arrays:
+    """Give regret at T/4, T/2 and T: (runs, 3)."""
+    parts, out = tuple(task.horizon // part for part in (4, 2, 1)), []
+    for run in range(task.runs):
+        world = draw_world("Figure (a)", task.seed, run)
+        job = playing.Job(
+            world=world, policy=LinUCB(alpha=task.alpha), horizon=task.horizon, runs=1, seed=run, checkpoints=parts
+        )
+        out.append(playing.play(job, 0).regret)
+    return {"regret": np.array(out)}
 
 
 Regret: TypeAlias = dict[tuple[str, str, int], Float64]  # by arena, contender and choice: (runs,)
@@ -93,9 +118,19 @@ def find(settings: Settings, lab: Lab) -> Findings:
         for choice in dict.fromkeys((best[arena, name], *([THEORY] if ALL[name].theory else [])))
     ]
     found = _played(lab, "play", played, f"Leaderboard: {len(ALL)} policies in {len(settings.arenas)} worlds")
+    widths = [Width(seed=lab.seed, alpha=alpha, horizon=20_000, runs=20) for alpha in WIDTHS]
+    locked = lab.map("widths", play_width, widths, "Leaderboard: LinUCB with a small and a large alpha")
     costs = find_costs(settings.timed, lab)
     ranks = {name: _rank(name, settings, found, tried, best, costs) for name in ALL}
-    return judge(ranks, settings.arenas, settings.horizon, settings.runs, lab.seed, costs)
+    return judge(
+        ranks,
+        settings.arenas,
+        settings.horizon,
+        settings.runs,
+        lab.seed,
+        costs,
+        {task.alpha: as_floats(arrays["regret"]) for task, arrays in zip(widths, locked, strict=True)},
+    )
 
 
 def _fits(arena: str, name: str, settings: Settings, seed: int) -> bool:

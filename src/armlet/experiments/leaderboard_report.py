@@ -1,11 +1,9 @@
-"""What the leaderboard shows: two tables, one plot, the headline about Algorithm 1, and two verdicts."""
+"""What the leaderboard shows: three tables, one plot, and the headline about Algorithm 1."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -13,48 +11,29 @@ from armlet.core.types import Float64
 from armlet.experiments import plots
 from armlet.experiments.experiment import Findings
 from armlet.experiments.leaderboard_costs import Cost
+from armlet.experiments.leaderboard_verdicts import FIRST, NAMED, OURS, RIVALS, Rank, constant_cost, meets_the_best
 from armlet.experiments.rates import Estimate, bootstrap
 from armlet.experiments.report import Section, Table
 from armlet.experiments.scatter import Point, scatter
-from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-
-OURS: Final = "Algorithm 1"
-RIVALS: Final = ("LinUCB", "Thompson sampling")
-CONSTANT: Final = ("LinUCB", "OFUL", "Thompson sampling")
-FIRST: Final = "Figure (a)"
-NAMED: Final = (OURS, *RIVALS, "uniform")  # in the plot; the others are numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Regret in one arena, one number a run; the same runs for all policies."""
-
-    tuned: Float64
-    theory: Float64 | None
-    uniform: Float64
-    worst: float = 1.0  # mean regret of the worst choice of the grid relative to uniform play, on other problems
-
-
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """One policy in all arenas where it fits."""
-
-    name: str
-    family: str
-    standings: Mapping[str, Standing]
-    cost: Cost
 
 
 def judge(
-    ranks: Mapping[str, Rank], arenas: Sequence[str], horizon: int, runs: int, seed: int, costs: Mapping[str, Cost]
+    ranks: Mapping[str, Rank],
+    arenas: Sequence[str],
+    horizon: int,
+    runs: int,
+    seed: int,
+    costs: Mapping[str, Cost],
+    widths: Mapping[float, Float64],
 ) -> Findings:
-    """Rank, draw and judge."""
+    """Rank, draw and judge; `widths` is the regret of LinUCB at T/4, T/2 and T by its alpha."""
     overall = {name: relative(rank, "tuned", seed) for name, rank in ranks.items()}
-    verdicts = (_meets_the_best(ranks, seed), _constant_cost(costs))
+    verdicts = (meets_the_best(ranks, seed), constant_cost(costs))
     notes = (
         _headline(ranks, overall, seed),
         *_worse(ranks, seed),
         _pathologies(ranks, seed),
+        _locked(widths, seed),
         _how(arenas, horizon, runs),
     )
     sections = (
@@ -122,15 +101,30 @@ def _worse(ranks: Mapping[str, Rank], seed: int) -> list[str]:
 
 
 def _pathologies(ranks: Mapping[str, Rank], seed: int) -> str:
-    """Name the policies whose theory explores for ever, and what a wrong constant does to LinUCB."""
+    """Name the policies whose theory explores for ever."""
     theory = {name: relative(rank, "theory", seed, [FIRST]) for name, rank in ranks.items()}
     idle = [name for name, found in theory.items() if found is not None and found.high > 0.9]
-    tuned, worst = relative(ranks["LinUCB"], "tuned", seed, [FIRST]), ranks["LinUCB"].standings[FIRST].worst
     return (
         f"With the theory's constants, {', '.join(idle) or 'none'} cannot be told from uniform play on {FIRST} at this "
-        f"horizon: their widths, or their p, explore all the time. LinUCB, well set, regrets {_percent(tuned)} of "
-        f"uniform play there; the worst alpha of its grid {worst:.2g}: too small a width locks in a wrong arm."
+        "horizon: their widths, or their p, explore all the time."
     )
+
+
+def _locked(widths: Mapping[float, Float64], seed: int) -> str:
+    """Show what too small a width does to LinUCB."""
+    rng, said = np.random.default_rng([seed, 10]), []
+    for alpha, regret in widths.items():
+        end, ratio = bootstrap(lambda r: r.mean(-1), regret[:, 2], rng=rng), _doubling(regret, rng)
+        said.append(f"alpha = {alpha:g} regrets {end:.0f}, and grows by {ratio:.2f} from one doubling of t to the next")
+    return (
+        f"LinUCB on {len(next(iter(widths.values())))} problems of {FIRST}, T = 20,000: {'; '.join(said)} (1 if "
+        "logarithmic, 2 if linear). Too small a width locks in a wrong arm for ever."
+    )
+
+
+def _doubling(regret: Float64, rng: np.random.Generator) -> Estimate:
+    quarter, half, end = regret.T
+    return bootstrap(lambda e, h: e.mean(-1) / np.maximum(h.mean(-1), 1e-12), end - half, half - quarter, rng=rng)
 
 
 def _how(arenas: Sequence[str], horizon: int, runs: int) -> str:
@@ -224,75 +218,3 @@ def _plot(ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], are
             "place in the table. Algorithm 1, LinUCB, OFUL, Thompson sampling and the OLS bandit are compiled."
         ),
     )
-
-
-def _meets_the_best(ranks: Mapping[str, Rank], seed: int) -> Verdict:
-    claim = Claim(
-        key="leaderboard-regret",
-        where="Section 1, contributions",
-        says="The regret of Algorithm 1 meets that of the best known algorithms for contextual bandits.",
-        reading=(
-            "In numbers, not in orders: on Figure (a), tuned, at most half as much again as LinUCB and as Thompson "
-            "sampling. Our reading: the same against epoch-greedy with a ridge oracle, whose bound it meets."
-        ),
-    )
-    bound = Criterion("below", 1.5)
-    statistics = [
-        Statistic(f"regret relative to {name}", _against(ranks, name, seed), bound, role)
-        for name, role in (*((rival, Role.WRITTEN) for rival in RIVALS), ("epoch-greedy, ridge", Role.READING))
-    ]
-    why = {
-        Outcome.HOLDS: "Exploration by schedule costs no more here than by confidence.",
-        Outcome.UNDER_READING: (
-            "It meets the schedule that it is compared with in the text. Policies that let their uncertainty decide "
-            "when to explore, and learn from every step, regret far less on these problems."
-        ),
-        Outcome.FAILS: "Others regret far less on these problems.",
-        Outcome.UNSETTLED: "Some interval crosses the bound: more problems are needed.",
-    }
-    return Verdict(claim=claim, statistics=tuple(statistics), explanations=why)
-
-
-def _against(ranks: Mapping[str, Rank], name: str, seed: int) -> Estimate:
-    mine, theirs = (ranks[each].standings[FIRST].tuned for each in (OURS, name))
-    rng = np.random.default_rng([seed, 9])
-    return bootstrap(lambda a, b: a.mean(-1) / np.maximum(b.mean(-1), 1e-12), mine, theirs, rng=rng)
-
-
-def _constant_cost(costs: Mapping[str, Cost]) -> Verdict:
-    claim = Claim(
-        key="leaderboard-cost",
-        where="Abstract",
-        says=(
-            "Known algorithms compute ever more as steps go by, or regret in proportion to the number of contexts; and "
-            "unlike those before, this one's memory does not grow with T."
-        ),
-        reading=(
-            "LinUCB, OFUL and Thompson sampling, with d x d sums for each arm as here, are known algorithms: time and "
-            "bytes of a step must grow with t, by an exponent above 0.1. Control: a row for each of 2^d contexts must "
-            "be found to grow faster than d."
-        ),
-    )
-    grows = Criterion("above", 0.1)
-    statistics = [
-        *(Statistic(f"bytes in t, {name}", _exact(costs[name].bytes_growth["t"]), grows) for name in CONSTANT),
-        *(Statistic(f"time in t, {name}", _exact(costs[name].time_growth["t"]), grows) for name in CONSTANT),
-        Statistic(
-            "bytes in d, UCB1 with a table",
-            _exact(costs["UCB1, table"].bytes_growth["d"]),
-            Criterion("above", 1.0),
-            Role.CONTROL,
-        ),
-    ]
-    why = {
-        Outcome.FAILS: (
-            "It is true of epoch-greedy and of policy elimination as published, and of tables. Policies on ridge "
-            "regression keep sums too, and those do not grow; their bounds do not depend on the number of contexts."
-        ),
-        Outcome.HOLDS: "All of them slow down or grow.",
-    }
-    return Verdict(claim=claim, statistics=tuple(statistics), explanations=why)
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value, value, value)
