@@ -118,7 +118,7 @@ def _locked(widths: Mapping[float, Float64], seed: int) -> str:
         said.append(f"alpha = {alpha:g} regrets {end:.0f}, and grows by {ratio:.2f} from one doubling of t to the next")
     return (
         f"LinUCB on {len(next(iter(widths.values())))} problems of {FIRST}, T = 20,000: {'; '.join(said)} (1 if "
-        "logarithmic, 2 if linear). Too small a width locks in a wrong arm for ever."
+        "logarithmic, 2 if linear). Too small a width locks in a wrong arm."
     )
 
 
