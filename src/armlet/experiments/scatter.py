@@ -42,8 +42,9 @@ def scatter(points: Sequence[Point], *, xlabel: str, ylabel: str) -> Figure:
             bars = np.clip([y[0] - y[1], y[2] - y[0]], 0, None)
             style: dict[str, Any] = {"color": COLOURS[index % 6], "marker": MARKERS[index % 6], "capsize": 2}
             axes.errorbar(x, y[0], bars, linestyle="none", label=kind or None, **style)
-        for point, (dx, dy) in zip(points, _offsets(points), strict=True):
-            axes.annotate(point.label, (point.x, point.y.value), (dx, dy), textcoords="offset points", fontsize=11.5)
+        for point, (side, lift) in zip(points, _sides(points), strict=True):
+            style = {"textcoords": "offset points", "fontsize": 11.5, "ha": "left" if side > 0 else "right"}
+            axes.annotate(point.label, (point.x, point.y.value), (5 * side, lift), **style)
         axes.xaxis.set_major_formatter(lambda value, _: short(value))
         axes.yaxis.set_major_formatter(lambda value, _: short(value))
         if any(kinds):
@@ -51,13 +52,21 @@ def scatter(points: Sequence[Point], *, xlabel: str, ylabel: str) -> Figure:
     return figure
 
 
-def _offsets(points: Sequence[Point]) -> list[tuple[float, float]]:
-    """Move the labels of neighbours apart: those close in both directions take turns above and below."""
-    placed: list[tuple[float, float]] = []
+def _sides(points: Sequence[Point]) -> list[tuple[int, float]]:
+    """Move labels apart: words to the right; numbers too, but to the left and below where neighbours are in the way."""
+    placed: list[tuple[int, float]] = []
     for index, point in enumerate(points):
-        near = sum(
-            abs(math.log(point.x / other.x)) < 0.35 and abs(math.log(point.y.value / other.y.value)) < 0.2
-            for other in points[:index]
-        )
-        placed.append((4.0, 4.0 + 11.0 * ((near + 1) // 2) * (1 if near % 2 == 0 else -1)))
+        around = [other for other in points if other is not point and _near(point, other)]
+        before = sum(_is_number(other) and points.index(other) < index for other in around)
+        in_the_way = before + any(not _is_number(other) for other in around)
+        near = in_the_way if _is_number(point) else 0
+        placed.append((1 if near % 2 == 0 else -1, 4.0 - 14.0 * (near // 2)))
     return placed
+
+
+def _is_number(point: Point) -> bool:
+    return point.label.isdecimal()
+
+
+def _near(one: Point, other: Point) -> bool:
+    return abs(math.log(one.x / other.x)) < 0.35 and abs(math.log(one.y.value / other.y.value)) < 0.2
