@@ -13,6 +13,7 @@ large: at beta_scale=1, regret on small problems is close to that of uniform pla
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,7 +40,7 @@ def theory_beta(t: int, size: int, delta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ConfidenceBall:
+class _ConfidenceBall(ABC):
     """What both shapes share: settings, sums and beta_t."""
 
     beta_scale: float = 1.0
@@ -55,14 +56,14 @@ class _ConfidenceBall:
         scale = number(0, fix="give 1 for the theory's widths, or any number from 0 up")
         settle(self, beta_scale=scale, delta=chance(), lam=positive())
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: B027 - nothing to refuse
         """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Derived:
         """Start from A = lam I: the unit vectors span everything, as the paper's first D decisions do."""
         return Derived(n_arms, dim, Ridge.parse(self.lam), self._shapes)
 
-    def schedule(self) -> None:
+    def schedule(self) -> None:  # noqa: B027 - it has none
         """Run in Python."""
 
     def estimates(self, state: Derived) -> Float64:
@@ -84,8 +85,9 @@ class _ConfidenceBall:
         shapes: Float64 = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
         return shapes
 
+    @abstractmethod
     def _widths(self, state: Derived, beta: float, x: Float64) -> Float64:
-        raise NotImplementedError
+        """Give how far the reward of each arm may lie above its estimate, (K,)."""
 
     def probabilities(self, state: Derived, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give 1 to the arm with the highest bound, shared by those that tie."""

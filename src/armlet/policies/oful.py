@@ -15,11 +15,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from armlet.core.checks import HUGE, chance, number, one_of, positive, settle
-from armlet.core.choosing import below, best_arms
+from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
 from armlet.core.ridge import Ridge
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +102,13 @@ class OFUL:
         bounds: Float64 = state.scores(x) + self.radii(state) * state.widths(x)
         return bounds
 
-    def _best(self, state: Statistics, x: Float64, eligible: Bool) -> Int64:
-        return best_arms(self.upper_bounds(state, x), np.flatnonzero(eligible))
-
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Share everything among the arms with the highest bound: the policy has no other randomness."""
-        best, chances = self._best(state, x, eligible), np.zeros(state.n_arms)
-        chances[best] = 1.0 / len(best)
-        return chances
+        return best_chances(self.upper_bounds(state, x), eligible)
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the arm with the highest bound, ties broken by the coins."""
-        best = self._best(state, x, eligible)
-        return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
+        return play_best(self.upper_bounds(state, x), eligible, coins)
 
     def update(self, state: Statistics, interaction: Interaction) -> None:
         """Record every step: V += x x', b += r x."""

@@ -14,6 +14,7 @@ Decide O(K) in a known context, O(N K d) in a new one; update O(N); memory O(M N
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -205,7 +206,7 @@ def _key(x: Float64) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiniteClass:
+class FiniteClass(ABC):
     """The part of both policies that does not depend on how P is solved for."""
 
     n_policies: int = 100
@@ -224,14 +225,14 @@ class FiniteClass:
         settle(self, n_policies=whole(), seed=whole(0), max_contexts=whole(), delta=chance(), width_scale=positive())
         settle(self, reward_range=ends, outside=one_of("refuse", "clip"))
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: B027 - nothing to refuse
         """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> FiniteClassState:
         """Draw the class; P is uniform and mu = 1 / (2 K) before the first row."""
         return FiniteClassState(n_arms, dim, n_policies=self.n_policies, seed=self.seed, max_contexts=self.max_contexts)
 
-    def schedule(self) -> None:
+    def schedule(self) -> None:  # noqa: B027 - it has none
         """Run in Python."""
 
     def estimates(self, state: FiniteClassState) -> Float64:  # noqa: ARG002
@@ -264,6 +265,6 @@ class FiniteClass:
         state["sums"][state.count(i.x, i.t, i.weight) == i.arm] += value
         self.review(state)
 
+    @abstractmethod
     def review(self, state: FiniteClassState) -> None:
         """Do what is to be done after a row; each policy its own."""
-        raise NotImplementedError
