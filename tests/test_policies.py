@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet.core.choosing import play_drawn
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
 from armlet.policies import POLICIES, ContextualEpsilonGreedy
 from armlet.testing import check_policy
@@ -135,3 +136,9 @@ def test_bandit_that_was_not_set_up_says_so() -> None:
 
     with pytest.raises(TypeError, match=r"must call super\(\).__init__"):
         Forgetful().decide([1.0])
+
+
+def test_a_coin_next_to_one_plays_the_last_arm_that_has_a_chance() -> None:
+    coins = Coins(1 - 2**-53, 0, 0, 0)
+    assert play_drawn(np.array([0.1] * 10), coins).arm == 9
+    assert play_drawn(np.array([0.7, 0.3, 0.0]), coins).arm == 1
