@@ -34,6 +34,7 @@ class LinUCB:
 
     Examples
     --------
+    >>> import numpy as np
     >>> round(LinUCB().width_factor, 4)
     2.3581
     >>> policy = LinUCB(alpha=0.5)
