@@ -20,6 +20,7 @@ from armlet.core.settings import Objective
 from armlet.core.types import Float64
 from armlet.environments import (
     ENVIRONMENTS,
+    Customers,
     DisplayAds,
     Drifting,
     FigureA,
@@ -63,6 +64,7 @@ SAMPLES: dict[str, list[World]] = {
     "Section7Growing": [Section7Growing.draw(rng(1), rate=rate) for rate in ("log", "log2", "sqrt")],
     "Scheduling": [Scheduling.draw(rng(1)), Scheduling.draw(rng(2), n_arms=2, spread=0.0)],
     "DisplayAds": [DisplayAds.draw(rng(1))],
+    "Customers": [Customers.draw(rng(1)), Customers.draw(rng(1), n_arms=4, kinds=3)],
     "GroupActivity": [GroupActivity.draw(rng(1)), GroupActivity.draw(rng(2), n_arms=2, dim=3)],
     "Linear": [
         Linear.draw(rng(1)),
@@ -507,6 +509,9 @@ REFUSED: list[tuple[str, Callable[[], World]]] = [
     ("shares", lambda: Scheduling(theta=((-1.0, -1.0, -1.0),), shares=(0.5, 0.5))),
     ("sum to 1", lambda: Scheduling(theta=((-1.0, -1.0, -1.0),), shares=(0.5, 0.5, 0.5, 0.5, 0.5))),
     ("base rate", lambda: DisplayAds(theta=TWO)),
+    (r"\[0, 1\]", lambda: Customers(theta=((0.5, 1.5),), shares=(0.5, 0.5))),
+    ("sum to 1", lambda: Customers(theta=((0.5, 0.5),), shares=(0.5, 0.4))),
+    ("needs 2 values", lambda: Customers(theta=((0.5, 0.5),), shares=(1.0,))),
     (r"\[0, 1\]", lambda: DisplayAds(theta=((0.5, 0.6),), attributes=("new",), shares=(0.5,))),
     (r"\[0, 1\]", lambda: DisplayAds(theta=((0.1, -0.2),), attributes=("new",), shares=(0.5,))),
     ("attendance", lambda: GroupActivity(theta=TWO, attendance=(0.5,))),

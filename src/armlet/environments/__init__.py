@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from armlet.environments.customers import Customers
 from armlet.environments.display_ads import DisplayAds
 from armlet.environments.drifting import Drifting
 from armlet.environments.figure_a import FigureA
@@ -23,6 +24,7 @@ ENVIRONMENTS: dict[str, type[LinearArms]] = {
     "Section7Growing": Section7Growing,
     "Scheduling": Scheduling,
     "DisplayAds": DisplayAds,
+    "Customers": Customers,
     "GroupActivity": GroupActivity,
     "Linear": Linear,
     "Drifting": Drifting,
@@ -30,6 +32,7 @@ ENVIRONMENTS: dict[str, type[LinearArms]] = {
 
 __all__ = [
     "ENVIRONMENTS",
+    "Customers",
     "DisplayAds",
     "Drifting",
     "FigureA",
