@@ -36,6 +36,7 @@ from armlet.policies import (
     RandomizedUCB,
     RarelySwitchingOFUL,
     RealLinExp3,
+    RunningMinimumEpsilonGreedy,
     SCRiBLe,
     SquareCB,
     SupLinRel,
@@ -65,6 +66,11 @@ CONTENDERS: Final[dict[str, Contender]] = {
         family="explores on schedule",
         theory=None,
         grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
+    ),
+    "Algorithm 1, p by Section 4.2": Contender(
+        family="explores on schedule",
+        theory=lambda _: RunningMinimumEpsilonGreedy(),
+        grid=lambda _: tuple(RunningMinimumEpsilonGreedy(C=C) for C in (1e-6, 1e-4, 1e-2, 1.0)),
     ),
     "fixed epsilon": Contender(
         family="explores on schedule", theory=None, grid=lambda _: tuple(FixedEpsilon(epsilon=e) for e in SHARES)

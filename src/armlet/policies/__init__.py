@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from armlet.policies.randomized_ucb import RandomizedUCB
     from armlet.policies.rarely_switching_oful import RarelySwitchingOFUL
     from armlet.policies.real_lin_exp3 import RealLinExp3
+    from armlet.policies.running_minimum import RunningMinimumEpsilonGreedy
     from armlet.policies.scrible import SCRiBLe
     from armlet.policies.suplinrel import SupLinRel
     from armlet.policies.suplinucb import SupLinUCB
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _FILES = {
     "ContextualEpsilonGreedy": "epsilon_greedy",
     "AllDataEpsilonGreedy": "epsilon_greedy",
+    "RunningMinimumEpsilonGreedy": "running_minimum",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
     "EpochGreedy": "epoch_greedy",
@@ -129,6 +131,7 @@ __all__ = [
     "RandomizedUCB",
     "RarelySwitchingOFUL",
     "RealLinExp3",
+    "RunningMinimumEpsilonGreedy",
     "SCRiBLe",
     "SquareCB",
     "SupLinRel",
