@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import numpy.random
@@ -259,7 +259,7 @@ class Tuned(Statistics):
 
     def copy(self) -> Tuned: ...
 
-    not_summed: tuple = ("sample", "tuning")
+    not_summed: ClassVar[tuple[str, ...]]
 
 class Schedule:
     """When a compiled policy explores, and which steps it learns from."""
