@@ -58,6 +58,10 @@ Choice choose(const Schedule& rule, const Step& s, const Coins& coins, Propensit
     return decide(s.model.all->estimates(), rule, s.t, s.x, coins, s.eligible, s.scratch(0, s.width()));
 }
 
+Choice choose(const AutoSchedule& rule, const Step& s, const Coins& coins, Propensities wanted) {
+    return choose(s.model.tuner->schedule(rule, s.model.all->n_arms()), s, coins, wanted);
+}
+
 Choice choose(const Optimism& rule, const Step& s, const Coins& coins, Propensities) {
     double *means = s.scratch(0, s.width()), *scores = s.scratch(1, s.width());
     upper_bounds(rule, *s.model.all, s.x, s.eligible, means, scores);
@@ -93,6 +97,10 @@ void spread(const Schedule& rule, const Step& s, std::span<double> out) {
     probabilities(s.model.all->estimates(), rule, s.t, s.x, s.eligible, s.scratch(0, s.width()), out);
 }
 
+void spread(const AutoSchedule& rule, const Step& s, std::span<double> out) {
+    spread(s.model.tuner->schedule(rule, s.model.all->n_arms()), s, out);
+}
+
 void spread(const Optimism& rule, const Step& s, std::span<double> out) {
     double *means = s.scratch(0, s.width()), *scores = s.scratch(1, s.width());
     upper_bounds(rule, *s.model.all, s.x, s.eligible, means, scores);
@@ -116,8 +124,14 @@ void spread(const ForcedSampling& rule, const Step& s, std::span<double> out) {
 
 }  // namespace
 
+std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
+    if (const auto* fixed = std::get_if<Schedule>(&rule)) return *fixed;
+    if (const auto* tuned = std::get_if<AutoSchedule>(&rule)) return model.tuner->schedule(*tuned, model.all->n_arms());
+    return std::nullopt;
+}
+
 void refresh(const Rule& rule, const Model& model, Word t) {
-    if (const auto* schedule = std::get_if<Schedule>(&rule); schedule && schedule->warming_up(t)) return;
+    if (const auto schedule = schedule_of(rule, model); schedule && schedule->warming_up(t)) return;
     if (std::holds_alternative<Optimism>(rule) || std::holds_alternative<Thompson>(rule)) model.all->keep_factors();
     model.all->refresh();
     if (model.forced) model.forced->refresh();
@@ -139,6 +153,7 @@ void probabilities(const Rule& rule, const Model& model, Word t, const double* x
 }
 
 bool learns(const Rule& rule, bool explored) {
+    if (std::holds_alternative<AutoSchedule>(rule)) return explored;
     const auto* schedule = std::get_if<Schedule>(&rule);
     return !schedule || schedule->learns(explored);
 }
@@ -147,6 +162,8 @@ void learn(const Rule& rule, const Model& model, const Row& row) {
     if (!learns(rule, row.explored)) return;
     model.all->add(row.arm, row.x, row.reward, row.weight);
     if (model.forced && row.explored) model.forced->add(row.arm, row.x, row.reward, row.weight);
+    if (const auto* tuned = std::get_if<AutoSchedule>(&rule))
+        model.tuner->learned(*tuned, *model.all, row.x, row.weight, row.t);
 }
 
 void correct_reward(const Rule& rule, const Model& model, const Row& row, double before) {
@@ -167,7 +184,7 @@ Trace run(const Rule& rule, const Model& model, Seed seed, Word start, const dou
         const Word t = start + i + 1;
         const double* x = contexts + i * dim;
         const Choice choice = decide(rule, model, t, x, toss(seed, t), every, scratch, wanted);
-        learn(rule, model, {choice.arm, x, rewards[i * n_arms + choice.arm], 1.0, choice.explored});
+        learn(rule, model, {choice.arm, x, rewards[i * n_arms + choice.arm], 1.0, choice.explored, t});
         trace.arms.push_back(choice.arm);
         trace.propensities.push_back(choice.propensity);
         trace.explored.push_back(choice.explored);

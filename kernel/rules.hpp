@@ -9,20 +9,23 @@
 #include "layers.hpp"
 #include "optimism.hpp"
 #include "thompson.hpp"
+#include "tuner.hpp"
 
 namespace armlet {
 
-using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling>;
+using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, AutoSchedule>;
 
 // What a rule looks at and learns into.
 struct Model {
     Statistics* all;               // of all rows that the rule learns from
     Statistics* forced = nullptr;  // of forced rows alone, for forced sampling
+    Tuner* tuner = nullptr;        // for a p that sets itself
 };
 
 // Layer 0 has the forced rows, layer 1 all of them.
 inline Model model_of(Layers& layers) { return {&layers[1], &layers[0]}; }
 inline Model model_of(Statistics& statistics) { return {&statistics}; }
+inline Model model_of(Tuned& tuned) { return {&tuned, nullptr, &tuned.tuner}; }
 
 // Room to work in, kept from one decision to the next.
 class Scratch {
@@ -38,6 +41,9 @@ class Scratch {
 
 // Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.
 enum class Propensities { exact, skipped };
+
+// When the rule explores as things stand, if it is one of those that do so by the clock.
+std::optional<Schedule> schedule_of(const Rule& rule, const Model& model);
 
 // Brings what the rule will look at up to date; `decide` and `probabilities` do it themselves.
 void refresh(const Rule& rule, const Model& model, Word t);
@@ -55,6 +61,7 @@ struct Row {
     const double* x;
     double reward, weight;
     bool explored;
+    Word t;  // the step that it is of
 };
 
 bool learns(const Rule& rule, bool explored);

@@ -17,17 +17,23 @@ class Draws {
   public:
     static constexpr std::size_t most = 256;  // steps; a multiple of 4
 
-    Draws(const World& world, const Schedule& schedule, Seed world_seed, Seed policy_seed)
-        : alias_(world.chances), schedule_(schedule), world_seed_(world_seed), policy_seed_(policy_seed) {}
+    Draws(const World& world, Seed world_seed, Seed policy_seed)
+        : alias_(world.chances), world_seed_(world_seed), policy_seed_(policy_seed) {}
 
     // Steps first .. first + n - 1, where first - 1 is a multiple of 4.
-    void draw(Word first, std::size_t n) {
+    void draw(const Schedule& schedule, Word first, std::size_t n) {
         first_ = first, n_ = n, has_contexts_ = false;
-        if (schedule_.warming_up(first + n - 1)) return void(std::fill_n(explored_.begin(), n, 1));
-        const double highest = schedule_.rate(first);  // rates fall: few steps need a division
-        for (std::size_t k = 0; k < n; ++k) {
-            const double coin = toss(policy_seed_, first + k).coin;
-            explored_[k] = coin < highest && coin < schedule_.rate(first + k);
+        toss_from(schedule, 0);
+    }
+
+    // The schedule has changed: tosses again from place k on. The coins are the same, what they mean is not.
+    void toss_from(const Schedule& schedule, std::size_t k) {
+        if (k >= n_) return;
+        if (schedule.warming_up(first_ + n_ - 1)) return void(std::fill_n(explored_.begin() + k, n_ - k, 1));
+        const double highest = schedule.rate(first_ + k);  // rates fall: few steps need a division
+        for (; k < n_; ++k) {
+            const double coin = toss(policy_seed_, first_ + k).coin;
+            explored_[k] = coin < highest && coin < schedule.rate(first_ + k);
         }
     }
 
@@ -55,7 +61,6 @@ class Draws {
     }
 
     Alias alias_;
-    Schedule schedule_;
     Seed world_seed_, policy_seed_;
     Word first_ = 1;
     std::size_t n_ = 0;
@@ -64,24 +69,40 @@ class Draws {
     std::array<std::uint32_t, most> contexts_;
 };
 
+// When to explore: for good, or until the tuner looks again.
+struct Pace {
+    Model model;
+    const AutoSchedule* rule;  // null if p is given
+    Schedule schedule;
+
+    Pace(const Rule& chosen, const Model& on)
+        : model(on), rule(std::get_if<AutoSchedule>(&chosen)), schedule(*schedule_of(chosen, on)) {}
+
+    // A row was learned; returns whether the schedule has changed.
+    bool learned(const double* x, Word t) {
+        if (!rule || !model.tuner->learned(*rule, *model.all, x, 1.0, t)) return false;
+        schedule = model.tuner->schedule(*rule, model.all->n_arms());
+        return true;
+    }
+};
+
 // Algorithm 1 step by step. Between two explorations the estimates stand, so at most the contexts matter.
 class ScheduleRun {
   public:
-    ScheduleRun(const World& world, Statistics& statistics, const Schedule& schedule, const Run& run, Seed world_seed,
-                Seed policy_seed)
+    ScheduleRun(const World& world, const Pace& pace, const Run& run, Seed world_seed, Seed policy_seed)
         : world_(world),
-          schedule_(schedule),
+          pace_(pace),
           world_seed_(world_seed),
           policy_seed_(policy_seed),
-          greedy_(world, statistics),
+          greedy_(world, *pace.model.all),
           ledger_(run.checkpoints),
           contexts_(world, world_seed),
-          draws_(world, schedule, world_seed, policy_seed) {}
+          draws_(world, world_seed, policy_seed) {}
 
     Curve play(Word horizon) {
         for (Word first = 1; first <= horizon; first += Draws::most) {
             const std::size_t n = std::min<Word>(Draws::most, horizon - first + 1);
-            draws_.draw(first, n);
+            draws_.draw(pace_.schedule, first, n);
             for (std::size_t k = 0; k < n; ledger_.reach(first + k - 1)) k = advance(first, k, n);
         }
         return std::move(ledger_.curve);
@@ -90,27 +111,33 @@ class ScheduleRun {
   private:
     // Plays one step or a whole stretch, from place k among the n that were drawn; returns the place after it.
     std::size_t advance(Word first, std::size_t k, std::size_t n) {
-        const bool explored = draws_.explored(k), learns = schedule_.learns(explored);
-        if (learns || greedy_.foresight() == Foresight::none) return step(first + k, explored, learns), k + 1;
+        const bool explored = draws_.explored(k), learns = pace_.schedule.learns(explored);
+        if (learns || greedy_.foresight() == Foresight::none) {
+            if (step(first + k, explored, learns)) draws_.toss_from(pace_.schedule, k + 1);
+            return k + 1;
+        }
         const std::size_t end = draws_.next_explored(k, std::min<Word>(n, ledger_.next() - first + 1));
         if (greedy_.foresight() == Foresight::by_context) ledger_.pay_all(greedy_.losses(), draws_.contexts(k, end));
         return end;
     }
 
-    void step(Word t, bool explored, bool learns) {
+    // Returns whether the schedule has changed.
+    bool step(Word t, bool explored, bool learns) {
         const std::size_t i = contexts_(t), arm = choose(t, i, explored);
         ledger_.pay(greedy_.loss(i, arm), explored);
-        if (learns) greedy_.learn(i, arm, noisy_reward(world_, world_seed_, t, i, arm));
+        if (!learns) return false;
+        greedy_.learn(i, arm, noisy_reward(world_, world_seed_, t, i, arm));
+        return pace_.learned(world_.context(i), t);
     }
 
     std::size_t choose(Word t, std::size_t i, bool explored) {
-        if (schedule_.round_robin && schedule_.warming_up(t)) return t % world_.n_arms;
+        if (pace_.schedule.round_robin && pace_.schedule.warming_up(t)) return t % world_.n_arms;
         const Coins coins = toss(policy_seed_, t);
         return explored ? below(coins.pick, world_.n_arms) : greedy_.play(i, coins.tie);
     }
 
     const World& world_;
-    Schedule schedule_;
+    Pace pace_;
     Seed world_seed_, policy_seed_;
     Greedy greedy_;
     Ledger ledger_;
@@ -122,8 +149,8 @@ class ScheduleRun {
 
 Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
                      Seed policy_seed) {
-    if (const auto* schedule = std::get_if<Schedule>(&rule))
-        return ScheduleRun(world, *model.all, *schedule, run, world_seed, policy_seed).play(run.horizon);
+    if (schedule_of(rule, model))
+        return ScheduleRun(world, Pace(rule, model), run, world_seed, policy_seed).play(run.horizon);
     const auto losses = world.losses();
     std::vector<std::uint32_t> every(world.n_arms);
     std::iota(every.begin(), every.end(), 0u);
@@ -137,7 +164,7 @@ Curve simulate_steps(const World& world, const Model& model, const Rule& rule, c
         const Choice choice = decide(rule, model, t, x, coins, every, scratch, Propensities::skipped);
         ledger.pay(losses[i * world.n_arms + choice.arm], choice.explored);
         const double reward = noisy_reward(world, world_seed, t, i, choice.arm);
-        learn(rule, model, {choice.arm, x, reward, 1.0, choice.explored});
+        learn(rule, model, {choice.arm, x, reward, 1.0, choice.explored, t});
         ledger.reach(t);
     }
     return std::move(ledger.curve);
@@ -192,21 +219,22 @@ Word next_exploration(const Schedule& schedule, Word t, Word horizon, Sampler& s
 
 }  // namespace
 
-Curve simulate_events(const World& world, Statistics& statistics, const Schedule& schedule, const Run& run,
-                      Sampler& sampler) {
-    Greedy greedy(world, statistics);
+Curve simulate_events(const World& world, const Model& model, const Rule& rule, const Run& run, Sampler& sampler) {
+    Greedy greedy(world, *model.all);
+    Pace pace(rule, model);
     Ledger ledger(run.checkpoints);
     const Alias draw(world.chances);
     const auto n_arms = static_cast<double>(world.n_arms);
     for (Word t = 0; t < run.horizon;) {
-        const Word event = next_exploration(schedule, t, run.horizon, sampler);
+        const Word event = next_exploration(pace.schedule, t, run.horizon, sampler);
         exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
         if (event > run.horizon) break;
         const std::size_t i = draw(sampler.uniform());
-        const bool turn = schedule.round_robin && schedule.warming_up(event);
+        const bool turn = pace.schedule.round_robin && pace.schedule.warming_up(event);
         const auto arm = turn ? event % world.n_arms : static_cast<std::size_t>(sampler.uniform() * n_arms);
         ledger.pay(greedy.loss(i, arm), true);
         greedy.learn(i, arm, world.reward(i, arm, sampler.uniform(), sampler.uniform()));
+        pace.learned(world.context(i), event);
         ledger.reach(event);
         t = event;
     }

@@ -427,8 +427,8 @@ def test_file_is_two_readable_lines_and_little_endian_doubles(path: Path) -> Non
     np.testing.assert_array_equal(np.frombuffer(body, dtype="<f8").reshape(2, 8), bandit.state.records())
     header = header_of(path)
     assert (header["arms"], header["t"], header["seed"], header["dim"]) == (["a", "b"], 6, 1, 2)
-    policy = {"name": "ContextualEpsilonGreedy", "settings": {"p": 4, "ridge": "paper", "warmup": "round-robin"}}
-    assert header["policy"] == policy
+    settings = {"p": 4, "ridge": "paper", "warmup": "round-robin", "horizon": None}
+    assert header["policy"] == {"name": "ContextualEpsilonGreedy", "settings": settings}
 
 
 def test_reading_and_writing_need_no_pickle(path: Path) -> None:

@@ -16,7 +16,13 @@ from armlet.testing.policies import CHECKS, Check
 
 N_ARMS, DIM = 4, 3
 SETTINGS: dict[str, list[dict[str, object]]] = {
-    "ContextualEpsilonGreedy": [{"p": 20}, {"p": 4.5, "ridge": "1/n", "warmup": "uniform"}, {"p": 30, "ridge": 0.2}],
+    "ContextualEpsilonGreedy": [
+        {"p": 20},
+        {"p": 4.5, "ridge": "1/n", "warmup": "uniform"},
+        {"p": 30, "ridge": 0.2},
+        {"p": "auto", "horizon": 3000},
+        {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
+    ],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
     "RunningMinimumEpsilonGreedy": [{}, {"C": 0.01, "ridge": "1/n", "start": 1}],
     "ContextualUCB": [{"search": "prefix", "history_limit": 4000}, {"search": "counts"}],

@@ -32,7 +32,7 @@ def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Refere
     return Reference(
         stream.n_arms,
         stream.dim,
-        policy.p,
+        float(policy.p),
         seed,
         ridge=Ridge.parse(policy.ridge),
         warmup=policy.warmup,

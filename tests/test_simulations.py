@@ -79,8 +79,9 @@ def plain_loop(
 
 @pytest.mark.parametrize("noise", ["proportional", "gaussian", "bernoulli", "none"])
 @pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
-def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any) -> None:
-    world, policy, seed, T = make_world(noise), ContextualEpsilonGreedy(p=12.5, warmup=warmup), 77, 400
+@pytest.mark.parametrize("how", [{"p": 12.5}, {"p": "auto", "horizon": 2000}])
+def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, how: dict[str, Any]) -> None:
+    world, policy, seed, T = make_world(noise), ContextualEpsilonGreedy(**how, warmup=warmup), 77, 400
     loop, places = plain_loop(world, policy, seed, T)
     simulated = run(world, policy, "steps", seed, np.arange(1, T + 1))
     losses = world.losses[places, loop.arms]

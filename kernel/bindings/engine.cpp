@@ -26,6 +26,7 @@ void check_learned(const Decision& d, double reward, const char* name) {
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state) {
+    if (nb::isinstance<Tuned>(state)) return model_of(nb::cast<Tuned&>(state));
     if (nb::isinstance<Statistics>(state)) return model_of(nb::cast<Statistics&>(state));
     if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2)
         return model_of(nb::cast<Layers&>(state));
@@ -168,7 +169,7 @@ void Engine::update(const Row& row) {
                                      nb::arg("tag") = row.tag);
         policy.attr("update")(state, interaction);
     } else if (learns(*rule_, row.explored)) {
-        const armlet::Row learned{row.arm, row.x, row.reward, row.weight, row.explored};
+        const armlet::Row learned{row.arm, row.x, row.reward, row.weight, row.explored, row.t};
         if (row.replaces)
             correct_reward(*rule_, model_, learned, *row.replaces);
         else

@@ -33,7 +33,7 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     if (!rule_) turn.emplace(lock_);
     const auto arms = eligible.is_none() ? active_ : subset(eligible);
     Decisions out(t, seed_, labels(), table_, dim_, std::vector<double>(data, data + rows * dim_));
-    if (const Schedule* schedule = rule_ ? std::get_if<Schedule>(&*rule_) : nullptr) {
+    if (const auto schedule = rule_ ? schedule_of(*rule_, model_) : std::nullopt) {
         statistics_->refresh();
         t += rows;  // these steps are ours, whoever decides meanwhile
         choose_rows(*schedule, out.before, out.X.data(), rows, arms, out);

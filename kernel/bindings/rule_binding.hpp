@@ -8,12 +8,13 @@ namespace armlet {
 
 void bind_rules(nanobind::module_& m);
 void bind_layers(nanobind::module_& m);
+void bind_tuned(nanobind::module_& m);
 
-// The rule behind a Schedule, Optimism, Thompson or ForcedSampling.
+// The rule behind a Schedule, Optimism, Thompson, ForcedSampling or AutoSchedule.
 Rule read_rule(nanobind::handle rule);
-// The statistics inside a Statistics or Layers object, if the rule can work on them.
+// The statistics inside a Statistics, Layers or Tuned object, if the rule can work on them.
 Model read_model(const Rule& rule, nanobind::handle state);
-// A copy of a Statistics or Layers object, another Python object.
+// A copy of a Statistics, Layers or Tuned object, another Python object.
 nanobind::object copy_state(nanobind::handle state);
 
 }  // namespace armlet

@@ -23,9 +23,10 @@ bool try_rule(nb::handle given, Rule& out) {
 Rule read_rule(nb::handle given) {
     Rule rule;
     if (!try_rule<Schedule>(given, rule) && !try_rule<Optimism>(given, rule) && !try_rule<Thompson>(given, rule) &&
-        !try_rule<ForcedSampling>(given, rule))
-        fail(PyExc_TypeError, "schedule must be a Schedule, Optimism, Thompson or ForcedSampling; got a " +
-                                  text(given.type().attr("__name__")));
+        !try_rule<ForcedSampling>(given, rule) && !try_rule<AutoSchedule>(given, rule))
+        fail(PyExc_TypeError,
+             "schedule must be a Schedule, Optimism, Thompson, ForcedSampling or AutoSchedule; got a " +
+                 text(given.type().attr("__name__")));
     return rule;
 }
 
@@ -37,6 +38,12 @@ Model read_model(const Rule& rule, nb::handle state) {
         if (layers[0].n_arms() != layers[1].n_arms())
             fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
         return model_of(layers);
+    }
+    if (std::holds_alternative<AutoSchedule>(rule)) {
+        if (!nb::isinstance<Tuned>(state))
+            fail(PyExc_TypeError,
+                 "an AutoSchedule works on Tuned statistics; got a " + text(state.type().attr("__name__")));
+        return model_of(nb::cast<Tuned&>(state));
     }
     if (!nb::isinstance<Statistics>(state))
         fail(PyExc_TypeError, "this rule works on Statistics; got a " + text(state.type().attr("__name__")));

@@ -84,20 +84,23 @@ nb::tuple steps(nb::handle table, nb::handle start, nb::handle schedule, Word ho
     return give(std::move(curve), state);
 }
 
-nb::tuple events(nb::handle table, const Statistics& start, const Schedule& schedule, Word horizon,
-                 nb::handle checkpoints, nb::handle generator) {
-    if (schedule.learn_always && std::isfinite(schedule.p))
+nb::tuple events(nb::handle table, nb::handle start, nb::handle schedule, Word horizon, nb::handle checkpoints,
+                 nb::handle generator) {
+    const Rule rule = read_rule(schedule);
+    nb::object state = copy_state(start);
+    const Model model = read_model(rule, state);
+    const auto pace = schedule_of(rule, model);
+    if (!pace || (pace->learn_always && std::isfinite(pace->p)))
         fail(PyExc_ValueError, "the policy learns from every step, so nothing can be jumped over; use simulate_steps");
-    const World world = read_world(table, start);
+    const World world = read_world(table, *model.all);
     const Run run = read_run(horizon, checkpoints);
     NumpySampler sampler(generator);
-    Statistics statistics(start);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_events(world, statistics, schedule, run, sampler);
+        curve = simulate_events(world, model, rule, run, sampler);
     }
-    return give(std::move(curve), nb::cast(std::move(statistics)));
+    return give(std::move(curve), state);
 }
 
 #define ARMLET_CURVE "-> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], "
@@ -108,15 +111,15 @@ void bind_simulations(nb::module_& m) {
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"),
           nb::sig("def simulate_steps(table: object, start: typing.Any, schedule: Schedule | Optimism | Thompson | "
-                  "ForcedSampling, horizon: int, checkpoints: object, world_seed: int, policy_seed: int) " ARMLET_CURVE
-                  "typing.Any]"),
+                  "ForcedSampling | AutoSchedule, horizon: int, checkpoints: object, world_seed: int, policy_seed: "
+                  "int) " ARMLET_CURVE "typing.Any]"),
           "A rule in a world that is a table, every step drawn.");
-    m.def(
-        "simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
-        nb::arg("checkpoints"), nb::arg("generator"),
-        nb::sig("def simulate_events(table: object, start: Statistics, schedule: Schedule, horizon: int, checkpoints: "
-                "object, generator: numpy.random.Generator) " ARMLET_CURVE "Statistics]"),
-        "The law of Algorithm 1, in jumps from one exploration to the next.");
+    m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+          nb::arg("checkpoints"), nb::arg("generator"),
+          nb::sig(
+              "def simulate_events(table: object, start: typing.Any, schedule: Schedule | AutoSchedule, horizon: int, "
+              "checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]"),
+          "The law of Algorithm 1, in jumps from one exploration to the next.");
 }
 
 }  // namespace armlet

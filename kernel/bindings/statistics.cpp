@@ -202,6 +202,7 @@ void bind_statistics(nb::module_& m) {
              "Takes back what `arrays` gave, if these are sums of rows.")
         .def("copy", [](const Statistics& s) { return Statistics(s); });
     bind_layers(m);
+    bind_tuned(m);
 }
 
 }  // namespace armlet

@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import numpy.random
@@ -210,6 +210,57 @@ class Layers:
     def remove_arm(self, arm: int) -> None: ...
     def copy(self) -> Layers: ...
 
+class AutoSchedule:
+    """Algorithm 1 with a p that sets itself for a horizon."""
+
+    def __init__(self, *, horizon: float, caution: float, start: float, most: float, round_robin: bool) -> None: ...
+
+class Tuned(Statistics):
+    """Sums of explored rows, and the p that follows from them."""
+
+    def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+    @property
+    def sample(self) -> NDArray[numpy.float64]:
+        """(m, d): the latest explored contexts, at most 64, the oldest first."""
+
+    @property
+    def next_look(self) -> float:
+        """Rows at which p is looked at again."""
+
+    def p(self, rule: AutoSchedule) -> float:
+        """The p in force."""
+
+    def look(self, rule: AutoSchedule, t: float) -> tuple[float, float, NDArray[numpy.float64], float]:
+        """
+        Noise, gap, losses with 1, 1.5, 1.5^2, ... times the rows, and the p that they ask for. A question.
+        """
+
+    def learned(self, rule: AutoSchedule, x: object, weight: float, t: int) -> bool:
+        """
+        An explored row was added to the sums: keeps its context and looks, if it is time. Whether p has changed.
+        """
+
+    def merge(self, other: Statistics, into: Sequence[int]) -> None:
+        """Adds the other's arm i to this arm into[i]."""
+
+    def add_arm(self) -> None:
+        """One more arm, of which nothing is known."""
+
+    def remove_arm(self, arm: int) -> None: ...
+    def arrays(self) -> dict[str, NDArray[numpy.generic]]:
+        """All that must be kept, by name."""
+
+    def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
+        """Takes back what `arrays` gave, if these are sums of rows."""
+
+    def copy(self) -> Tuned: ...
+
+    not_summed: ClassVar[tuple[str, ...]]
+
 class Schedule:
     """When a compiled policy explores, and which steps it learns from."""
 
@@ -350,7 +401,7 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    schedule: Schedule | Optimism | Thompson | ForcedSampling,
+    schedule: Schedule | Optimism | Thompson | ForcedSampling | AutoSchedule,
     seed: int,
     t: int,
     propensities: str,
@@ -368,7 +419,7 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    schedule: Schedule | Optimism | Thompson | ForcedSampling,
+    schedule: Schedule | Optimism | Thompson | ForcedSampling | AutoSchedule,
     horizon: int,
     checkpoints: object,
     world_seed: int,
@@ -378,12 +429,12 @@ def simulate_steps(
 
 def simulate_events(
     table: object,
-    start: Statistics,
-    schedule: Schedule,
+    start: Any,
+    schedule: Schedule | AutoSchedule,
     horizon: int,
     checkpoints: object,
     generator: numpy.random.Generator,
-) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Statistics]:
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Any]:
     """The law of Algorithm 1, in jumps from one exploration to the next."""
 
 def search_subset(

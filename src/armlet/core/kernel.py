@@ -22,6 +22,7 @@ from armlet.core.types import Bool, Coins, Float64, Int64
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
 
+AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
 Engine = _kernel.Engine
@@ -31,18 +32,20 @@ Optimism = _kernel.Optimism
 Schedule = _kernel.Schedule
 Statistics = _kernel.Statistics
 Thompson = _kernel.Thompson
+Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 search_subset = _kernel.search_subset
 
-Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling
-"""What the kernel can play by itself; all work on Statistics but ForcedSampling, which works on Layers of two."""
+Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling | _kernel.AutoSchedule
+"""What the kernel can play by itself, on Statistics; ForcedSampling works on Layers of two, AutoSchedule on Tuned."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
 Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
+    "AutoSchedule",
     "Decision",
     "Decisions",
     "Engine",
@@ -56,6 +59,7 @@ __all__ = [
     "Simulated",
     "Statistics",
     "Thompson",
+    "Tuned",
     "argmax_rows",
     "bound_subsets",
     "coins",
@@ -76,7 +80,7 @@ class Rollout(NamedTuple, Generic[Sums]):
     arms: Int64  # (T,)
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
-    statistics: Sums  # as it was at the start, Statistics or Layers
+    statistics: Sums  # of the kind that it was at the start
 
 
 def unpickle_decision(*fields: Any) -> Decision:
@@ -90,7 +94,7 @@ class Simulated(NamedTuple, Generic[Sums]):
     regret: Float64  # (C,): expected loss so far
     exploring: Float64  # (C,): the part of it paid on explored steps
     explored: Float64  # (C,): how many steps explored
-    statistics: Sums  # as it was at the start, Statistics or Layers
+    statistics: Sums  # of the kind that it was at the start
 
 
 def simulate_steps(
@@ -126,7 +130,7 @@ def simulate_events(
     table: FiniteWorld,
     *,
     start: Statistics,
-    schedule: Schedule,
+    schedule: Schedule | AutoSchedule,
     horizon: int,
     checkpoints: Int64,
     world_seed: int,

@@ -94,7 +94,8 @@ def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None
     if given is None and name not in policies:
         raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
     policy = policies[name](**settings) if given is None else given
-    if (type(policy).__name__, _policy_settings(policy)) != (name, settings):
+    has = _policy_settings(policy)
+    if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise ValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
 

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from armlet.core.kernel import Layers, Statistics
+from armlet.core.kernel import Layers, Statistics, Tuned
 
 RidgeName: TypeAlias = Literal["paper", "1/n"]
 RidgeLike: TypeAlias = RidgeName | float
@@ -56,6 +56,10 @@ class Ridge:
     def statistics(self, n_arms: int, dim: int) -> Statistics:
         """Make empty statistics that solve with this ridge."""
         return Statistics(n_arms, dim, ridge=self.kind, value=self.value)
+
+    def tuned(self, n_arms: int, dim: int) -> Tuned:
+        """Make empty statistics with a p that follows from them."""
+        return Tuned(n_arms, dim, ridge=self.kind, value=self.value)
 
     def layers(self, n_layers: int, n_arms: int, dim: int) -> Layers:
         """Make several sets of empty statistics that solve with this ridge."""

@@ -115,7 +115,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> Demo:
 
 def _measure(player: Player, world: FigureA, settings: Settings) -> Finding:
     """Let one policy play all runs, and keep what is reported."""
-    p = player.p if isinstance(player, ContextualEpsilonGreedy) else None
+    p = float(player.p) if isinstance(player, ContextualEpsilonGreedy) else None
     steps, weights = settings.checkpoints(), _resamples(settings)
     runs = [_play(player, world, settings, index) for index in range(settings.runs)]
     regret = np.array([at_steps for at_steps, _, _ in runs])  # (runs, checkpoints)

@@ -1,0 +1,144 @@
+#include "tuner.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+
+#include "arrays.hpp"
+#include "binding.hpp"
+#include "rule_binding.hpp"
+
+namespace armlet {
+
+namespace {
+
+void create_rule(AutoSchedule* self, double horizon, double caution, double start, double most, bool round_robin) {
+    if (!(horizon >= 1.0)) fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1");
+    if (!(caution > 0.0 && caution <= largest_value))
+        fail(PyExc_ValueError, "caution is " + text(caution) + "; it must be a positive number");
+    if (!(start >= 1.0 && start <= largest_value))
+        fail(PyExc_ValueError, "start is " + text(start) + "; it must be at least 1");
+    if (!(most > 0.0 && most <= 1.0)) fail(PyExc_ValueError, "most is " + text(most) + "; it must lie in (0, 1]");
+    new (self) AutoSchedule{horizon, caution, start, most, round_robin};
+}
+
+void create(Tuned* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
+    if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
+    new (self) Tuned(n_arms, dim, parse_ridge(ridge, value));
+}
+
+nb::dict arrays(const Tuned& tuned) {
+    const auto records = tuned.records();
+    std::vector<double> sample = tuned.tuner.sample();
+    const std::size_t dim = tuned.dim(), rows = sample.size() / dim;
+    nb::dict out;
+    out["records"] =
+        to_numpy(std::vector<double>(records.begin(), records.end()), {tuned.n_arms(), tuned.record_size()});
+    out["sample"] = to_numpy(std::move(sample), {rows, dim});
+    out["tuning"] = to_numpy(std::vector<double>{tuned.tuner.raised(), tuned.tuner.next()}, {std::size_t{2}});
+    return out;
+}
+
+void check_finite(std::span<const double> values) {
+    for (const double value : values)
+        if (!std::isfinite(value)) fail(PyExc_ValueError, "the sums are not those of any rows");
+}
+
+void restore_arrays(Tuned& tuned, nb::dict arrays) {
+    const std::size_t n_arms = tuned.n_arms(), size = tuned.record_size(), dim = tuned.dim();
+    const std::size_t rows = count_rows(arrays["sample"], "sample", dim);
+    const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
+    const std::span sample(doubles(arrays["sample"], "sample", {rows, dim}), rows * dim);
+    const std::span tuning(doubles(arrays["tuning"], "tuning", {2}), 2);
+    check_finite(records), check_finite(sample), check_finite(tuning);
+    for (std::size_t arm = 0; arm < n_arms; ++arm)
+        if (records[arm * size] < 0.0) fail(PyExc_ValueError, "the sums are not those of any rows");
+    if (rows > Tuner::room || tuning[0] < 0.0 || tuning[1] < 0.0)
+        fail(PyExc_ValueError, "the sample is too large, or p or the next look is negative");
+    tuned.restore(records);
+    tuned.tuner.restore(tuning[0], tuning[1], sample);
+}
+
+// Of sums without a p of their own nothing but the rows is known.
+void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into) {
+    merge_statistics(tuned, nb::cast<const Statistics&>(other), into);
+    if (nb::isinstance<Tuned>(other))
+        tuned.tuner.merge(nb::cast<const Tuned&>(other).tuner);
+    else
+        tuned.tuner.look_soon();
+}
+
+void add_arm(Tuned& tuned) {
+    tuned.append_arm();
+    tuned.tuner.look_soon();
+}
+
+void remove_arm(Tuned& tuned, std::size_t arm) {
+    if (arm >= tuned.n_arms())
+        fail(PyExc_IndexError,
+             "arm is " + std::to_string(arm) + " but there are " + std::to_string(tuned.n_arms()) + " arms");
+    tuned.erase_arm(arm);
+    tuned.tuner.look_soon();
+}
+
+bool learned(Tuned& tuned, const AutoSchedule& rule, nb::handle x, double weight, Word t) {
+    return tuned.tuner.learned(rule, tuned, doubles(x, "x", {tuned.dim()}), weight, t);
+}
+
+nb::tuple prospect(Tuned& tuned, const AutoSchedule& rule, double t) {
+    Prospect seen = look(rule, tuned, tuned.tuner.sample(), t);
+    const std::size_t n = seen.losses.size();
+    return nb::make_tuple(seen.noise, seen.gap, to_numpy(std::move(seen.losses), {n}), seen.p);
+}
+
+Array<double> sample(const Tuned& tuned) {
+    std::vector<double> out = tuned.tuner.sample();
+    const std::size_t rows = out.size() / tuned.dim();
+    return to_numpy(std::move(out), {rows, tuned.dim()});
+}
+
+}  // namespace
+
+void bind_tuned(nb::module_& m) {
+    nb::class_<AutoSchedule>(m, "AutoSchedule", "Algorithm 1 with a p that sets itself for a horizon.")
+        .def("__init__", &create_rule, nb::kw_only(), nb::arg("horizon"), nb::arg("caution"), nb::arg("start"),
+             nb::arg("most"), nb::arg("round_robin"));
+    auto tuned =
+        nb::class_<Tuned, Statistics>(m, "Tuned", nb::dynamic_attr(),
+                                      "Sums of explored rows, and the p that follows from them.")
+            .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
+                 nb::arg("value") = 1.0)
+            .def_prop_ro(
+                "nbytes", [](const Tuned& tuned) { return tuned.bytes() + tuned.tuner.bytes(); }, "Bytes held.")
+            .def_prop_ro("sample", &sample, owned,
+                         "(m, d): the latest explored contexts, at most 64, the oldest first.")
+            .def_prop_ro(
+                "next_look", [](const Tuned& tuned) { return tuned.tuner.next(); },
+                "Rows at which p is looked at again.")
+            .def(
+                "p", [](const Tuned& tuned, const AutoSchedule& rule) { return tuned.tuner.p(rule, tuned.n_arms()); },
+                nb::arg("rule"), "The p in force.")
+            .def("look", &prospect, nb::arg("rule"), nb::arg("t"),
+                 nb::sig("def look(self, rule: AutoSchedule, t: float) -> tuple[float, float, NDArray[numpy.float64], "
+                         "float]"),
+                 "Noise, gap, losses with 1, 1.5, 1.5^2, ... times the rows, and the p that they ask for. A question.")
+            .def("learned", &learned, nb::arg("rule"), nb::arg("x"), nb::arg("weight"), nb::arg("t"),
+                 "An explored row was added to the sums: keeps its context and looks, if it is time. Whether p has "
+                 "changed.")
+            .def("merge", &merge, nb::arg("other"), nb::arg("into"),
+                 nb::sig("def merge(self, other: Statistics, into: collections.abc.Sequence[int]) -> None"),
+                 "Adds the other's arm i to this arm into[i].")
+            .def("add_arm", &add_arm, "One more arm, of which nothing is known.")
+            .def("remove_arm", &remove_arm, nb::arg("arm"))
+            .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
+                 "All that must be kept, by name.")
+            .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
+                 nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
+                 "Takes back what `arrays` gave, if these are sums of rows.")
+            .def("copy", [](const Tuned& state) { return Tuned(state); });
+    // what depends on the order of rows, so that merging cannot just add it up
+    tuned.attr("not_summed") = nb::make_tuple("sample", "tuning");
+}
+
+}  // namespace armlet
