@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from armlet import theory
 from armlet.experiments import lemma2, theorem1, theorem2, theorem2_worlds
 from armlet.experiments.experiment import SEED, Findings
 from armlet.experiments.lab import Lab
@@ -127,6 +128,17 @@ def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
     assert one.bound(256, T)[0] == pytest.approx(by_hand)
     by_hand = math.sqrt(2) * math.sqrt(2) * (1024 + 28 * math.exp(1 / 4) + 1024 * math.log(1e4))
     assert two.bound(1024, T)[0] == pytest.approx(by_hand)
+
+
+def test_a_p_below_the_condition_is_held_against_a_theorem_with_a_smaller_constant() -> None:
+    one, T = theorem2_worlds.one_context(), np.array([10**4])
+    with pytest.raises(theory.AssumptionError, match="C = 128"):
+        theory.theorem_bound(one.known, p=2.0, horizon=10**4, C=128)
+    for p in (2.0, 100.0):
+        needed = theory.theorem_p(one.constants, n_arms=2, C=one.allowed(p))
+        assert 0.998 * p < needed < p
+        assert one.bound(p, T)[0] == pytest.approx(p + 28 * math.exp(1 / 4) + p * math.log(1e4))
+    assert one.allowed(one.p) == 128
 
 
 def test_regret_at_the_theorems_p_is_the_price_of_exploring() -> None:

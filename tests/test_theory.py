@@ -164,9 +164,11 @@ def test_the_form_of_equation_4_survives_with_C_of_512(some: Problem) -> None:
     assert least >= theory.repaired_p(unit).p * (1 - 1e-12)
 
 
-def test_the_bare_form_with_C_of_128_is_the_p_of_the_experiment() -> None:
+def test_the_p_of_the_experiment_is_equation_4_with_C_of_128() -> None:
     for world in (theorem2_worlds.one_context(), theorem2_worlds.figure_a(np.random.default_rng(1))):
-        assert theory.theorem_p(world.constants, n_arms=world.n_arms, C=128) == pytest.approx(world.p, rel=1e-15)
+        c, K = world.constants, world.table.means.shape[1]
+        by_hand = 128 * K * max(1, c.L) ** 2 / (min(1, c.delta_min) ** 2 * min(1, c.sigma_min) ** 2)
+        assert world.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
 
 
 def test_printed_and_repaired_p_agree_on_figure_a() -> None:
@@ -216,11 +218,12 @@ def test_dividing_by_Q_changes_only_the_exponential_of_Q() -> None:
     assert literal.mistakes / divided.mistakes == pytest.approx(math.exp((8 - 1) / 4))
 
 
-def test_the_literal_bound_is_that_of_the_experiment() -> None:
-    world = theorem2_worlds.two_contexts()
-    some = Problem.of(world.table, np.eye(2), sigma=world.constants.sigma)
-    bound = theory.theorem_bound(some, p=world.p, horizon=10**6, C=128)
-    assert bound.total == pytest.approx(world.bound(world.p, np.array([10**6]))[0], rel=1e-12)
+def test_the_bound_of_the_experiment_is_the_printed_one_to_the_letter() -> None:
+    world, T = theorem2_worlds.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
+    c, (K, d) = world.constants, (world.table.means.shape[1], world.table.contexts.shape[1])
+    assert c.Q > 1  # so that e^(Q/4) tells rewards in their own unit from divided ones
+    by_hand = c.delta_max * math.sqrt(d) * (world.p + 14 * K * math.exp(c.Q / 4) + world.p * np.log(T))
+    assert world.bound(world.p, T) == pytest.approx(by_hand, rel=1e-14)
 
 
 def test_a_longer_horizon_costs_p_times_its_logarithm() -> None:

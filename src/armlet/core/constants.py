@@ -107,6 +107,24 @@ def smallest_eigenvalue(second_moment: Float64) -> float:
     return float(left[0])
 
 
+def scaled_bits_eigenvalue(*, dim: int, w: float) -> float:
+    """Give the smallest eigenvalue of E xx' that is not zero for the contexts of Section 4.1, in closed form.
+
+    Entries are 1 with chance w, in (0, 1], and rows scaled to length 1; a row of zeros stays as it is. With S ones in a
+    row, E xx' has trace P(S > 0) = 1 - (1 - w)^d, and the vector of ones is an eigenvector with eigenvalue E S / d = w;
+    by symmetry the other d - 1 are equal. For w = 1 all rows are the same one, and there are no others.
+
+    Examples
+    --------
+    >>> scaled_bits_eigenvalue(dim=3, w=0.5)
+    0.1875
+    """
+    if dim == 1 or w == 1.0:
+        return float(w)
+    some = -math.expm1(dim * math.log1p(-w))
+    return (some - w) / (dim - 1)
+
+
 def _smallest_loss(X: Float64, means: Float64, theta: Float64) -> float:
     # an inner product of length d is exact up to d eps |x||theta|, so a loss of up to 4 times that is a tie
     losses = means.max(axis=1, keepdims=True) - means

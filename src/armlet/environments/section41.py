@@ -15,7 +15,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants
+from armlet.core.constants import Constants, scaled_bits_eigenvalue
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
     MAX_BITS,
@@ -101,18 +101,12 @@ class Section41(LinearArms):
     def sigma_min(self) -> float:
         """Give sigma_min in closed form, for any d.
 
-        With S ones in a context, E xx' has trace P(S > 0) = 1 - (1 - w)^d, and 1/sqrt d times the ones
-        is an eigenvector with eigenvalue E S / d = w; by symmetry the other d - 1 are equal.
-
         Examples
         --------
         >>> Section41(theta=((1.0, 0.0, 0.0),), w=0.5).sigma_min()
         0.1875
         """
-        if self.dim == 1 or self.w == 1.0:
-            return self.w
-        some = -math.expm1(self.dim * math.log1p(-self.w))
-        return (some - self.w) / (self.dim - 1)
+        return scaled_bits_eigenvalue(dim=self.dim, w=self.w)
 
     def constants(self) -> Constants:
         """Give the exact constants, up to 16 dimensions; beyond, delta_min would need all 2^d contexts."""

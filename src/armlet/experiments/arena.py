@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from armlet import theory
 from armlet.environments import (
     DisplayAds,
     FigureA,
@@ -107,5 +108,4 @@ def _theorem(world: LinearArms) -> tuple[float | None, float]:
         c = world.constants()
     except ValueError:  # some worlds have no smallest gap
         return None, math.inf
-    delta, sigma, L = min(1.0, c.delta_min), min(1.0, c.sigma_min), max(1.0, c.L)
-    return c.delta_min, 128 * world.n_arms * (L / (delta * sigma)) ** 2
+    return c.delta_min, theory.theorem_p(c, n_arms=world.n_arms, C=128)

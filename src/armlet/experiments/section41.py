@@ -8,12 +8,14 @@ O(worlds 2^d K d) time for the largest d, a task for each; O(2^d (K + d)) memory
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from armlet.core.constants import smallest_eigenvalue
+from armlet import theory
+from armlet.core.constants import Constants, smallest_eigenvalue
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
@@ -25,6 +27,7 @@ from armlet.experiments.rates import Estimate, bootstrap, power_slope
 from armlet.experiments.report import Section
 from armlet.experiments.shelf import Arrays, as_floats
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
+from armlet.theory.section41 import claimed_delta_min, sigma_min
 
 KEY: Final = 41  # of this experiment's streams
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
@@ -99,10 +102,10 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
 
 def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
     w, dims = settings.w, settings.long_dims
-    error = max(abs(smallest_eigenvalue(_second_moment(d, w)) / _smallest(d, w) - 1) for d in settings.dims)
+    error = max(abs(smallest_eigenvalue(_second_moment(d, w)) / sigma_min(dim=d, w=w) - 1) for d in settings.dims)
     columns = {
-        f"w = {w:g}": [_smallest(d, w) for d in dims],
-        f"w = {settings.group:g}/d": [_smallest(d, settings.group / d) for d in dims],
+        f"w = {w:g}": [sigma_min(dim=d, w=w) for d in dims],
+        f"w = {settings.group:g}/d": [sigma_min(dim=d, w=settings.group / d) for d in dims],
     }
     slopes = {name: _exact(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
     series = [Series(name, dims, tuple(map(_exact, found)), slopes[name]) for name, found in columns.items()]
@@ -189,9 +192,10 @@ def _delta_min(
     settings: Settings, losses: list[Float64], entries: list[Float64], rng: np.random.Generator
 ) -> tuple[Verdict, Section]:
     dims = np.array(settings.dims, dtype=np.float64)
-    order = settings.n_arms * dims * np.sqrt(settings.w)  # delta_min times this is claimed to stay away from 0
+    # delta_min divided by this is claimed to stay away from 0
+    order = [claimed_delta_min(n_arms=settings.n_arms, dim=d, w=settings.w) for d in settings.dims]
     bits = _bits_per_dimension(dims, losses, rng)
-    scaled = _bits_per_dimension(dims, [loss * by for loss, by in zip(losses, order, strict=True)], rng)
+    scaled = _bits_per_dimension(dims, [loss / by for loss, by in zip(losses, order, strict=True)], rng)
     control = _bits_per_dimension(dims, [gap * by for gap, by in zip(entries, dims**1.5, strict=True)], rng)
     claim = Claim(
         key="section41-delta-min",
@@ -211,7 +215,7 @@ def _delta_min(
         Outcome.HOLDS: "In these dimensions the smallest loss falls no faster than claimed.",
     }
     middle = tuple(_median(loss, rng) for loss in losses)
-    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(_exact(1 / by) for by in order))
+    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(map(_exact, order)))
     series = [Series("median delta_min", settings.dims, middle), claimed]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="delta_min")
     alt = "Median delta_min against the dimension, falling far faster than the claimed order"
@@ -257,11 +261,11 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
 
 
 def _printed_p(settings: Settings, d: int, losses: Float64) -> Float64:
-    """K L'^2 / (delta'^2 sigma'^2), where primes cut at 1: the condition of Theorem 2 with C = 1."""
-    L = max(1.0, settings.F * np.sqrt(d / 6))  # sigma = F sqrt(d / 3) if entries move together, L = sigma / sqrt 2
-    sigma_min = min(1.0, _smallest(d, settings.w))
-    p: Float64 = settings.n_arms * L**2 / (np.minimum(1.0, losses) * sigma_min) ** 2
-    return p
+    """Give the condition of Theorem 2 with C = 1 for each delta_min: (worlds,)."""
+    known = {"sigma_min": sigma_min(dim=d, w=settings.w), "sigma": settings.F * math.sqrt(d / 3)}  # entries together
+    unused = {"delta_max": math.nan, "Q": math.nan}  # not in the condition; if they were, nan would tell
+    each = (Constants(delta_min=loss, **known, **unused) for loss in losses.tolist())
+    return np.array([theory.theorem_p(constants, n_arms=settings.n_arms, C=1) for constants in each])
 
 
 def _bits_per_dimension(dims: Float64, columns: list[Float64], rng: np.random.Generator) -> Estimate | None:
@@ -279,10 +283,6 @@ def _second_moment(d: int, w: float) -> Float64:
     X, chances = scale_bits(bits), np.where(bits == 1, w, 1 - w).prod(axis=1)
     moment: Float64 = (X.T * chances) @ X
     return moment
-
-
-def _smallest(d: int, w: float) -> float:
-    return Section41(theta=((1.0,) * d,), w=w).sigma_min()  # the formula
 
 
 def _median(column: Float64, rng: np.random.Generator) -> Estimate:

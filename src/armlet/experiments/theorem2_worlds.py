@@ -1,7 +1,8 @@
 """Theorem 2, Section 4: worlds, the p that the theorem asks for in each of them, and its bound.
 
-The theorem leaves its constant C open. The proof needs p >= 128 K L^2 / (Delta_min Sigma_min)^2 among others, so C
-is at least 128, and 128 is what is used here: the smallest p for which the proof could work.
+The formulas are those of `armlet.theory`, to the letter and in the unit of the rewards. The theorem leaves its constant
+C open. The proof needs p >= 128 K L^2 / (Delta_min Sigma_min)^2 among others, so C is at least 128, and 128 is what is
+used here: the smallest p for which the proof could work.
 O(M d^2 + d^3 + M K d) for a world of M contexts.
 """
 
@@ -14,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from armlet import theory
 from armlet.core.constants import Constants, noise_sigma
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
@@ -25,40 +27,54 @@ MOST: Final = 10**7  # the largest p that is run
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A world that is a table, and its constants."""
+    """A world that is a table, and what the theorem needs to know of it."""
 
     name: str
     table: FiniteWorld
-    constants: Constants
+    known: theory.Problem
 
     @classmethod
     def of(cls, name: str, table: FiniteWorld, theta: Float64) -> Problem:
         """Compute the constants of a table whose means are x'theta."""
-        return cls(name, table, Constants.of(table, theta, noise_sigma(table)))
+        return cls(name, table, theory.Problem.of(table, theta, sigma=noise_sigma(table)))
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the world."""
+        return self.known.constants
 
     @property
     def n_arms(self) -> int:
         """K."""
-        return len(self.table.means[0])
+        return self.known.n_arms
 
     @property
     def dim(self) -> int:
         """D."""
-        return len(self.table.contexts[0])
+        return self.known.dim
 
     @property
     def p(self) -> float:
         """The printed condition on p with C = 128, primes as in the theorem."""
-        c = self.constants
-        delta, sigma, L = min(1.0, c.delta_min), min(1.0, c.sigma_min), max(1.0, c.L)
-        return C * self.n_arms * (L / (delta * sigma)) ** 2
+        return theory.theorem_p(self.constants, n_arms=self.n_arms, C=C)
+
+    def allowed(self, p: float) -> float:
+        """Give a C under which p meets the printed condition: 128, or just less than p allows if that is smaller.
+
+        Examples
+        --------
+        >>> one_context().allowed(256.1), round(one_context().allowed(2), 6)
+        (128, 0.999)
+        """
+        # a thousandth below, so that rounding cannot put the condition above p; the bound itself does not contain C
+        return C if p >= self.p else 0.999 * C * p / self.p
 
     def bound(self, p: float, steps: Int64) -> Float64:
-        """Give the printed bound on R(T): (steps,)."""
-        c = self.constants
-        unit = c.delta_max * math.sqrt(self.dim)
-        bound: Float64 = unit * (p + 14 * self.n_arms * math.exp(c.Q / 4) + p * np.log(steps))
-        return bound
+        """Give the printed bound on R(T), were `allowed(p)` the theorem's constant: (steps,)."""
+        # The control with p = 2 and runs with a capped p are below the condition with C = 128 on purpose, and there the
+        # theorem promises nothing. What is compared is then the bound of a theorem with a smaller C.
+        least = self.allowed(p)
+        return np.array([theory.theorem_bound(self.known, p=p, horizon=int(T), C=least).total for T in steps])
 
 
 def one_context() -> Problem:

@@ -1,7 +1,7 @@
 """Section 4.1 in closed form: contexts of Bernoulli(w) entries scaled to length 1, a context of zeros kept as it is.
 
-With S ones in a context, E xx' has trace P(S > 0) = 1 - (1 - w)^d, and the vector of ones is an eigenvector with
-eigenvalue E S / d = w. By symmetry the other d - 1 eigenvalues are equal, which gives them. O(1), for any d.
+The eigenvalues of E xx' are w, of the vector of ones, and d - 1 equal ones, which `armlet.core.constants` derives.
+O(1), for any d.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from armlet.core.checks import number, positive, whole
+from armlet.core.constants import scaled_bits_eigenvalue
 
 
 def sigma_min(*, dim: int, w: float) -> float:
@@ -22,10 +23,7 @@ def sigma_min(*, dim: int, w: float) -> float:
     0.1875
     """
     _check(dim, w)
-    if dim == 1 or w == 1.0:
-        return float(w)
-    some = -math.expm1(dim * math.log1p(-w))
-    return (some - w) / (dim - 1)
+    return scaled_bits_eigenvalue(dim=dim, w=w)
 
 
 def sigma_max(*, dim: int, w: float) -> float:
