@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypedDict
 
+import numpy as np
+
+from armlet.experiments.rates import paired_difference
 from peers import ALGORITHM_1, ARMLET, OURS, Rule
-from report import SimulationReport, significant
+from report import ClicksReport, SimulationReport, significant
 from timing import SIZES, Cell
 
 TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
@@ -147,6 +150,19 @@ def batch_goals(report: BatchReport) -> list[Goal]:
             differ += f", exact arithmetic agrees with ours in {row['armlet_right']:.0f} of {row['checked']:.0f}"
         goals.append(Goal(f"batch arms identical to the float64 argmax at {size}", right, differ))
     return goals
+
+
+def clicks_goals(report: ClicksReport) -> list[Goal]:
+    """Compare the first row of ours with every row of the peers, world by world; an interval must lie above 0."""
+    if not report["peers"]:
+        return []
+    ours, rates = next(iter(report["ours"].items()))
+    rng = np.random.default_rng(1)
+    leads = {label: paired_difference(rates, theirs, rng) for label, theirs in report["peers"].items()}
+    label, least = min(leads.items(), key=lambda item: item[1].low)
+    shown = f"{100 * least.value:+.3f} [{100 * least.low:+.3f} to {100 * least.high:+.3f}] percentage points on {label}"
+    text = f"{ours}: more clicks than every default of Vowpal Wabbit in {report['steps']:,} steps"
+    return [Goal(text, least.low > 0, shown)]
 
 
 def simulation_goals(report: SimulationReport) -> list[Goal]:

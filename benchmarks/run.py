@@ -15,21 +15,32 @@ from pathlib import Path
 from time import perf_counter
 from typing import cast
 
-from goals import BatchReport, FlatReport, Goal, batch_goals, flat_goals, rule_goals, simulation_goals, speed_goals
+from goals import (
+    BatchReport,
+    FlatReport,
+    Goal,
+    batch_goals,
+    clicks_goals,
+    flat_goals,
+    rule_goals,
+    simulation_goals,
+    speed_goals,
+)
 from peers import ARMLET, OURS, PEERS, Peer
-from report import METHOD, Footprint, SimulationReport, simulation_table, size_table
+from report import METHOD, ClicksReport, Footprint, SimulationReport, clicks_table, simulation_table, size_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
 
-PARTS = ("batch", "flat", "simulation")
+PARTS = ("batch", "flat", "simulation", "clicks")
 ROUNDS = 4
 EXAMPLES = """examples:
-  make bench                                      everything: about 28 minutes, 3 more the first time
-  .venv/bin/python benchmarks/run.py --quick      everything once: about 8 minutes
+  make bench                                      everything: about 36 minutes, 3 more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 10 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
+  .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
 """
 
 
@@ -90,10 +101,10 @@ def footprints(peers: list[Peer], ready: dict[str, Environment], repeats: int) -
     return found
 
 
-def part(script: str, argument: str) -> dict[str, object] | None:
+def part(script: str, argument: str, timeout: float = 900.0) -> dict[str, object] | None:
     """Get the report of one of the parts, or None with the reason printed."""
     try:
-        return call(Path(sys.executable), script, argument, timeout=900)
+        return call(Path(sys.executable), script, argument, timeout=timeout)
     except WorkerError as error:
         print(f"    {script} failed: {error}")
         return None
@@ -178,7 +189,14 @@ def main(arguments: list[str]) -> None:
             simulated = simulation_table(cast(SimulationReport, simulation))
             goals += simulation_goals(cast(SimulationReport, simulation))
             raw["simulation"] = simulation
-    lines = [*tables(cells, held, failed), *simulated, "## Goals", "", *(goal.line for goal in goals)]
+    clicked: list[str] = []
+    if options.only is None or "clicks" in options.only:
+        heading("clicks.py: what default settings earn (about eight minutes)")
+        if (clicks := part("clicks.py", "3" if options.quick else "10", timeout=2700)) is not None:
+            clicked = clicks_table(cast(ClicksReport, clicks))
+            goals += clicks_goals(cast(ClicksReport, clicks))
+            raw["clicks"] = clicks
+    lines = [*tables(cells, held, failed), *simulated, *clicked, "## Goals", "", *(goal.line for goal in goals)]
     raw |= {"cells": raw_cells(cells), "footprints": {name: asdict(item) for name, item in held.items()}}
     raw |= {"failed": failed, "goals": [asdict(goal) for goal in goals]}
     write(ROOT / "results", lines, raw)

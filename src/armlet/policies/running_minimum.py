@@ -152,10 +152,10 @@ class RunningMinimumEpsilonGreedy:
     >>> state = policy.init(2, 1)
     >>> for t in (1, 2):
     ...     policy.update(state, Interaction(t=t, x=np.array([1.0]), arm=t % 2, reward=float(t)))
-    >>> policy.p(state)
+    >>> policy.current_p(state)
     2.0
     >>> policy.update(state, Interaction(t=3, x=np.array([1.0]), arm=0, reward=2.0, explored=False))
-    >>> state.delta_min, policy.p(state)  # theta_hat is 2/4 and 1/4; p = 128 * 2 / (1/4)^2
+    >>> state.delta_min, policy.current_p(state)  # theta_hat is 2/4 and 1/4; p = 128 * 2 / (1/4)^2
     (0.25, 4096.0)
     """
 
@@ -184,7 +184,7 @@ class RunningMinimumEpsilonGreedy:
         """Solve the regression on explored steps."""
         return state.explored.estimates()
 
-    def p(self, state: WatchedSums) -> float:
+    def current_p(self, state: WatchedSums) -> float:
         """Give p_t = max(start K, C K L'^2 / (Delta' Sigma')^2) from what was seen so far; it may be infinite."""
         least = self.start * state.n_arms
         if state.delta_min == UNSEEN:
@@ -195,7 +195,7 @@ class RunningMinimumEpsilonGreedy:
 
     def exploration_rate(self, state: WatchedSums, t: int) -> float:
         """Give the probability that step t explores."""
-        return 1.0 if t <= self._warm_up(state) else min(1.0, self.p(state) / t)
+        return 1.0 if t <= self._warm_up(state) else min(1.0, self.current_p(state) / t)
 
     def _warm_up(self, state: WatchedSums) -> int:
         return math.ceil(self.start * state.n_arms)
