@@ -1,5 +1,6 @@
 """Contextual linear bandits in constant time and memory."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armlet import policies as _policies
@@ -11,6 +12,7 @@ from armlet.core.version import __version__
 from armlet.policies.epsilon_greedy import AllDataEpsilonGreedy, ContextualEpsilonGreedy
 
 if TYPE_CHECKING:
+    from armlet.advice import advise
     from armlet.policies import OFUL, HybridLinUCB, LinUCB, Oracle, SquareCB, ThompsonSampling, Uniform
 
 __all__ = [
@@ -35,12 +37,15 @@ __all__ = [
     "ThompsonSampling",
     "Uniform",
     "__version__",
+    "advise",
     "load",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Find the other policies when they are asked for: `armlet.LinUCB`."""
+    """Find the advisor and the other policies when they are asked for: `armlet.advise`, `armlet.LinUCB`."""
+    if name == "advise":
+        return import_module("armlet.advice").advise
     if name in _policies.POLICIES:
         return _policies.POLICIES[name]
     raise AttributeError(f"module 'armlet' has no attribute {name!r}")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, NoReturn
 
+from armlet.arguments import count, fail
+from armlet.cli_advise import add_advise
 from armlet.core.version import __version__
 
 EXAMPLES = """\
@@ -16,6 +18,7 @@ examples:
   armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
   armlet list                                    name every world, policy and experiment
   armlet compare --world FigureA                 rank six policies on the same runs
+  armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
   armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
 """
 
@@ -92,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_list(commands.add_parser("list", help="name every world, policy and experiment"))
     _add_report(commands.add_parser("report", help="write the report of a folder of results anew"))
     _add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
+    add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))
     _add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
     return parser
 
@@ -157,7 +161,7 @@ def _paper(arguments: argparse.Namespace) -> None:
         print(f"\ninterrupted: what is finished is kept in {arguments.out}; the same command goes on", file=sys.stderr)
         raise
     except (ModuleNotFoundError, OSError, ArmletError) as error:
-        _fail(arguments, error, "matplotlib", "pyarrow", "distributed")
+        fail(arguments, error, "matplotlib", "pyarrow", "distributed")
     if code:
         arguments.parser.exit(code)
 
@@ -176,7 +180,7 @@ def _report(arguments: argparse.Namespace) -> None:
     try:
         code = commands.report(arguments.folder)
     except (ModuleNotFoundError, OSError, ArmletError) as error:
-        _fail(arguments, error, "matplotlib", "pyarrow")
+        fail(arguments, error, "matplotlib", "pyarrow")
     if code:
         arguments.parser.exit(code)
 
@@ -200,8 +204,8 @@ def _add_simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--world-set", action="append", default=[], metavar=pair, help="of the world; may be repeated")
     parser.add_argument("--policy", required=True, metavar="NAME", help="one of those that armlet list names")
     parser.add_argument("--set", action="append", default=[], metavar=pair, help="of the policy; may be repeated")
-    parser.add_argument("--horizon", type=_count, default=100_000, metavar="T", help="steps in a run; default: 100000")
-    parser.add_argument("--runs", type=_count, default=20, metavar="N", help="independent runs; default: 20")
+    parser.add_argument("--horizon", type=count, default=100_000, metavar="T", help="steps in a run; default: 100000")
+    parser.add_argument("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20")
     parser.add_argument("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013")
     methods = ("auto", "steps", "events", "python")
     parser.add_argument("--method", choices=methods, default="auto", help="how to compute; default: auto")
@@ -218,8 +222,8 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--world-set", action="append", default=[], metavar=pair, help="of the world; may be repeated")
     described = "NAME or NAME:KEY=VALUE,...; may be repeated; default: six usual ones"
     parser.add_argument("--policy", action="append", default=[], metavar="POLICY", help=described)
-    parser.add_argument("--horizon", type=_count, default=10_000, metavar="T", help="steps in a run; default: 10000")
-    parser.add_argument("--runs", type=_count, default=20, metavar="N", help="independent runs; default: 20")
+    parser.add_argument("--horizon", type=count, default=10_000, metavar="T", help="steps in a run; default: 10000")
+    parser.add_argument("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20")
     parser.add_argument("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013")
     _add_engine(parser)
     parser.add_argument("--out", default="results/compare", metavar="DIR", help="default: results/compare")
@@ -237,21 +241,11 @@ def _compare(arguments: argparse.Namespace) -> None:
     except (ValueError, TypeError) as error:
         a.parser.error(str(error))
     except ModuleNotFoundError as error:
-        _fail(a, error, "distributed")
+        fail(a, error, "distributed")
     try:
         compare.compare(jobs, engine=engine, out=a.out)
     except (ModuleNotFoundError, OSError, ArmletError) as error:
-        _fail(a, error, "matplotlib", "pyarrow")
-
-
-def _count(text: str) -> int:
-    try:
-        value = float(text)
-        if value == int(value):
-            return int(text) if text.isdecimal() else int(value)
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"invalid count: {text!r}")
+        fail(a, error, "matplotlib", "pyarrow")
 
 
 def _simulate(arguments: argparse.Namespace) -> None:
@@ -273,18 +267,11 @@ def _simulate(arguments: argparse.Namespace) -> None:
     except (ValueError, TypeError) as error:
         arguments.parser.error(str(error))
     except ModuleNotFoundError as error:
-        _fail(arguments, error, "distributed")
+        fail(arguments, error, "distributed")
     try:
         commands.simulate(job, engine=engine, out=arguments.out)
     except (ModuleNotFoundError, OSError, ArmletError) as error:
-        _fail(arguments, error, "pyarrow")
-
-
-def _fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoReturn:
-    if isinstance(error, ModuleNotFoundError) and error.name not in extras:
-        raise error
-    parser: argparse.ArgumentParser = arguments.parser
-    parser.exit(1, f"{parser.prog}: error: {error}\n")
+        fail(arguments, error, "pyarrow")
 
 
 if __name__ == "__main__":

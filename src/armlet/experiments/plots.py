@@ -117,8 +117,7 @@ def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
         axes.set_xticks(sorted({value for one in series for value in one.settings}))
         axes.xaxis.set_major_formatter(lambda value, _: short(value))
         axes.xaxis.set_minor_locator(_no_ticks())
-        axes.yaxis.set_major_formatter(lambda value, _: short(value))
-        axes.yaxis.set_minor_formatter(lambda value, _: short(value) if _leads(value, axes.get_ylim()) else "")
+        plain_numbers(axes.yaxis)
         legend(figure, axes)
     return figure
 
@@ -177,6 +176,12 @@ def legend(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels), handlelength=2.6)
 
 
+def plain_numbers(axis: Axis) -> None:
+    """Write numbers in full beside a log scale, and some in between if few powers of ten are in sight."""
+    axis.set_major_formatter(lambda value, _: short(value))
+    axis.set_minor_formatter(lambda value, _: short(value) if _leads(value, axis.get_view_interval()) else "")
+
+
 def _columns(labels: Sequence[str]) -> int:
     longest = max(map(len, labels), default=0)
     return max(1, min(len(labels), 3 if longest <= 12 else 2 if longest <= 24 else 1))
@@ -198,7 +203,7 @@ def _powers_of_ten(axis: Axis) -> None:
     from matplotlib.ticker import LogLocator
 
     axis.set_major_locator(LogLocator(numticks=8))
-    axis.set_major_formatter(lambda value, _: "10" + str(round(math.log10(value))).translate(_RAISED))
+    axis.set_major_formatter(lambda value, _: "10" + str(round(math.log10(value))).translate(RAISED))
     axis.set_minor_locator(_no_ticks())
 
 
@@ -208,7 +213,7 @@ def _no_ticks() -> Any:
     return NullLocator()
 
 
-_RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def short(value: float) -> str:
@@ -216,7 +221,7 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:g}"
 
 
-def _leads(value: float, limits: tuple[float, float]) -> bool:
+def _leads(value: float, limits: Sequence[float] | Float64) -> bool:
     """Say whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
     few = math.log10(limits[1] / limits[0]) < 1.7
     return few and re.match(r"[25]", f"{value:e}") is not None

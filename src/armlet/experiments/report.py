@@ -50,7 +50,7 @@ td .verdict { display: inline-block; padding-left: 1.3em; text-indent: -1.3em }
 .sign { display: inline-block; width: 1.3em; text-indent: 0 }
 .yes { color: var(--yes) } .partly { color: var(--partly) } .no { color: var(--no) } .open { color: var(--open) }
 .number { font-variant-numeric: tabular-nums }
-.wide { overflow-x: auto }
+.wide { overflow-x: auto; margin: 1rem 0 }
 dl { margin: 1rem 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 1rem }
 dt { color: var(--soft); font-size: .9rem }
 dd { margin: 0 0 .6rem }
@@ -210,7 +210,7 @@ def _section(section: Section, verdict: Verdict) -> str:
             f"<dt>Our reading</dt><dd>{escape(claim.reading)}</dd></dl>",
             *(f"<p>{escape(note)}</p>" for note in section.notes),
             *(figure(picture) for picture in section.pictures),
-            *(_table(table) for table in section.tables),
+            *map(table, section.tables),
             _statistics(verdict.statistics),
             f'<div class="outcome {CLASSES[verdict.outcome]}">{_badge(verdict.outcome)}',
             f"<p>{escape(verdict.reason)}</p></div>",
@@ -224,20 +224,20 @@ def figure(picture: Picture) -> str:
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 
-def _table(table: Table) -> str:
-    # on a narrow screen the cells stack; the roles keep it a table for those who hear it
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.head)
+def table(given: Table) -> str:
+    """Give a table; on a narrow screen its cells stack, and the roles keep it a table for those who hear it."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.head)
     rows = [
         f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
         + "".join(
             f'<td role="cell" class="number" data-name="{escape(column)}">{escape(cell)}</td>'
-            for column, cell in zip(table.head[1:], cells, strict=True)
+            for column, cell in zip(given.head[1:], cells, strict=True)
         )
         + "</tr>"
-        for name, *cells in table.rows
+        for name, *cells in given.rows
     ]
     return (
-        f'<div class="wide"><table class="stack" role="table"><caption>{escape(table.caption)}</caption>'
+        f'<div class="wide"><table class="stack" role="table"><caption>{escape(given.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>\n{_lines(rows)}\n</tbody></table></div>"
     )
 

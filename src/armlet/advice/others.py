@@ -1,0 +1,159 @@
+"""LinUCB and Thompson sampling on the same problems and seeds, a few widths each, measured in the noise.
+
+Every step is drawn (`core.kernel.simulate_steps`), so the cost grows with T. There is a budget of operations: dear
+problems get fewer runs, and horizons that do not fit are cut short, which is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from armlet.advice.problem import Problem
+from armlet.advice.runs import Bench
+from armlet.advice.search import Found
+from armlet.advice.spread import Interval, Sample, mean_interval
+from armlet.core.finite import FiniteWorld
+from armlet.core.kernel import simulate_steps
+from armlet.core.types import Float64
+from armlet.policies.linucb import LinUCB
+from armlet.policies.thompson import ThompsonSampling
+
+WIDTHS: Final = (0.25, 0.5, 1.0, 2.0)  # times the noise
+BUDGET: Final = 6e9  # nanoseconds of one core, by the estimate of `step_cost`
+FEWEST: Final = 4  # problems
+MOST: Final = 64
+MADE: Final[dict[str, Callable[[float], LinUCB | ThompsonSampling]]] = {
+    "LinUCB": lambda width: LinUCB(alpha=width),
+    "ThompsonSampling": lambda width: ThompsonSampling(v=width),
+}
+GOOD: Final = (
+    "Algorithm 1 gives in exchange: a step that costs the same for ever, exact propensities of every arm, and explored "
+    "steps that are a clean random sample"
+)
+
+
+class StepTask(NamedTuple):
+    """One run of a policy."""
+
+    table: FiniteWorld
+    policy: LinUCB | ThompsonSampling
+    horizon: int
+    seeds: tuple[int, int]
+
+
+def play_steps(task: StepTask) -> float:
+    """Run a task and give its regret."""
+    K, d = task.table.means.shape[1], task.table.contexts.shape[1]
+    run = simulate_steps(
+        task.table,
+        start=task.policy.init(K, d),
+        schedule=task.policy.schedule(),
+        horizon=task.horizon,
+        checkpoints=np.array([task.horizon], dtype=np.int64),
+        world_seed=task.seeds[0],
+        policy_seed=task.seeds[1],
+    )
+    return float(run.regret[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """What a policy came to, with the best of a few settings."""
+
+    name: str
+    setting: str  # in units of reward, as the policy wants it
+    width: float  # the same in units of the noise
+    mean: float
+    interval: Interval  # 95 %, of the mean
+    problems: int
+    horizon: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Other policies beside Algorithm 1, all by the same step on the same problems."""
+
+    horizon: int
+    algorithm1: float  # mean regret of the recommended p
+    interval: Interval
+    rivals: tuple[Rival, ...]
+    sentence: str
+    note: str  # how much was run, and why not more
+
+
+def step_cost(problem: Problem) -> float:
+    """Estimate the nanoseconds of a step, within a factor of about two."""
+    return 200 + 30 * problem.n_arms + 15 * problem.n_arms * problem.dim
+
+
+def compare(bench: Bench, found: Found, told: Callable[[float], None]) -> Comparison:
+    """Run the others on some of the problems."""
+    horizon, n, runs = _plan(bench, found)
+    settings = [(name, width) for name in MADE for width in WIDTHS]
+    units = [problem.noise or problem.table.gap or 1.0 for problem in bench.problems[:n]]
+    tasks = [
+        StepTask(bench.problems[i].table, MADE[name](width * units[i]), horizon, bench.seeds(i, r))
+        for name, width in settings
+        for i in range(n)
+        for r in range(runs)
+    ]
+    regrets = []
+    for done, regret in enumerate(bench.executor.map(play_steps, tasks), start=1):
+        regrets.append(regret)
+        told(done / len(tasks))
+    by = dict(zip(settings, np.array(regrets).reshape(len(settings), n, runs), strict=True))
+    rivals = tuple(_best(name, by, units, horizon) for name in MADE)
+    return _compared(bench, found, horizon, n, rivals, runs)
+
+
+def _plan(bench: Bench, found: Found) -> tuple[int, int, int]:
+    """Give the horizon, and how many problems and runs on each fit into the budget."""
+    each = float(np.mean([step_cost(problem) for problem in bench.problems])) * 2 * len(WIDTHS)
+    steps = bench.steps[bench.steps * each * FEWEST <= BUDGET]
+    horizon = int(steps[-1]) if len(steps) else int(bench.steps[0])
+    total = int(np.clip(BUDGET / (each * horizon), FEWEST, MOST))
+    n = min(total, found.problems)
+    return horizon, n, min(found.runs, max(1, total // n))
+
+
+def _best(name: str, by: dict[tuple[str, float], Float64], units: list[float], horizon: int) -> Rival:
+    width = min(WIDTHS, key=lambda w: float(by[name, w].mean()))
+    values = by[name, width]
+    low, high = width * min(units), width * max(units)
+    value = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+    return Rival(
+        name=name,
+        setting=f"{'alpha' if name == 'LinUCB' else 'v'} = {value}",
+        width=width,
+        mean=float(values.mean()),
+        interval=mean_interval(_sample(values)),
+        problems=len(values),
+        horizon=horizon,
+    )
+
+
+def _sample(values: Float64) -> Sample:
+    n, runs = values.shape
+    return Sample(values.ravel(), np.repeat(np.arange(n), runs))
+
+
+def _compared(bench: Bench, found: Found, horizon: int, n: int, rivals: tuple[Rival, ...], runs: int) -> Comparison:
+    at = int(np.flatnonzero(bench.steps == horizon)[0])
+    ours = bench.curves(found.p, n, found.runs)[:, :, 0, at]
+    mean = float(ours.mean())
+    least = min(rivals, key=lambda rival: rival.mean)
+    whole = horizon == int(bench.steps[-1])
+    by = "" if whole else f" by step {horizon:,}"
+    if least.mean < mean:
+        sentence = f"{least.name} regrets least here{by}: {least.mean:.4g} against {mean:.4g}. {GOOD}"
+    else:
+        sentence = f"Algorithm 1 regrets least here{by}: {mean:.4g} against {least.mean:.4g} of {least.name}. {GOOD}"
+    note = f"{len(WIDTHS)} widths each, the best shown, {n} problems with {runs} run{'s' if runs > 1 else ''} on each"
+    if not whole:
+        note += f"; cut at step {horizon:,} of {int(bench.steps[-1]):,}: they draw every step, which takes long"
+    interval = mean_interval(_sample(ours))
+    return Comparison(horizon=horizon, algorithm1=mean, interval=interval, rivals=rivals, sentence=sentence, note=note)

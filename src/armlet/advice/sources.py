@@ -1,0 +1,78 @@
+"""Sources of problems besides a guess and a pilot: one world, or a law of worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from armlet.advice.pilot import Pilot
+from armlet.advice.posterior import Posterior
+from armlet.advice.prior import Prior
+from armlet.advice.problem import Problem, Source, condense
+from armlet.core.settings import Objective
+from armlet.environments.world import World
+
+Draw: TypeAlias = Callable[[np.random.Generator], World]
+SourceLike: TypeAlias = World | Draw | Prior | Pilot
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One world."""
+
+    world: World
+    horizon: int
+
+    def words(self) -> str:
+        """Say which."""
+        w = self.world
+        return f"one known problem: {type(w).__name__}, {w.n_arms} arms, contexts of {w.dim} values"
+
+    def sample(self, n: int, seed: int) -> list[Problem]:
+        """Give the world itself if it is a table, else n samples of its contexts."""
+        first = condense(self.world, _rng(seed, 0), self.horizon)
+        if first.contexts == "all":  # its table is the world, not a sample
+            return [first]
+        return [first, *(condense(self.world, _rng(seed, i), self.horizon) for i in range(1, n))]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A law of worlds."""
+
+    draw: Draw
+    horizon: int
+
+    def words(self) -> str:
+        """Say which."""
+        name = getattr(self.draw, "__qualname__", type(self.draw).__name__)
+        return f"problems drawn by {name}"
+
+    def sample(self, n: int, seed: int) -> list[Problem]:
+        """Draw n problems; the first ones are the same whatever n."""
+        rngs = [_rng(seed, i) for i in range(n)]
+        return [condense(self.draw(rng), rng, self.horizon) for rng in rngs]
+
+
+def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
+    """Make a source of problems of what a user gave."""
+    if isinstance(source, Prior):
+        return source
+    if isinstance(source, Pilot):
+        return Posterior.of(source, objective)
+    if isinstance(source, type):
+        raise TypeError(f"source is the class {source.__name__}; give an instance, or {source.__name__}.draw for a law")
+    if hasattr(source, "contexts") and hasattr(source, "means"):
+        return Known(cast(World, source), horizon)
+    if callable(source):
+        return Drawn(source, horizon)
+    raise TypeError(
+        f"source is {source!r}; give a world, a function that draws one from a generator, a Prior or a Pilot"
+    )
+
+
+def _rng(seed: int, index: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, index)))
