@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 KERNEL := CMakeLists.txt $(wildcard kernel/*.?pp kernel/bindings/*.?pp)
 
-.PHONY: help run test lint browser docs leaderboard bench stubs clean
+.PHONY: help run test lint browser docs leaderboard calibrate explore bench stubs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,16 @@ leaderboard: $(VENV)/installed ## Rank every policy (a quarter of an hour) and p
 	$(BIN)/armlet paper --full --only leaderboard --out results/leaderboard
 	$(BIN)/python docs/paste.py docs/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
 	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
+
+calibrate: $(VENV)/installed ## Find the constant of p = auto anew (three minutes) and put the table into the docs
+	mkdir -p results
+	$(BIN)/python -m armlet.experiments.calibration > results/calibration.md
+	$(BIN)/python docs/paste.py docs/how-much-to-explore.md calibration results/calibration.md
+
+explore: calibrate ## Rebuild the trials and figures of how much to explore (twenty minutes)
+	$(BIN)/armlet paper --full --only choosing-p,advisor --out results/explore
+	$(BIN)/python docs/paste.py docs/how-much-to-explore.md trials results/explore/tables/section42-online.md
+	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
 bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own
 	$(BIN)/python benchmarks/run.py

@@ -21,8 +21,8 @@ from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
-CAUTION: Final = 1.0
-"""What predicted losses of exploiting are multiplied by; `armlet calibrate` tries others."""
+CAUTION: Final = 1.4
+"""What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
 START: Final = 2.0
 """The least p, for each arm."""
 MOST: Final = 0.25
