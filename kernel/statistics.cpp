@@ -55,11 +55,20 @@ void Statistics::allocate_factors() {
     factors_.assign(n_arms_ * factor_size(dim_), 0.0);
     log_determinants_.assign(n_arms_, 0.0);
     floors_.assign(n_arms_, {});
+    fits_.assign(n_arms_, {});
+    if (!variances_.empty()) variances_.assign(dim_ * width(), 0.0);
 }
 
 void Statistics::keep_factors() {
     if (keeps_factors()) return;
     allocate_factors();
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
+}
+
+void Statistics::keep_variances() {
+    if (!variances_.empty()) return;
+    variances_.assign(dim_ * width(), 0.0);
+    keep_factors();
     for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
 }
 
@@ -94,6 +103,12 @@ void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t oth
     touch(arm);
 }
 
+void Statistics::follow(std::size_t arm, const Statistics& later) {
+    const auto theirs = later.record(arm);
+    std::copy(theirs.begin(), theirs.end(), records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size()));
+    touch(arm);
+}
+
 void Statistics::append_arm() {
     records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
     records_.resize(records_.size() + record_size());
@@ -123,13 +138,35 @@ void Statistics::solve_arm(std::size_t arm) {
     const Sums s = sums(arm);
     double* theta = theta_.data() + arm;
     if (keeps_factors()) {
-        log_determinants_[arm] = solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(),
-                                                factors_.data() + arm * factor_size(dim_));
+        log_determinants_[arm] =
+            solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(), factors_.data() + arm * factor_size(dim_),
+                           variances_.empty() ? nullptr : variances_.data() + arm);
         raise_floor(arm);
     } else if (s.n > 0.0)
         solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
     if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
         for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+    if (keeps_factors()) measure_fit(arm);
+}
+
+// The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.
+void Statistics::measure_fit(std::size_t arm) {
+    const Sums s = sums(arm);
+    const double* theta = theta_.data() + arm;
+    double explained = 0.0, square = 0.0;
+    for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += s.b[j] * *theta, square += *theta * *theta;
+    fits_[arm] = {s.n, s.sum_rr, std::max(s.sum_rr - explained - ridge_.shift(s.n) * square, 0.0)};
+}
+
+double Statistics::noise() const {
+    const auto d = static_cast<double>(dim_);
+    double residual = 0.0, freedom = 0.0, squares = 0.0, n = 0.0;
+    for (const Fit& fit : fits_) {
+        squares += fit.squares, n += fit.n;
+        if (fit.n > d) residual += fit.residual, freedom += fit.n - d;
+    }
+    if (freedom > 0.0) return std::sqrt(residual / freedom);
+    return n > 0.0 ? std::sqrt(std::max(squares, 0.0) / n) : 1.0;
 }
 
 void Statistics::widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {
@@ -186,10 +223,11 @@ void Statistics::restore(std::span<const double> records) {
 }
 
 std::size_t Statistics::bytes() const {
-    const std::size_t numbers =
-        records_.capacity() + theta_.capacity() + factors_.capacity() + log_determinants_.capacity();
+    const std::size_t numbers = records_.capacity() + theta_.capacity() + factors_.capacity() +
+                                log_determinants_.capacity() + variances_.capacity();
     return numbers * sizeof(double) + versions_.capacity() * sizeof(std::int64_t) +
-           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() + floors_.capacity() * sizeof(Floor);
+           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() + floors_.capacity() * sizeof(Floor) +
+           fits_.capacity() * sizeof(Fit);
 }
 
 }  // namespace armlet

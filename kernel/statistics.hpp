@@ -41,6 +41,8 @@ class Statistics {
     void correct(std::size_t arm, const double* x, double from, double to, double weight);
     // Adds the sums of an arm of other statistics to an arm of these.
     void merge(std::size_t arm, const Statistics& other, std::size_t other_arm);
+    // Makes an arm's sums those that it has in others, which have seen the same rows and more.
+    void follow(std::size_t arm, const Statistics& later);
     void append_arm();
     void erase_arm(std::size_t arm);
 
@@ -48,6 +50,8 @@ class Statistics {
     // it is done for rules that ask for widths. Each factor is made from the sums anew: a function of them alone.
     void keep_factors();
     bool keeps_factors() const { return !log_determinants_.empty(); }
+    // Likewise the diagonal of V_a^-1, d numbers an arm; with the factors.
+    void keep_variances();
 
     // Solves the arms that changed.
     void refresh();
@@ -56,10 +60,19 @@ class Statistics {
     std::size_t width() const { return padded(n_arms_); }
     // out[i] = sqrt(x' V_a^-1 x) of arm a = arms[i], with factors kept and fresh.
     void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
+    // out[a] = sum_j x_j^2 (V_a^-1)_jj of all arms, `width()` of them, from squares[j] = x_j^2; with variances kept and
+    // fresh. It lies between 1 / d of the squared width and, if the features of an arm's rows go together, far above.
+    void rough_squares(const double* squares, double* out) const {
+        score(variances_.data(), squares, dim_, width(), out);
+    }
     // One arm's kept factor, likewise.
     const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
     // At least the width at x divided by |x| for any x, rounding included; infinite if nothing is known.
     double reach(std::size_t arm) const { return floors_[arm].reach; }
+    // The deviation of rewards about the estimates, with factors kept and fresh: the squared residuals of the arms that
+    // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
+    // nothing was seen.
+    double noise() const;
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return log_determinants_; }
 
@@ -96,6 +109,12 @@ class Statistics {
         double reach = 0.0;
     };
 
+    // How well an arm's estimate fits its rows.
+    struct Fit {
+        double n = 0.0, squares = 0.0, residual = 0.0;  // sums of weights, of squared rewards and squared residuals
+    };
+    void measure_fit(std::size_t arm);
+
     std::size_t n_arms_, dim_;
     Ridge ridge_;
     std::vector<double> records_;
@@ -105,7 +124,9 @@ class Statistics {
     std::vector<std::int64_t> versions_;
     std::int64_t changes_ = 0;
     std::vector<double> factors_, log_determinants_;  // empty unless kept
-    std::vector<Floor> floors_;                       // likewise
+    std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
+    std::vector<Floor> floors_;                       // empty unless factors are kept
+    std::vector<Fit> fits_;                           // likewise
 };
 
 }  // namespace armlet

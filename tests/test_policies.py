@@ -19,6 +19,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "ContextualEpsilonGreedy": [{"p": 20}, {"p": 4.5, "ridge": "1/n", "warmup": "uniform"}, {"p": 30, "ridge": 0.2}],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
     "ContextualUCB": [{"search": "prefix", "history_limit": 4000}, {"search": "counts"}],
+    "OptimisticEpsilonGreedy": [{}, {"p": 20, "growth": 0.5}],
     "FixedEpsilon": [{"epsilon": 0.2}],
     "EpochGreedy": [{}, {"oracle": "tabular"}, {"oracle": "finite", "n_policies": 20}],
     "PEGE": [{}],

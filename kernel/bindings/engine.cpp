@@ -179,6 +179,10 @@ void Engine::update(const Row& row) {
 void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
     const auto arm = locate(d);
+    if (model_.solved && (replaces || weight < 0.0))
+        fail("DecisionError",
+             quoted(policy.attr("__class__").attr("__name__")) +
+                 " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
     if (statistics_ && (d.explored || learns_always_)) check_forgettable(*statistics_, arm, weight);
     if (model_.forced && d.explored) check_forgettable(*model_.forced, arm, weight);
     update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});

@@ -9,7 +9,7 @@ namespace armlet {
 void bind_rules(nanobind::module_& m);
 void bind_layers(nanobind::module_& m);
 
-// The rule behind a Schedule, Optimism, Thompson or ForcedSampling.
+// The rule behind a Schedule, Optimism, Thompson, ForcedSampling or OptimisticGreedy.
 Rule read_rule(nanobind::handle rule);
 // The statistics inside a Statistics or Layers object, if the rule can work on them.
 Model read_model(const Rule& rule, nanobind::handle state);

@@ -28,15 +28,19 @@ Engine = _kernel.Engine
 ForcedSampling = _kernel.ForcedSampling
 Layers = _kernel.Layers
 Optimism = _kernel.Optimism
+OptimisticGreedy = _kernel.OptimisticGreedy
 Schedule = _kernel.Schedule
+Snapshots = _kernel.Snapshots
 Statistics = _kernel.Statistics
 Thompson = _kernel.Thompson
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 search_subset = _kernel.search_subset
 
-Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling
-"""What the kernel can play by itself; all work on Statistics but ForcedSampling, which works on Layers of two."""
+Rule: TypeAlias = (
+    _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling | _kernel.OptimisticGreedy
+)
+"""What the kernel can play by itself, on Statistics; ForcedSampling on Layers of two, OptimisticGreedy on Snapshots."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
@@ -49,11 +53,13 @@ __all__ = [
     "ForcedSampling",
     "Layers",
     "Optimism",
+    "OptimisticGreedy",
     "Propensities",
     "Rollout",
     "Rule",
     "Schedule",
     "Simulated",
+    "Snapshots",
     "Statistics",
     "Thompson",
     "argmax_rows",

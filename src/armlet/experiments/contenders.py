@@ -32,6 +32,7 @@ from armlet.policies import (
     LinUCB,
     Newtron,
     OLSBandit,
+    OptimisticEpsilonGreedy,
     PolicyElimination,
     RandomizedUCB,
     RarelySwitchingOFUL,
@@ -65,6 +66,11 @@ CONTENDERS: Final[dict[str, Contender]] = {
         family="explores on schedule",
         theory=None,
         grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
+    ),
+    "optimistic epsilon-greedy": Contender(
+        family="explores on schedule",
+        theory=None,
+        grid=lambda _: tuple(OptimisticEpsilonGreedy(width_scale=s) for s in (1.0, 1.5, 2.0, 3.0)),
     ),
     "fixed epsilon": Contender(
         family="explores on schedule", theory=None, grid=lambda _: tuple(FixedEpsilon(epsilon=e) for e in SHARES)

@@ -1,0 +1,43 @@
+#include "optimistic_greedy.hpp"
+
+#include <cmath>
+
+namespace armlet {
+
+namespace {
+
+// The first arm that shares the lead and whose width is still rough, or the number of arms.
+std::size_t rough_leader(const double* scores, const double* seen, Arms eligible, std::size_t none) {
+    const Best best = best_arm(scores, eligible);
+    for (const auto arm : eligible)
+        if (scores[arm] == best.score && seen[arm] == 0.0) return arm;
+    return none;
+}
+
+}  // namespace
+
+void leading_bounds(const OptimisticGreedy& rule, const Statistics& solved, const double* x, Arms eligible,
+                    double* means, double* squares, double* seen, double* scores) {
+    const double radius = rule.width_scale * solved.noise();
+    const std::size_t n_arms = solved.n_arms();
+    for (std::size_t j = 0; j < solved.dim(); ++j) squares[j] = x[j] * x[j];
+    solved.estimates().scores(x, means);
+    solved.rough_squares(squares, scores);
+    for (const auto arm : eligible) {
+        seen[arm] = scores[arm] == 0.0;  // the width is 0 too: many arms may tie at a context of zeros
+        scores[arm] = means[arm] + radius * std::sqrt(scores[arm]);
+    }
+    for (std::size_t arm; (arm = rough_leader(scores, seen, eligible, n_arms)) != n_arms;) {
+        const auto one = static_cast<std::uint32_t>(arm);
+        double width;
+        solved.widths({&one, 1}, x, &width);
+        scores[arm] = means[arm] + radius * width;
+        seen[arm] = 1.0;
+    }
+}
+
+bool is_due(const OptimisticGreedy& rule, const Statistics& solved, const Statistics& all, std::size_t arm) {
+    return all.record(arm)[0] >= (1.0 + rule.growth) * solved.record(arm)[0];
+}
+
+}  // namespace armlet
