@@ -24,7 +24,8 @@ void leading_bounds(const OptimisticGreedy& rule, const Statistics& solved, cons
     solved.estimates().scores(x, means);
     solved.rough_squares(squares, scores);
     for (const auto arm : eligible) {
-        seen[arm] = scores[arm] == 0.0;  // the width is 0 too: many arms may tie at a context of zeros
+        // a width of 0 is 0: many arms may tie at a context of zeros
+        seen[arm] = scores[arm] == 0.0 || solved.inflation(arm) < fits_below;
         scores[arm] = means[arm] + radius * std::sqrt(scores[arm]);
     }
     for (std::size_t arm; (arm = rough_leader(scores, seen, eligible, n_arms)) != n_arms;) {
@@ -37,7 +38,7 @@ void leading_bounds(const OptimisticGreedy& rule, const Statistics& solved, cons
 }
 
 bool is_due(const OptimisticGreedy& rule, const Statistics& solved, const Statistics& all, std::size_t arm) {
-    return all.record(arm)[0] >= (1.0 + rule.growth) * solved.record(arm)[0];
+    return all.count(arm) >= (1.0 + rule.growth) * solved.count(arm);
 }
 
 }  // namespace armlet

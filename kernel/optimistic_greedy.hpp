@@ -5,6 +5,9 @@
 
 namespace armlet {
 
+// Rough widths fit if, squared, they are less than this many times too large.
+constexpr double fits_below = 1.5;
+
 struct OptimisticGreedy {
     double p;            // explore step t with probability p / t; 0: p is the number of arms
     double width_scale;  // widths are multiplied by this and by the estimated deviation of the noise
@@ -14,8 +17,9 @@ struct OptimisticGreedy {
 };
 
 // scores[a] = the estimate at x plus a multiple of its width, of each eligible arm: the rough width sqrt(sum_j x_j^2
-// (V_a^-1)_jj), and the width itself for the arms that come into the lead. `solved` keeps variances and is fresh;
-// `means`, `squares` and `seen` are room for as many numbers as `solved.width()`, the dimension, and the arms.
+// (V_a^-1)_jj), and the width itself for the arms that come into the lead, unless rough ones fit the arm's own rows.
+// `solved` keeps variances and is fresh; `means`, `squares` and `seen` are room for as many numbers as
+// `solved.width()`, the dimension, and the arms.
 void leading_bounds(const OptimisticGreedy& rule, const Statistics& solved, const double* x, Arms eligible,
                     double* means, double* squares, double* seen, double* scores);
 

@@ -138,6 +138,7 @@ void spread(const OptimisticGreedy& rule, const Step& s, std::span<double> out) 
 
 void refresh(const Rule& rule, const Model& model, Word t) {
     if (const auto* one = std::get_if<OptimisticGreedy>(&rule)) {
+        model.all->let_rows_wait();
         model.solved->keep_variances();
         if (!one->schedule(model.all->n_arms()).warming_up(t)) model.solved->refresh();
         return;

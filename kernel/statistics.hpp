@@ -41,6 +41,9 @@ class Statistics {
     void correct(std::size_t arm, const double* x, double from, double to, double weight);
     // Adds the sums of an arm of other statistics to an arm of these.
     void merge(std::size_t arm, const Statistics& other, std::size_t other_arm);
+    // From now on rows wait, up to eight an arm, and are added to its sums together, in the order in which they came:
+    // the same bits, but A is brought into the cache once for all of them. Whoever looks at the sums adds them first.
+    void let_rows_wait();
     // Makes an arm's sums those that it has in others, which have seen the same rows and more.
     void follow(std::size_t arm, const Statistics& later);
     void append_arm();
@@ -73,6 +76,9 @@ class Statistics {
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
     // nothing was seen.
     double noise() const;
+    // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
+    // variances kept and fresh. Infinite for an arm without rows.
+    double inflation(std::size_t arm) const { return fits_[arm].inflation; }
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return log_determinants_; }
 
@@ -82,9 +88,15 @@ class Statistics {
     // One arm's sums: n, sum_r, sum_rr, b (dim), A (packed). All arms' lie one after the other.
     std::size_t record_size() const { return 3 + dim_ + packed_size(dim_); }
     std::span<const double> record(std::size_t arm) const {
+        settle(arm);
         return {records_.data() + arm * record_size(), record_size()};
     }
-    std::span<const double> records() const { return records_; }
+    std::span<const double> records() const {
+        settle_all();
+        return records_;
+    }
+    // n of an arm, with the rows that wait.
+    double count(std::size_t arm) const;
     void restore(std::span<const double> records);
     std::size_t bytes() const;
 
@@ -93,7 +105,7 @@ class Statistics {
         double &n, &sum_r, &sum_rr;
         double *b, *A;
     };
-    Sums sums(std::size_t arm);
+    Sums sums(std::size_t arm) const;
     void touch(std::size_t arm);  // its sums have changed
     void mark(std::size_t arm);   // it is to be solved
     void mark_all();
@@ -112,12 +124,31 @@ class Statistics {
     // How well an arm's estimate fits its rows.
     struct Fit {
         double n = 0.0, squares = 0.0, residual = 0.0;  // sums of weights, of squared rewards and squared residuals
+        double inflation = 0.0;
     };
     void measure_fit(std::size_t arm);
+    double measure_inflation(std::size_t arm) const;
+
+    // Rows that wait: w, r and x of each.
+    static constexpr std::size_t most_waiting = 8;
+    struct Waiting {
+        std::vector<double> rows;           // (n_arms, most_waiting, 2 + dim)
+        std::vector<std::uint8_t> lengths;  // (n_arms,); empty unless rows wait
+    };
+    double* waiting_row(std::size_t arm, std::size_t i) const {
+        return waiting_.rows.data() + (arm * most_waiting + i) * (2 + dim_);
+    }
+    void settle(std::size_t arm) const {
+        if (!waiting_.lengths.empty() && waiting_.lengths[arm] > 0) settle_rows(arm);
+    }
+    void settle_rows(std::size_t arm) const;
+    void settle_all() const;
+    void add_now(std::size_t arm, const double* x, double reward, double weight) const;
 
     std::size_t n_arms_, dim_;
     Ridge ridge_;
-    std::vector<double> records_;
+    mutable std::vector<double> records_;  // with the rows that do not wait
+    mutable Waiting waiting_;
     std::vector<double> theta_;
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score
     std::vector<std::uint8_t> is_stale_;

@@ -128,6 +128,14 @@ Array<double> rough_widths(Statistics& s, nb::handle x) {
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
+Array<double> inflations(Statistics& s) {
+    s.keep_variances();
+    refresh_factors(s);
+    std::vector<double> out(s.n_arms());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.inflation(arm);
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
 double noise(Statistics& s) {
     refresh_factors(s);
     return s.noise();
@@ -213,6 +221,9 @@ void bind_statistics(nb::module_& m) {
              "(K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
         .def("rough_widths", &rough_widths, nb::arg("x"),
              "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
+        .def(
+            "inflations", &inflations,
+            "(K,): how many times too large squared rough widths are on average over the arm's rows; inf without rows.")
         .def("noise", &noise,
              "The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, "
              "else the root of the mean squared reward, or 1.")

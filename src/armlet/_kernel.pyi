@@ -154,6 +154,11 @@ class Statistics:
         (K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.
         """
 
+    def inflations(self) -> NDArray[numpy.float64]:
+        """
+        (K,): how many times too large squared rough widths are on average over the arm's rows; inf without rows.
+        """
+
     def noise(self) -> float:
         """
         The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.

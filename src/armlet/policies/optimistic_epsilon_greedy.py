@@ -2,15 +2,16 @@
 
 Not Algorithm 1: it learns from every step. Where it does not explore, it adds c sigma_hat times a width to each arm's
 estimate and plays the highest sum. The width of an arm at x is sqrt(x' V^-1 x), V = lam I + A, as in LinUCB, but it is
-worked out for the arms in the lead only. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), which may be off
-either way: too high where an arm's features go together, too low by at most sqrt(d). An arm is solved anew only when n
-has grown by a tenth. sigma_hat is estimated from residuals, so that rewards may have any scale.
+worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose own
+rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
+sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
+may have any scale.
 What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
 own law. Theorem 1 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
 analysis of LinUCB, whose widths are exact and whose estimates are fresh.
 Propensities are exact. What an arm was last solved for depends on the order of its rows, so states do not merge and
 rows cannot be taken back.
-Decide O(K d), and O(d^2) for each arm that comes into the lead, mostly one or two; update O(d^2); a solve is O(d^3), at
+Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, at most one or two mostly; update O(d^2); a solve is O(d^3), at
 most 1 + log(n) / log(1 + growth) times for an arm with n rows; memory O(K d^2) whatever t, three times that of
 Algorithm 1.
 """
@@ -31,6 +32,7 @@ from armlet.core.state import fresh
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
 
+FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
 SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
 
 
@@ -121,9 +123,9 @@ class OptimisticEpsilonGreedy:
         return self._bounds(state, x, state[SOLVED].widths(x))
 
     def leaders(self, state: Snapshots, x: Float64, arms: Int64) -> Int64:
-        """Give those of `arms` that have the highest bound once every one of them has had its width worked out."""
+        """Give those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
         bounds, exact = self.rough_bounds(state, x), self.upper_bounds(state, x)
-        rough = np.ones(state.n_arms, dtype=np.bool_)
+        rough = state[SOLVED].inflations() >= FITS_BELOW
         while (waiting := (best := best_arms(bounds, arms))[rough[best]]).size:
             bounds[waiting[0]], rough[waiting[0]] = exact[waiting[0]], False
         return best
