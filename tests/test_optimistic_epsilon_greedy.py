@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from armlet import Bandit, OptimisticEpsilonGreedy
+from armlet import Bandit
 from armlet.core import kernel
 from armlet.core.errors import DecisionError, MergeError
 from armlet.core.kernel import Decision
 from armlet.core.types import Bool, Float64, Int64, Interaction
-from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED
+from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED, OptimisticEpsilonGreedy
 
 K, D = 4, 3
 SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"lam": 5.0, "width_scale": 7.0}]
@@ -43,7 +43,7 @@ def play(bandit: Bandit, X: Float64, rewards: Float64) -> list[Decision]:
 
 @dataclass
 class LongHand:
-    """Rows kept as they are; everything else is worked out from them with numpy's inverse, for one arm after another."""
+    """Rows kept as they are; everything else is worked out from them with numpy's inverse, arm by arm."""
 
     policy: OptimisticEpsilonGreedy
     rows: list[list[tuple[Float64, float]]] = field(default_factory=lambda: [[] for _ in range(K)])
@@ -75,7 +75,7 @@ class LongHand:
     def inflation(self) -> Float64:
         """Compare the squares of rough widths with those of widths, over the rows that an arm was solved for."""
         out = np.full(K, np.inf)
-        for arm in np.flatnonzero(self.solved):
+        for arm in np.flatnonzero(self.solved).tolist():
             X, inverse = np.array([x for x, _ in self.rows[arm][: self.solved[arm]]]), self.fit(arm)[1]
             widths = np.einsum("ni,ij,nj->", X, inverse, X)
             out[arm] = (X**2 @ inverse.diagonal()).sum() / widths if widths > 1e-9 else np.inf
@@ -223,14 +223,15 @@ def test_memory_does_not_grow() -> None:
 
 def test_merging_and_forgetting_are_refused() -> None:
     one, other = (Bandit(range(K), D, policy=OptimisticEpsilonGreedy(), seed=seed) for seed in (1, 2))
-    decision = play(one, *world(50))[-1]
+    decision, (_, rewards) = play(one, *world(50))[-1], world(50)
+    reward = float(rewards[-1][int(decision.arm)])
     before = one.state.arrays()["records"]
     with pytest.raises(MergeError, match="order of its rows"):
         one.merge(other)
     with pytest.raises(DecisionError, match="cannot take back"):
-        one.forget(decision, decision.reward)
+        one.forget(decision, reward)
     with pytest.raises(DecisionError, match="cannot take back"):
-        one.correct(decision, decision.reward, 0.0)
+        one.correct(decision, reward, 0.0)
     assert np.array_equal(one.state.arrays()["records"], before)
 
 

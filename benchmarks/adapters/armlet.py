@@ -1,7 +1,7 @@
 """Armlet itself: Algorithm 1 with p = 32 K, and the peers' rules; validated contexts, a Decision with its propensity.
 
-LinUCB and Thompson sampling have the ridge 1 and the factor 1 that the peers have; OFUL works out its own, and optimistic
-epsilon-greedy has its defaults.
+LinUCB and Thompson sampling have the ridge 1 and the factor 1 that the peers have; OFUL works out its own,
+and optimistic epsilon-greedy has its defaults.
 """
 
 import armlet

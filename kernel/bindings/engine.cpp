@@ -35,7 +35,7 @@ Model model_in(nb::handle state) {
 }  // namespace
 
 void check_forgettable(const Statistics& s, std::size_t arm, double weight) {
-    const double n = s.record(arm)[0];
+    const double n = s.count(arm);
     if (weight < 0.0 && n < -0.999 * weight)
         fail("DecisionError", "there is nothing to forget: the arm has n = " + text(n) + " and the row counts " +
                                   text(-weight) + "; another bandit learned it");

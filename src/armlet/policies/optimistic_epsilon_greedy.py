@@ -2,8 +2,8 @@
 
 Not Algorithm 1: it learns from every step. Where it does not explore, it adds c sigma_hat times a width to each arm's
 estimate and plays the highest sum. The width of an arm at x is sqrt(x' V^-1 x), V = lam I + A, as in LinUCB, but it is
-worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose own
-rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
+worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose
+own rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
 sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
 may have any scale.
 What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
@@ -11,9 +11,9 @@ own law. Theorem 1 does not hold, since estimates rest on contexts that earlier 
 analysis of LinUCB, whose widths are exact and whose estimates are fresh.
 Propensities are exact. What an arm was last solved for depends on the order of its rows, so states do not merge and
 rows cannot be taken back.
-Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, at most one or two mostly; update O(d^2); a solve is O(d^3), at
-most 1 + log(n) / log(1 + growth) times for an arm with n rows; memory O(K d^2) whatever t, three times that of
-Algorithm 1.
+Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, mostly none to four; update O(d^2), of
+eight rows at a time; a solve is O(d^3), at most 1 + log(n) / log(1 + growth) times for an arm with n rows of weight 1;
+memory O(K d^2) whatever t, three times that of Algorithm 1.
 """
 
 from __future__ import annotations
