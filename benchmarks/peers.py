@@ -58,6 +58,7 @@ ARMLET = Peer(
         Row("ucb", "Armlet, LinUCB", Learner.RIDGE, Rule.LINUCB),
         Row("oful", "Armlet, OFUL", Learner.RIDGE, Rule.OFUL),
         Row("ts", "Armlet, Thompson sampling", Learner.RIDGE, Rule.THOMPSON),
+        Row("optimistic", "Armlet, optimistic epsilon-greedy", Learner.RIDGE, depends_on_t=True),
     ),
 )
 NUMPY = Peer(

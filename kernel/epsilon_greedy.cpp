@@ -40,14 +40,18 @@ double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool 
 
 Choice decide(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, const Coins& coins,
               Arms eligible, double* scratch) {
+    if (!schedule.warming_up(t)) estimates.scores(x, scratch);
+    return decide(scratch, schedule, t, coins, eligible);
+}
+
+Choice decide(const double* scores, const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
     if (schedule.warming_up(t)) return warm_up(schedule, t, coins, eligible);
     const double rate = schedule.rate(t);
-    estimates.scores(x, scratch);
-    const Best best = best_arm(scratch, eligible);
+    const Best best = best_arm(scores, eligible);
     const bool explored = coins.coin < rate;
     const auto arm =
-        explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scratch, eligible, best, coins.tie);
-    return {arm, propensity(rate, eligible.size(), best.count, scratch[arm] == best.score), explored};
+        explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scores, eligible, best, coins.tie);
+    return {arm, propensity(rate, eligible.size(), best.count, scores[arm] == best.score), explored};
 }
 
 Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best) {
@@ -60,16 +64,19 @@ Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms e
 
 void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
                    double* scratch, std::span<double> out) {
+    estimates.scores(x, scratch);
+    probabilities(scratch, schedule, t, eligible, out);
+}
+
+void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out) {
     std::fill(out.begin(), out.end(), 0.0);
     if (schedule.warming_up(t) && schedule.round_robin) {
         out[eligible[t % eligible.size()]] = 1.0;
         return;
     }
     const double rate = schedule.rate(t);
-    estimates.scores(x, scratch);
-    const Best best = best_arm(scratch, eligible);
-    for (const auto arm : eligible)
-        out[arm] = propensity(rate, eligible.size(), best.count, scratch[arm] == best.score);
+    const Best best = best_arm(scores, eligible);
+    for (const auto arm : eligible) out[arm] = propensity(rate, eligible.size(), best.count, scores[arm] == best.score);
 }
 
 }  // namespace armlet

@@ -46,11 +46,15 @@ std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Wo
 Choice decide(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, const Coins& coins,
               Arms eligible, double* scratch);
 
+// The same with the scores at hand, whatever they are; they are not looked at while `schedule.warming_up(t)`.
+Choice decide(const double* scores, const Schedule& schedule, Word t, const Coins& coins, Arms eligible);
+
 // The same when the best arm is known, and known to be the only one.
 Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best);
 
 // The probability of each arm at step t; `out` holds one value per arm, eligible or not.
 void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
                    double* scratch, std::span<double> out);
+void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out);
 
 }  // namespace armlet

@@ -39,4 +39,11 @@ class Layers {
     std::vector<Statistics> layers_;  // as many as at first: references to them last as long as this object
 };
 
+// Two layers: the rows that each arm was last solved for, and all of them. What was last solved for depends on the
+// order in which rows came, so these do not add up and rows cannot be taken back.
+class Snapshots : public Layers {
+  public:
+    Snapshots(std::size_t n_arms, std::size_t dim, Ridge ridge) : Layers(2, n_arms, dim, ridge) {}
+};
+
 }  // namespace armlet

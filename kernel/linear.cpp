@@ -153,6 +153,26 @@ void backward(const double* L, const double* inverse, std::size_t rows, std::siz
     }
 }
 
+// diagonal[c] = |L^-1 e_c|^2 for eight unit vectors from `first` on, side by side; y holds 8 d numbers.
+ARMLET_INLINE void unit_norms_body(const double* L, const double* inverse, std::size_t rows, std::size_t d,
+                                   std::size_t first, double* y, double* norms) {
+    Vec sum = {};
+    std::fill(y + first * lanes, y + d * lanes, 0.0);
+    for (std::size_t k = first; k < std::min(first + lanes, d); ++k) y[k * lanes + k - first] = 1.0;
+    for (std::size_t k = first; k < d; ++k) {
+        const double* column = L + k * rows;
+        const Vec solved = load(y + k * lanes) * inverse[k];
+        sum += solved * solved;
+        for (std::size_t i = k + 1; i < d; ++i) store(y + i * lanes, load(y + i * lanes) - solved * column[i]);
+    }
+    store(norms, sum);
+}
+
+ARMLET_DISPATCH(unit_norms,
+                (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first, double* y,
+                 double* norms),
+                (L, inverse, rows, d, first, y, norms))
+
 // shift I + A as full columns; rows beyond d are those of the identity.
 void unpack(const double* A, double shift, std::size_t d, std::size_t rows, double* M) {
     for (std::size_t k = 0; k < rows; ++k) {
@@ -206,6 +226,17 @@ void substitute(const Factor& f, const double* b, std::size_t d, double* theta, 
     for (std::size_t j = 0; j < d; ++j) theta[j * step] = f.y[j];
 }
 
+// (L L')^-1_cc = |L^-1 e_c|^2
+void diagonal_of_inverse(const Factor& f, std::size_t d, double* out, std::size_t step) {
+    thread_local std::vector<double> y;
+    if (y.size() < d * lanes) y.resize(d * lanes);
+    for (std::size_t first = 0; first < d; first += lanes) {
+        double norms[lanes];
+        unit_norms(f.M, f.inverse, f.rows, d, first, y.data(), norms);
+        for (std::size_t c = first; c < std::min(first + lanes, d); ++c) out[c * step] = norms[c - first];
+    }
+}
+
 // A pivot that rounding has eaten counts as what is negligible, so that the logarithm stays a number.
 double log_determinant(const Factor& f, std::size_t d) {
     double sum = 0.0;
@@ -239,10 +270,11 @@ bool is_definite(const double* A, double shift, std::size_t d) {
 }
 
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
-                      double* kept) {
+                      double* kept, double* variances) {
     const Factor f = factorise(A, shift, d);
     substitute(f, b, d, theta, step);
     keep(f, d, kept);
+    if (variances) diagonal_of_inverse(f, d, variances, step);
     return log_determinant(f, d);
 }
 

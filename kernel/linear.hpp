@@ -26,9 +26,10 @@ constexpr std::size_t factor_size(std::size_t d) {
     return lanes * lanes * blocks * (blocks + 1) / 2 + padded(d);
 }
 
-// The same, keeping the factor as well; returns log det(shift I + A).
+// The same, keeping the factor as well; returns log det(shift I + A). Unless null, variances[0], variances[step], ...
+// = the diagonal of (shift I + A)^-1, which takes half as long again.
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
-                      double* kept);
+                      double* kept, double* variances);
 
 // Whether shift I + A is positive definite, beyond what rounding could feign.
 bool is_definite(const double* A, double shift, std::size_t d);

@@ -93,6 +93,19 @@ Choice choose(const ForcedSampling& rule, const Step& s, const Coins& coins, Pro
     return play_best(scores, s.eligible, coins);
 }
 
+void bound_solved(const OptimisticGreedy& rule, const Step& s, double* scores) {
+    const Statistics& solved = *s.model.solved;
+    leading_bounds(rule, solved, s.x, s.eligible, s.scratch(0, s.width()), s.scratch(2, solved.dim()),
+                   s.scratch(3, s.width()), scores);
+}
+
+Choice choose(const OptimisticGreedy& rule, const Step& s, const Coins& coins, Propensities) {
+    const Schedule schedule = rule.schedule(s.model.all->n_arms());
+    double* scores = s.scratch(1, s.width());
+    if (!schedule.warming_up(s.t)) bound_solved(rule, s, scores);
+    return decide(scores, schedule, s.t, coins, s.eligible);
+}
+
 void spread(const Schedule& rule, const Step& s, std::span<double> out) {
     probabilities(s.model.all->estimates(), rule, s.t, s.x, s.eligible, s.scratch(0, s.width()), out);
 }
@@ -122,6 +135,13 @@ void spread(const ForcedSampling& rule, const Step& s, std::span<double> out) {
     share_among_best(scores, s.eligible, out);
 }
 
+void spread(const OptimisticGreedy& rule, const Step& s, std::span<double> out) {
+    const Schedule schedule = rule.schedule(s.model.all->n_arms());
+    double* scores = s.scratch(1, s.width());
+    if (!schedule.warming_up(s.t)) bound_solved(rule, s, scores);
+    probabilities(scores, schedule, s.t, s.eligible, out);
+}
+
 }  // namespace
 
 std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
@@ -131,6 +151,12 @@ std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
 }
 
 void refresh(const Rule& rule, const Model& model, Word t) {
+    if (const auto* one = std::get_if<OptimisticGreedy>(&rule)) {
+        model.all->let_rows_wait();
+        model.solved->keep_variances();
+        if (!one->schedule(model.all->n_arms()).warming_up(t)) model.solved->refresh();
+        return;
+    }
     if (const auto schedule = schedule_of(rule, model); schedule && schedule->warming_up(t)) return;
     if (std::holds_alternative<Optimism>(rule) || std::holds_alternative<Thompson>(rule)) model.all->keep_factors();
     model.all->refresh();
@@ -164,6 +190,8 @@ void learn(const Rule& rule, const Model& model, const Row& row) {
     if (model.forced && row.explored) model.forced->add(row.arm, row.x, row.reward, row.weight);
     if (const auto* tuned = std::get_if<AutoSchedule>(&rule))
         model.tuner->learned(*tuned, *model.all, row.x, row.weight, row.t);
+    if (model.solved && is_due(std::get<OptimisticGreedy>(rule), *model.solved, *model.all, row.arm))
+        model.solved->follow(row.arm, *model.all);
 }
 
 void correct_reward(const Rule& rule, const Model& model, const Row& row, double before) {

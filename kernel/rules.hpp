@@ -8,24 +8,28 @@
 #include "forced_sampling.hpp"
 #include "layers.hpp"
 #include "optimism.hpp"
+#include "optimistic_greedy.hpp"
 #include "thompson.hpp"
 #include "tuner.hpp"
 
 namespace armlet {
 
-using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, AutoSchedule>;
+using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule>;
 
 // What a rule looks at and learns into.
 struct Model {
     Statistics* all;               // of all rows that the rule learns from
     Statistics* forced = nullptr;  // of forced rows alone, for forced sampling
+    Statistics* solved = nullptr;  // of the rows that estimates are from, for rules that solve rarely
     Tuner* tuner = nullptr;        // for a p that sets itself
 };
 
 // Layer 0 has the forced rows, layer 1 all of them.
 inline Model model_of(Layers& layers) { return {&layers[1], &layers[0]}; }
+// Layer 0 has the rows that were solved for, layer 1 all of them.
+inline Model model_of(Snapshots& layers) { return {&layers[1], nullptr, &layers[0]}; }
 inline Model model_of(Statistics& statistics) { return {&statistics}; }
-inline Model model_of(Tuned& tuned) { return {&tuned, nullptr, &tuned.tuner}; }
+inline Model model_of(Tuned& tuned) { return {&tuned, nullptr, nullptr, &tuned.tuner}; }
 
 // Room to work in, kept from one decision to the next.
 class Scratch {

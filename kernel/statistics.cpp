@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "widths.hpp"
 
@@ -25,7 +26,7 @@ Statistics::Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge)
     mark_all();
 }
 
-Statistics::Sums Statistics::sums(std::size_t arm) {
+Statistics::Sums Statistics::sums(std::size_t arm) const {
     double* r = records_.data() + arm * record_size();
     return {r[0], r[1], r[2], r + 3, r + 3 + dim_};
 }
@@ -42,6 +43,7 @@ void Statistics::mark(std::size_t arm) {
 }
 
 void Statistics::mark_all() {
+    if (!waiting_.lengths.empty()) waiting_ = {}, let_rows_wait();
     theta_.assign(dim_ * width(), 0.0);
     is_stale_.assign(n_arms_, 0);
     stale_.clear();
@@ -55,6 +57,8 @@ void Statistics::allocate_factors() {
     factors_.assign(n_arms_ * factor_size(dim_), 0.0);
     log_determinants_.assign(n_arms_, 0.0);
     floors_.assign(n_arms_, {});
+    fits_.assign(n_arms_, {});
+    if (!variances_.empty()) variances_.assign(dim_ * width(), 0.0);
 }
 
 void Statistics::keep_factors() {
@@ -63,8 +67,54 @@ void Statistics::keep_factors() {
     for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
 }
 
+void Statistics::keep_variances() {
+    if (!variances_.empty()) return;
+    variances_.assign(dim_ * width(), 0.0);
+    keep_factors();
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
+}
+
+void Statistics::let_rows_wait() {
+    if (!waiting_.lengths.empty()) return;
+    waiting_.rows.assign(n_arms_ * most_waiting * (2 + dim_), 0.0);
+    waiting_.lengths.assign(n_arms_, 0);
+}
+
+void Statistics::settle_rows(std::size_t arm) const {
+    const std::size_t length = std::exchange(waiting_.lengths[arm], std::uint8_t{0});
+    for (std::size_t i = 0; i < length; ++i) {
+        const double* row = waiting_row(arm, i);
+        add_now(arm, row + 2, row[1], row[0]);
+    }
+}
+
+void Statistics::settle_all() const {
+    for (std::size_t arm = 0; arm < waiting_.lengths.size(); ++arm) settle(arm);
+}
+
+double Statistics::count(std::size_t arm) const {
+    double n = records_[arm * record_size()];
+    const std::size_t length = waiting_.lengths.empty() ? 0 : waiting_.lengths[arm];
+    for (std::size_t i = 0; i < length; ++i) n += waiting_row(arm, i)[0];
+    return n;
+}
+
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
-    Sums s = sums(arm);
+    if (waiting_.lengths.empty() || weight < 0.0) {
+        settle(arm);
+        add_now(arm, x, reward, weight);
+    } else {
+        double* row = waiting_row(arm, waiting_.lengths[arm]++);
+        row[0] = weight, row[1] = reward;
+        std::copy_n(x, dim_, row + 2);
+        if (waiting_.lengths[arm] == most_waiting) settle_rows(arm);
+    }
+    if (weight < 0.0 && keeps_factors()) floors_[arm] = {};
+    touch(arm);
+}
+
+void Statistics::add_now(std::size_t arm, const double* x, double reward, double weight) const {
+    const Sums s = sums(arm);
     const double scaled = weight * reward;
     s.n += weight;
     s.sum_r += scaled;
@@ -73,11 +123,10 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     add_outer(s.A, x, weight, dim_);
     // when the last row is taken back, rounding must leave no ghost of it
     if (weight < 0.0 && s.n <= -1e-12 * weight) std::fill_n(&s.n, record_size(), 0.0);
-    if (weight < 0.0 && keeps_factors()) floors_[arm] = {};
-    touch(arm);
 }
 
 void Statistics::correct(std::size_t arm, const double* x, double from, double to, double weight) {
+    settle(arm);
     Sums s = sums(arm);
     const double old_reward = weight * from, new_reward = weight * to;
     s.sum_r += new_reward - old_reward;
@@ -87,6 +136,7 @@ void Statistics::correct(std::size_t arm, const double* x, double from, double t
 }
 
 void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t other_arm) {
+    settle(arm);
     const auto theirs = other.record(other_arm);
     double* ours = records_.data() + arm * record_size();
     for (std::size_t i = 0; i < theirs.size(); ++i) ours[i] += theirs[i];
@@ -94,7 +144,15 @@ void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t oth
     touch(arm);
 }
 
+void Statistics::follow(std::size_t arm, const Statistics& later) {
+    settle(arm);
+    const auto theirs = later.record(arm);
+    std::copy(theirs.begin(), theirs.end(), records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size()));
+    touch(arm);
+}
+
 void Statistics::append_arm() {
+    settle_all();
     records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
     records_.resize(records_.size() + record_size());
     ++n_arms_;
@@ -104,6 +162,7 @@ void Statistics::append_arm() {
 }
 
 void Statistics::erase_arm(std::size_t arm) {
+    settle_all();
     const auto begin = records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size());
     records_.erase(begin, begin + static_cast<std::ptrdiff_t>(record_size()));
     --n_arms_;
@@ -120,16 +179,53 @@ void Statistics::refresh() {
 }
 
 void Statistics::solve_arm(std::size_t arm) {
+    settle(arm);
     const Sums s = sums(arm);
     double* theta = theta_.data() + arm;
     if (keeps_factors()) {
-        log_determinants_[arm] = solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(),
-                                                factors_.data() + arm * factor_size(dim_));
+        log_determinants_[arm] =
+            solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(), factors_.data() + arm * factor_size(dim_),
+                           variances_.empty() ? nullptr : variances_.data() + arm);
         raise_floor(arm);
     } else if (s.n > 0.0)
         solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
     if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
         for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+    if (keeps_factors()) measure_fit(arm);
+}
+
+// The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.
+void Statistics::measure_fit(std::size_t arm) {
+    const Sums s = sums(arm);
+    const double* theta = theta_.data() + arm;
+    double explained = 0.0, square = 0.0;
+    for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += s.b[j] * *theta, square += *theta * *theta;
+    fits_[arm] = {s.n, s.sum_rr, std::max(s.sum_rr - explained - ridge_.shift(s.n) * square, 0.0),
+                  measure_inflation(arm)};
+}
+
+// Over its rows, x'V^-1 x adds up to tr(V^-1 A) = d - shift tr(V^-1), and sum_j x_j^2 (V^-1)_jj to sum_j A_jj
+// (V^-1)_jj.
+double Statistics::measure_inflation(std::size_t arm) const {
+    if (variances_.empty()) return 0.0;
+    const Sums s = sums(arm);
+    const double *variance = variances_.data() + arm, *A = s.A;
+    double rough = 0.0, trace = 0.0;
+    for (std::size_t j = 0; j < dim_; A += dim_ - j, ++j, variance += width())
+        rough += *A * *variance, trace += *variance;
+    const double own = static_cast<double>(dim_) - ridge_.shift(s.n) * trace;
+    return s.n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
+}
+
+double Statistics::noise() const {
+    const auto d = static_cast<double>(dim_);
+    double residual = 0.0, freedom = 0.0, squares = 0.0, n = 0.0;
+    for (const Fit& fit : fits_) {
+        squares += fit.squares, n += fit.n;
+        if (fit.n > d) residual += fit.residual, freedom += fit.n - d;
+    }
+    if (freedom > 0.0) return std::sqrt(residual / freedom);
+    return n > 0.0 ? std::sqrt(std::max(squares, 0.0) / n) : 1.0;
 }
 
 void Statistics::widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {
@@ -180,16 +276,18 @@ void Statistics::raise_floor(std::size_t arm) {
 }
 
 void Statistics::restore(std::span<const double> records) {
+    std::fill(waiting_.lengths.begin(), waiting_.lengths.end(), std::uint8_t{0});
     std::copy(records.begin(), records.end(), records_.begin());
     std::fill(versions_.begin(), versions_.end(), ++changes_);
     mark_all();
 }
 
 std::size_t Statistics::bytes() const {
-    const std::size_t numbers =
-        records_.capacity() + theta_.capacity() + factors_.capacity() + log_determinants_.capacity();
+    const std::size_t numbers = records_.capacity() + theta_.capacity() + factors_.capacity() +
+                                log_determinants_.capacity() + variances_.capacity();
     return numbers * sizeof(double) + versions_.capacity() * sizeof(std::int64_t) +
-           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() + floors_.capacity() * sizeof(Floor);
+           stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() + floors_.capacity() * sizeof(Floor) +
+           fits_.capacity() * sizeof(Fit) + waiting_.rows.capacity() * sizeof(double) + waiting_.lengths.capacity();
 }
 
 }  // namespace armlet

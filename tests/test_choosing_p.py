@@ -110,7 +110,7 @@ def test_calibration_compares_with_the_best_fixed_p() -> None:
     found = calibration.play(calibration.Task(family="Figure (a)", problem=0, runs=2, horizon=2000))
     assert found["auto"].shape == (len(calibration.CAUTIONS),)
     assert found["grid"].shape[0] == 2
-    assert (found["grid"] < 1.2).all()
+    assert float(found["grid"].max()) < 1.2
 
 
 def test_the_constant_in_use_is_the_one_that_the_calibration_prefers() -> None:

@@ -501,7 +501,7 @@ def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
         kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule=OLSBandit().schedule(), seed=1)
     with pytest.raises(TypeError, match="this rule works on Statistics; got a Layers"):
         kernel.rollout(x, r, start=OLSBandit().init(3, 2), schedule=LinUCB().schedule(), seed=1)
-    with pytest.raises(TypeError, match="schedule must be a Schedule, Optimism, Thompson or ForcedSampling; got a str"):
+    with pytest.raises(TypeError, match=r"schedule must be a Schedule, .*; got a str"):
         kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule="LinUCB", seed=1)  # type: ignore[arg-type]
 
 

@@ -36,7 +36,7 @@ Model model_in(nb::handle state) {
 }  // namespace
 
 void check_forgettable(const Statistics& s, std::size_t arm, double weight) {
-    const double n = s.record(arm)[0];
+    const double n = s.count(arm);
     if (weight < 0.0 && n < -0.999 * weight)
         fail("DecisionError", "there is nothing to forget: the arm has n = " + text(n) + " and the row counts " +
                                   text(-weight) + "; another bandit learned it");
@@ -180,6 +180,10 @@ void Engine::update(const Row& row) {
 void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
     const auto arm = locate(d);
+    if (model_.solved && (replaces || weight < 0.0))
+        fail("DecisionError",
+             quoted(policy.attr("__class__").attr("__name__")) +
+                 " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
     if (statistics_ && (d.explored || learns_always_)) check_forgettable(*statistics_, arm, weight);
     if (model_.forced && d.explored) check_forgettable(*model_.forced, arm, weight);
     update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});

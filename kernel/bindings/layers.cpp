@@ -55,6 +55,16 @@ void remove_arm(Layers& layers, std::size_t arm) {
     layers.erase_arm(arm);
 }
 
+void create_snapshots(Snapshots* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
+    if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
+    new (self) Snapshots(n_arms, dim, parse_ridge(ridge, value));
+}
+
+void refuse_merge(Snapshots&, nb::handle, nb::handle) {
+    fail("MergeError",
+         "what each arm was last solved for depends on the order of its rows, so two such states cannot be added");
+}
+
 }  // namespace
 
 void bind_layers(nb::module_& m) {
@@ -76,6 +86,12 @@ void bind_layers(nb::module_& m) {
         .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
         .def("copy", [](const Layers& layers) { return Layers(layers); });
+    nb::class_<Snapshots, Layers>(m, "Snapshots", nb::dynamic_attr(),
+                                  "Two layers: the rows that each arm was last solved for, and all of them.")
+        .def("__init__", &create_snapshots, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
+             nb::arg("ridge") = "paper", nb::arg("value") = 1.0)
+        .def("merge", &refuse_merge, nb::arg("other"), nb::arg("into"), "Refuses: these do not add up.")
+        .def("copy", [](const Snapshots& layers) { return Snapshots(layers); });
 }
 
 }  // namespace armlet

@@ -89,7 +89,7 @@ void bind_loops(nb::module_& m) {
     m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
           nb::arg("seed"), nb::arg("t"), nb::arg("propensities"),
           nb::sig("def rollout(contexts: object, rewards: object, start: typing.Any, schedule: Schedule | Optimism | "
-                  "Thompson | ForcedSampling | AutoSchedule, seed: int, t: int, propensities: str) "
+                  "Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule, seed: int, t: int, propensities: str) "
                   "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], typing.Any]"),
           "A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");

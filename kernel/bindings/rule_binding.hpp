@@ -10,7 +10,7 @@ void bind_rules(nanobind::module_& m);
 void bind_layers(nanobind::module_& m);
 void bind_tuned(nanobind::module_& m);
 
-// The rule behind a Schedule, Optimism, Thompson, ForcedSampling or AutoSchedule.
+// The rule behind a Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy or AutoSchedule.
 Rule read_rule(nanobind::handle rule);
 // The statistics inside a Statistics, Layers or Tuned object, if the rule can work on them.
 Model read_model(const Rule& rule, nanobind::handle state);

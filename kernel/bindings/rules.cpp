@@ -23,20 +23,40 @@ bool try_rule(nb::handle given, Rule& out) {
 Rule read_rule(nb::handle given) {
     Rule rule;
     if (!try_rule<Schedule>(given, rule) && !try_rule<Optimism>(given, rule) && !try_rule<Thompson>(given, rule) &&
-        !try_rule<ForcedSampling>(given, rule) && !try_rule<AutoSchedule>(given, rule))
+        !try_rule<ForcedSampling>(given, rule) && !try_rule<OptimisticGreedy>(given, rule) &&
+        !try_rule<AutoSchedule>(given, rule))
         fail(PyExc_TypeError,
-             "schedule must be a Schedule, Optimism, Thompson, ForcedSampling or AutoSchedule; got a " +
+             "schedule must be a Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy or AutoSchedule; got "
+             "a " +
                  text(given.type().attr("__name__")));
     return rule;
 }
 
+namespace {
+
+template <typename T>
+T& read_layers(nb::handle state, const char* wanted) {
+    if (!nb::isinstance<T>(state) || nb::cast<T&>(state).size() != 2) fail(PyExc_TypeError, wanted);
+    auto& layers = nb::cast<T&>(state);
+    if (layers[0].n_arms() != layers[1].n_arms())
+        fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
+    return layers;
+}
+
+void check_widths(const Statistics& statistics) {
+    if (statistics.ridge().kind != Ridge::Kind::constant)
+        fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
+}
+
+}  // namespace
+
 Model read_model(const Rule& rule, nb::handle state) {
-    if (std::holds_alternative<ForcedSampling>(rule)) {
-        if (!nb::isinstance<Layers>(state) || nb::cast<Layers&>(state).size() != 2)
-            fail(PyExc_TypeError, "forced sampling works on Layers of two: forced rows, and all rows");
-        auto& layers = nb::cast<Layers&>(state);
-        if (layers[0].n_arms() != layers[1].n_arms())
-            fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
+    if (std::holds_alternative<ForcedSampling>(rule))
+        return model_of(
+            read_layers<Layers>(state, "forced sampling works on Layers of two: forced rows, and all rows"));
+    if (std::holds_alternative<OptimisticGreedy>(rule)) {
+        auto& layers = read_layers<Snapshots>(state, "this rule works on Snapshots: rows solved for, and all rows");
+        check_widths(layers[0]);
         return model_of(layers);
     }
     if (std::holds_alternative<AutoSchedule>(rule)) {
@@ -48,8 +68,7 @@ Model read_model(const Rule& rule, nb::handle state) {
     if (!nb::isinstance<Statistics>(state))
         fail(PyExc_TypeError, "this rule works on Statistics; got a " + text(state.type().attr("__name__")));
     auto& statistics = nb::cast<Statistics&>(state);
-    if (!std::holds_alternative<Schedule>(rule) && statistics.ridge().kind != Ridge::Kind::constant)
-        fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
+    if (!std::holds_alternative<Schedule>(rule)) check_widths(statistics);
     return model_of(statistics);
 }
 
@@ -101,6 +120,11 @@ ForcedSampling forced_sampling(Word q, double h) {
     return {q, h};
 }
 
+OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) {
+    check_not_negative("p", p), check_not_negative("width_scale", width_scale), check_positive("growth", growth);
+    return {p, width_scale, growth};
+}
+
 Array<double> normals(Word pick, Word tie, std::size_t n) {
     std::vector<double> out(n);
     draw_normals(pick, tie, out);
@@ -135,6 +159,14 @@ void bind_rules(nb::module_& m) {
             "__init__",
             [](ForcedSampling* self, Word q, double h) { new (self) ForcedSampling(forced_sampling(q, h)); },
             nb::kw_only(), nb::arg("q"), nb::arg("h"));
+    nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
+                                 "Explore with probability p / t, else play the highest bound of rare solves.")
+        .def(
+            "__init__",
+            [](OptimisticGreedy* self, double p, double width_scale, double growth) {
+                new (self) OptimisticGreedy(optimistic_greedy(p, width_scale, growth));
+            },
+            nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"));
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

@@ -111,7 +111,8 @@ void bind_simulations(nb::module_& m) {
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"),
           nb::sig("def simulate_steps(table: object, start: typing.Any, schedule: Schedule | Optimism | Thompson | "
-                  "ForcedSampling | AutoSchedule, horizon: int, checkpoints: object, world_seed: int, policy_seed: "
+                  "ForcedSampling | OptimisticGreedy | AutoSchedule, horizon: int, checkpoints: object, world_seed: "
+                  "int, policy_seed: "
                   "int) " ARMLET_CURVE "typing.Any]"),
           "A rule in a world that is a table, every step drawn.");
     m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),

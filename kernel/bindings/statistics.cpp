@@ -116,6 +116,40 @@ Array<double> widths(Statistics& s, nb::handle x) {
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
+Array<double> rough_widths(Statistics& s, nb::handle x) {
+    const double* row = doubles(x, "x", {s.dim()});
+    s.keep_variances();
+    refresh_factors(s);
+    std::vector<double> squares(row, row + s.dim()), out(s.width());
+    for (double& one : squares) one *= one;
+    s.rough_squares(squares.data(), out.data());
+    out.resize(s.n_arms());
+    for (double& one : out) one = std::sqrt(one);
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+Array<double> inflations(Statistics& s) {
+    s.keep_variances();
+    refresh_factors(s);
+    std::vector<double> out(s.n_arms());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.inflation(arm);
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+double noise(Statistics& s) {
+    refresh_factors(s);
+    return s.noise();
+}
+
+void follow(Statistics& s, std::size_t arm, const Statistics& later) {
+    check_arm(s, arm);
+    if (later.dim() != s.dim() || later.n_arms() != s.n_arms())
+        fail(PyExc_ValueError, "the later statistics have " + std::to_string(later.n_arms()) + " arms of dim " +
+                                   std::to_string(later.dim()) + "; these have " + std::to_string(s.n_arms()) +
+                                   " of dim " + std::to_string(s.dim()));
+    s.follow(arm, later);
+}
+
 Array<double> log_determinants(Statistics& s) {
     refresh_factors(s);
     const auto all = s.log_determinants();
@@ -185,6 +219,16 @@ void bind_statistics(nb::module_& m) {
         .def("scores", &scores, nb::arg("x"), "(K,): x' theta_hat.")
         .def("widths", &widths, nb::arg("x"),
              "(K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
+        .def("rough_widths", &rough_widths, nb::arg("x"),
+             "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
+        .def(
+            "inflations", &inflations,
+            "(K,): how many times too large squared rough widths are on average over the arm's rows; inf without rows.")
+        .def("noise", &noise,
+             "The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, "
+             "else the root of the mean squared reward, or 1.")
+        .def("follow", &follow, nb::arg("arm"), nb::arg("later"),
+             "Makes an arm's sums those of others that have seen the same rows and more.")
         .def("log_determinants", &log_determinants, "(K,): log det V.")
         .def_prop_ro("versions", &versions, owned, "(K,): a stamp for each arm; no two states of its sums share one.")
         .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,

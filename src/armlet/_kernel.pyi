@@ -149,6 +149,26 @@ class Statistics:
         (K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.
         """
 
+    def rough_widths(self, x: object) -> NDArray[numpy.float64]:
+        """
+        (K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.
+        """
+
+    def inflations(self) -> NDArray[numpy.float64]:
+        """
+        (K,): how many times too large squared rough widths are on average over the arm's rows; inf without rows.
+        """
+
+    def noise(self) -> float:
+        """
+        The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.
+        """
+
+    def follow(self, arm: int, later: Statistics) -> None:
+        """
+        Makes an arm's sums those of others that have seen the same rows and more.
+        """
+
     def log_determinants(self) -> NDArray[numpy.float64]:
         """(K,): log det V."""
 
@@ -209,6 +229,17 @@ class Layers:
 
     def remove_arm(self, arm: int) -> None: ...
     def copy(self) -> Layers: ...
+
+class Snapshots(Layers):
+    """
+    Two layers: the rows that each arm was last solved for, and all of them.
+    """
+
+    def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    def merge(self, other: object, into: object) -> None:
+        """Refuses: these do not add up."""
+
+    def copy(self) -> Snapshots: ...
 
 class AutoSchedule:
     """Algorithm 1 with a p that sets itself for a horizon."""
@@ -384,6 +415,13 @@ class ForcedSampling:
 
     def __init__(self, *, q: int, h: float) -> None: ...
 
+class OptimisticGreedy:
+    """
+    Explore with probability p / t, else play the highest bound of rare solves.
+    """
+
+    def __init__(self, *, p: float, width_scale: float, growth: float) -> None: ...
+
 def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
     """
     (n,): the standard normals that Thompson sampling draws with these coins.
@@ -401,7 +439,7 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    schedule: Schedule | Optimism | Thompson | ForcedSampling | AutoSchedule,
+    schedule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
     seed: int,
     t: int,
     propensities: str,
@@ -419,7 +457,7 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    schedule: Schedule | Optimism | Thompson | ForcedSampling | AutoSchedule,
+    schedule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
     horizon: int,
     checkpoints: object,
     world_seed: int,

@@ -29,7 +29,9 @@ Engine = _kernel.Engine
 ForcedSampling = _kernel.ForcedSampling
 Layers = _kernel.Layers
 Optimism = _kernel.Optimism
+OptimisticGreedy = _kernel.OptimisticGreedy
 Schedule = _kernel.Schedule
+Snapshots = _kernel.Snapshots
 Statistics = _kernel.Statistics
 Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
@@ -37,8 +39,16 @@ bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 search_subset = _kernel.search_subset
 
-Rule: TypeAlias = _kernel.Schedule | _kernel.Optimism | _kernel.Thompson | _kernel.ForcedSampling | _kernel.AutoSchedule
-"""What the kernel can play by itself, on Statistics; ForcedSampling works on Layers of two, AutoSchedule on Tuned."""
+Rule: TypeAlias = (
+    _kernel.Schedule
+    | _kernel.Optimism
+    | _kernel.Thompson
+    | _kernel.ForcedSampling
+    | _kernel.OptimisticGreedy
+    | _kernel.AutoSchedule
+)
+"""What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
+Snapshots, and AutoSchedule on Tuned."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
@@ -52,11 +62,13 @@ __all__ = [
     "ForcedSampling",
     "Layers",
     "Optimism",
+    "OptimisticGreedy",
     "Propensities",
     "Rollout",
     "Rule",
     "Schedule",
     "Simulated",
+    "Snapshots",
     "Statistics",
     "Thompson",
     "Tuned",

@@ -32,6 +32,7 @@ from armlet.policies import (
     LinUCB,
     Newtron,
     OLSBandit,
+    OptimisticEpsilonGreedy,
     PolicyElimination,
     RandomizedUCB,
     RarelySwitchingOFUL,
@@ -71,6 +72,11 @@ CONTENDERS: Final[dict[str, Contender]] = {
         family="explores on schedule",
         theory=lambda _: RunningMinimumEpsilonGreedy(),
         grid=lambda _: tuple(RunningMinimumEpsilonGreedy(C=C) for C in (1e-6, 1e-4, 1e-2, 1.0)),
+    ),
+    "optimistic epsilon-greedy": Contender(
+        family="explores on schedule",
+        theory=None,
+        grid=lambda _: tuple(OptimisticEpsilonGreedy(width_scale=s) for s in (1.0, 1.5, 2.0, 3.0)),
     ),
     "fixed epsilon": Contender(
         family="explores on schedule", theory=None, grid=lambda _: tuple(FixedEpsilon(epsilon=e) for e in SHARES)

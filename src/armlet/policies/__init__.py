@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from armlet.policies.newtron import Newtron
     from armlet.policies.oful import OFUL
     from armlet.policies.ols_bandit import OLSBandit
+    from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
     from armlet.policies.oracle import Oracle
     from armlet.policies.pege import PEGE
     from armlet.policies.policy_elimination import PolicyElimination
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _FILES = {
     "ContextualEpsilonGreedy": "epsilon_greedy",
     "AllDataEpsilonGreedy": "epsilon_greedy",
+    "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
     "RunningMinimumEpsilonGreedy": "running_minimum",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
@@ -126,6 +128,7 @@ __all__ = [
     "LinUCB",
     "Newtron",
     "OLSBandit",
+    "OptimisticEpsilonGreedy",
     "Oracle",
     "PolicyElimination",
     "RandomizedUCB",

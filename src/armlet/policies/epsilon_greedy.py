@@ -21,7 +21,7 @@ from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 
-CAUTION: Final = 1.4
+CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
 START: Final = 2.0
 """The least p, for each arm."""

@@ -1,0 +1,160 @@
+"""Optimistic epsilon-greedy: the exploration of Algorithm 1, and in between confidence bounds from all rows.
+
+Not Algorithm 1: it learns from every step. Where it does not explore, it adds c sigma_hat times a width to each arm's
+estimate and plays the highest sum. The width of an arm at x is sqrt(x' V^-1 x), V = lam I + A, as in LinUCB, but it is
+worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose
+own rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
+sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
+may have any scale.
+What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
+own law. Theorem 1 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
+analysis of LinUCB, whose widths are exact and whose estimates are fresh.
+Propensities are exact. What an arm was last solved for depends on the order of its rows, so states do not merge and
+rows cannot be taken back.
+Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, mostly none to four; update O(d^2), of
+eight rows at a time; a solve is O(d^3), at most 1 + log(n) / log(1 + growth) times for an arm with n rows of weight 1;
+memory O(K d^2) whatever t, three times that of Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from armlet.core.checks import HUGE, number, optional, positive, settle
+from armlet.core.choosing import below, best_arms
+from armlet.core.kernel import OptimisticGreedy, Snapshots
+from armlet.core.ridge import Ridge
+from armlet.core.state import fresh
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+
+FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
+SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimisticEpsilonGreedy:
+    """Explore with probability p/t, else play the highest confidence bound, of estimates that are solved rarely.
+
+    Parameters
+    ----------
+    p
+        How much to explore: about p (1 + log(T / p)) of T decisions. At least the number of arms; if left out, the
+        number of arms that there are.
+    width_scale
+        c, how many deviations of an estimate are added to it: more tries arms for longer.
+    lam
+        The ridge, in units of squared features.
+    growth
+        An arm is solved anew when n exceeds that of its last solve by this share.
+
+    Examples
+    --------
+    >>> policy = OptimisticEpsilonGreedy()
+    >>> state = policy.init(n_arms=2, dim=1)
+    >>> for t in range(1, 21):
+    ...     policy.update(state, Interaction(t=t, x=np.array([1.0]), arm=0, reward=1.0))
+    >>> state[ALL].n[0], state[SOLVED].n[0]  # solved at 17 and at 19, next at 21
+    (np.float64(20.0), np.float64(19.0))
+    >>> policy.rough_bounds(state, np.array([1.0])).round(2)
+    array([0.99, 0.06])
+    """
+
+    p: float | None = None
+    width_scale: float = 2.0
+    lam: float = 0.3
+    growth: float = 0.1
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"
+
+    def __post_init__(self) -> None:
+        settle(self, p=optional(number(1.0, HUGE)), width_scale=number(0.0, HUGE), lam=positive(), growth=positive())
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
+        """Refuse a warm-up that is too short to see every arm."""
+        if self.p is not None and t < self.p < n_arms:
+            raise ValueError(
+                f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
+                f"use p >= {n_arms}, or leave it out"
+            )
+
+    def init(self, n_arms: int, dim: int) -> Snapshots:
+        """Start two empty sets of sums: of rows solved for, and of all rows."""
+        ridge = Ridge.parse(self.lam)
+        return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value)
+
+    def schedule(self) -> OptimisticGreedy:
+        """Describe it to the kernel."""
+        return OptimisticGreedy(p=self.p or 0.0, width_scale=self.width_scale, growth=self.growth)
+
+    def estimates(self, state: Snapshots) -> Float64:
+        """Give theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
+        return state[SOLVED].estimates()
+
+    def exploration_rate(self, t: int, n_arms: int) -> float:
+        """Give the probability that step t explores.
+
+        Examples
+        --------
+        >>> OptimisticEpsilonGreedy().exploration_rate(60, n_arms=6)
+        0.1
+        """
+        return 1.0 if self._warming_up(t, n_arms) else (self.p or n_arms) / t
+
+    def _warming_up(self, t: int, n_arms: int) -> bool:
+        return t <= math.ceil(self.p or n_arms)
+
+    def _bounds(self, state: Snapshots, x: Float64, widths: Float64) -> Float64:
+        bounds: Float64 = state[SOLVED].scores(x) + self.width_scale * state[SOLVED].noise() * widths
+        return bounds
+
+    def rough_bounds(self, state: Snapshots, x: Float64) -> Float64:
+        """Give the bound of each arm by its rough width, (K,)."""
+        return self._bounds(state, x, state[SOLVED].rough_widths(x))
+
+    def upper_bounds(self, state: Snapshots, x: Float64) -> Float64:
+        """Give the bound of each arm by its width, (K,)."""
+        return self._bounds(state, x, state[SOLVED].widths(x))
+
+    def leaders(self, state: Snapshots, x: Float64, arms: Int64) -> Int64:
+        """Give those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
+        bounds, exact = self.rough_bounds(state, x), self.upper_bounds(state, x)
+        rough = state[SOLVED].inflations() >= FITS_BELOW
+        while (waiting := (best := best_arms(bounds, arms))[rough[best]]).size:
+            bounds[waiting[0]], rough[waiting[0]] = exact[waiting[0]], False
+        return best
+
+    def probabilities(self, state: Snapshots, t: int, x: Float64, eligible: Bool) -> Float64:
+        """Give the exact probability of each arm: exploration, plus the share of the arms in the lead."""
+        arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
+        if self._warming_up(t, state.n_arms):
+            chances[arms[t % len(arms)]] = 1.0
+            return chances
+        rate, best = self.exploration_rate(t, state.n_arms), self.leaders(state, x, arms)
+        chances[arms] = rate / len(arms)
+        chances[best] += (1 - rate) / len(best)
+        return chances
+
+    def decide(self, state: Snapshots, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Play step t: by turns, by the coin, or an arm in the lead, ties broken by the coins."""
+        arms, chances = np.flatnonzero(eligible), self.probabilities(state, t, x, eligible)
+        if self._warming_up(t, state.n_arms):
+            return Choice(int(arms[t % len(arms)]), 1.0, True)
+        explored = coins.coin < self.exploration_rate(t, state.n_arms)
+        among = arms if explored else self.leaders(state, x, arms)
+        arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
+        return Choice(arm, float(chances[arm]), explored)
+
+    def update(self, state: Snapshots, interaction: Interaction) -> None:
+        """Record every step; the arm is solved for all of its rows once they are enough more."""
+        arm = interaction.arm
+        fresh(interaction, type(self).__name__)
+        record(state[ALL], interaction)
+        if state[ALL].n[arm] >= (1 + self.growth) * state[SOLVED].n[arm]:
+            state[SOLVED].follow(arm, state[ALL])
