@@ -8,6 +8,7 @@ EXPERIMENTS: Final = {
     "fig-a": "armlet.experiments.figure_a",
     "fig-b": "armlet.experiments.figure_b",
     "section-4-1": "armlet.experiments.section41",
+    "choosing-p": "armlet.experiments.choosing_p",
     "section-7": "armlet.experiments.section7",
     "contextual-ucb": "armlet.experiments.contextual_ucb",
     "theorem-1": "armlet.experiments.theorem1",
