@@ -7,7 +7,7 @@ own rows it fits on average. It may be off either way: too high where an arm's f
 sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
 may have any scale.
 What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
-own law. Theorem 1 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
+own law. Theorem 2 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
 analysis of LinUCB, whose widths are exact and whose estimates are fresh.
 Propensities are exact. What an arm was last solved for depends on the order of its rows, so states do not merge and
 rows cannot be taken back.
