@@ -20,14 +20,14 @@ from armlet.experiments.runner import simulate_all
 from armlet.experiments.verdicts import show
 
 USUAL = (
-    "ContextualEpsilonGreedy:p=120",
-    "AllDataEpsilonGreedy:p=24",
+    "ContextualEpsilonGreedy:p=auto,horizon={horizon}",
+    "OptimisticEpsilonGreedy",
     "LinUCB",
     "OFUL",
     "ThompsonSampling:v=1",
     "Uniform",
 )
-"""What is compared if nothing else is asked for."""
+"""What is compared if nothing else is asked for, in so many steps."""
 
 
 def parse_policy(text: str) -> tuple[str, dict[str, object]]:
@@ -53,7 +53,8 @@ def make_jobs(
     ['LinUCB', 'Uniform']
     """
     where = make_world(world, parse_settings(world_settings), seed)
-    made = [make_policy(*parse_policy(text), where) for text in policies or USUAL]
+    asked = policies or [text.format(horizon=horizon) for text in USUAL]
+    made = [make_policy(*parse_policy(text), where) for text in asked]
     # one method for all: within it, contexts and noise are the same whatever the policy
     return [Job(world=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made]
 
