@@ -335,7 +335,9 @@ def far(advice: Advice) -> Advice:
 def test_what_is_missing_is_said_to_be_missing(far: Advice) -> None:
     told = dict(advice_words.sentences(far, None))
     assert told["Best arm found"].startswith("not within 2,000 decisions: ")
-    assert told["Half or twice"] == "half of it would not try every arm; twice of it is too much for so few decisions."
+    assert told["Half or twice"] == "half of it would not try every arm; twice of it takes too long to simulate."
+    late = dict(advice_words.sentences(dataclasses.replace(far, p=501.0), None))  # 2 p is beyond half of the horizon
+    assert late["Half or twice"].endswith("twice of it is too much for so few decisions.")
     assert told["The theorem"] == "Theorem 2 gives no p here: two arms are alike."
     text = "\n".join(advice_words.lines(far, None))
     assert text.count("[unknown]") == 3

@@ -14,8 +14,8 @@ import numpy as np
 
 from armlet.advice.problem import Problem
 from armlet.advice.runs import Bench
-from armlet.advice.search import Found
 from armlet.advice.spread import Interval, Sample, mean_interval
+from armlet.advice.trial import Trial
 from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import simulate_steps
 from armlet.core.types import Float64
@@ -23,7 +23,7 @@ from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson import ThompsonSampling
 
 WIDTHS: Final = (0.25, 0.5, 1.0, 2.0)  # times the noise
-BUDGET: Final = 6e9  # nanoseconds of one core, by the estimate of `step_cost`
+BUDGET: Final = 3e9  # nanoseconds of one core, by the estimate of `step_cost`
 FEWEST: Final = 4  # problems
 MOST: Final = 64
 MADE: Final[dict[str, Callable[[float], LinUCB | ThompsonSampling]]] = {
@@ -90,9 +90,9 @@ def step_cost(problem: Problem) -> float:
     return 200 + 30 * problem.n_arms + 15 * problem.n_arms * problem.dim
 
 
-def compare(bench: Bench, found: Found, told: Callable[[float], None]) -> Comparison:
+def compare(bench: Bench, trial: Trial, told: Callable[[float], None]) -> Comparison:
     """Run the others on some of the problems."""
-    horizon, n, runs = _plan(bench, found)
+    horizon, n, runs = _plan(bench, trial)
     settings = [(name, width) for name in MADE for width in WIDTHS]
     units = [problem.noise or problem.table.gap or 1.0 for problem in bench.problems[:n]]
     tasks = [
@@ -107,17 +107,17 @@ def compare(bench: Bench, found: Found, told: Callable[[float], None]) -> Compar
         told(done / len(tasks))
     by = dict(zip(settings, np.array(regrets).reshape(len(settings), n, runs), strict=True))
     rivals = tuple(_best(name, by, units, horizon) for name in MADE)
-    return _compared(bench, found, horizon, n, rivals, runs)
+    return _compared(trial, horizon, n, rivals, runs)
 
 
-def _plan(bench: Bench, found: Found) -> tuple[int, int, int]:
+def _plan(bench: Bench, trial: Trial) -> tuple[int, int, int]:
     """Give the horizon, and how many problems and runs on each fit into the budget."""
     each = float(np.mean([step_cost(problem) for problem in bench.problems])) * 2 * len(WIDTHS)
     steps = bench.steps[bench.steps * each * FEWEST <= BUDGET]
     horizon = int(steps[-1]) if len(steps) else int(bench.steps[0])
     total = int(np.clip(BUDGET / (each * horizon), FEWEST, MOST))
-    n = min(total, found.problems)
-    return horizon, n, min(found.runs, max(1, total // n))
+    n = min(total, trial.problems)
+    return horizon, n, min(trial.runs, max(1, total // n))
 
 
 def _best(name: str, by: dict[tuple[str, float], Float64], units: list[float], horizon: int) -> Rival:
@@ -141,19 +141,20 @@ def _sample(values: Float64) -> Sample:
     return Sample(values.ravel(), np.repeat(np.arange(n), runs))
 
 
-def _compared(bench: Bench, found: Found, horizon: int, n: int, rivals: tuple[Rival, ...], runs: int) -> Comparison:
-    at = int(np.flatnonzero(bench.steps == horizon)[0])
-    ours = bench.curves(found.p, n, found.runs)[:, :, 0, at]
+def _compared(trial: Trial, horizon: int, n: int, rivals: tuple[Rival, ...], runs: int) -> Comparison:
+    at = int(np.flatnonzero(trial.steps == horizon)[0])
+    ours = trial.curves[trial.best, :n, :, 0, at]
     mean = float(ours.mean())
     least = min(rivals, key=lambda rival: rival.mean)
-    whole = horizon == int(bench.steps[-1])
+    whole = horizon == int(trial.steps[-1])
     by = "" if whole else f" by step {horizon:,}"
     if least.mean < mean:
         sentence = f"{least.name} regrets least here{by}: {least.mean:.4g} against {mean:.4g}. {GOOD}"
     else:
         sentence = f"Algorithm 1 regrets least here{by}: {mean:.4g} against {least.mean:.4g} of {least.name}. {GOOD}"
-    note = f"{len(WIDTHS)} widths each, the best shown, {n} problems with {runs} run{'s' if runs > 1 else ''} on each"
+    played = f"{runs} run{'s' if runs > 1 else ''} on each of the first {n} problems"
+    note = f"{len(WIDTHS)} widths each, the best shown, {played}"
     if not whole:
-        note += f"; cut at step {horizon:,} of {int(bench.steps[-1]):,}: they draw every step, which takes long"
+        note += f"; cut at step {horizon:,} of {int(trial.steps[-1]):,}: they draw every step, which takes long"
     interval = mean_interval(_sample(ours))
     return Comparison(horizon=horizon, algorithm1=mean, interval=interval, rivals=rivals, sentence=sentence, note=note)

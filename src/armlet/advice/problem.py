@@ -2,7 +2,7 @@
 
 A world with few contexts is its own table. Any other is replaced by a sample of its contexts, and noise that no table
 can name by gaussian noise of the same variance; both are said aloud in the notes of the advice.
-O(M K) for M contexts, with M at most 8 max(d, 8) where they are sampled.
+O(M K) for M contexts; where they are sampled, M is 8 d but 64 at least, and from d = 16 on 128 or 4 d.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def sample_size(dim: int) -> int:
     Examples
     --------
     >>> sample_size(3), sample_size(30)
-    (64, 240)
+    (64, 128)
     """
-    return max(FEW, 8 * dim)
+    return max(FEW, min(8 * dim, 128), 4 * dim)
 
 
 def condense(world: World, rng: np.random.Generator, horizon: int) -> Problem:
@@ -87,7 +87,7 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> Problem:
     rows = getattr(world, "theta", None)
     theta = None if rows is None else np.array(rows)
     table = world.table()
-    if table is not None and len(table.chances) <= 2 * FEW:
+    if table is not None and len(table.chances) <= FEW:
         return Problem(table=table, theta=theta)
     X = world.contexts(rng, sample_size(world.dim))
     means = world.means(X)
@@ -119,8 +119,30 @@ def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noi
 def theorem_p(problem: Problem) -> float:
     """Give the p that Theorem 2 asks for as printed; ValueError says why there is none."""
     if problem.contexts == "sampled":
-        raise ValueError("its delta_min is a minimum over all contexts, of which the problems hold a sample")
+        raise ValueError(
+            "it needs the smallest lead of the best arm over the next one in any context, and there are too many "
+            "contexts to go through; the more there are, the smaller that lead is and the larger the p"
+        )
     asked = asked_p(problem.table, theta=problem.theta)
     if asked.printed is None:
-        raise ValueError("; ".join(asked.reasons))
+        raise ValueError("; ".join(map(_plainly, asked.reasons)))
     return asked.printed.p
+
+
+def _plainly(reason: str) -> str:
+    """Say a reason of the theory without its symbols, and without advice on how to call the theory.
+
+    Examples
+    --------
+    >>> _plainly("the longest context has length 2 but the printed theorem needs |x| <= 1; divide all contexts by 2")
+    'the longest context has length 2 but the printed theorem needs contexts no longer than 1'
+    """
+    words = {
+        "delta_min": "the smallest lead of the best arm over the next one",
+        "sigma_min": "the smallest variance of the contexts in any direction",
+        "|x| <= 1": "contexts no longer than 1",
+    }
+    plain = reason.partition(";")[0]
+    for symbol, meaning in words.items():
+        plain = plain.replace(symbol, meaning)
+    return plain

@@ -1,26 +1,28 @@
 """Runs of Algorithm 1 on many problems, for one p after another, with the same seeds for all.
 
-Every run is exact in law and costs O(p log(T / p)) explorations (`core.kernel.simulate_events`), whatever T.
+Every run is exact in law. On long horizons it goes in jumps from one exploration to the next, O(p log(T / p)) of them
+whatever T (`core.kernel.simulate_events`); on short ones, where few contexts come twice between two explorations, step
+by step (`core.kernel.simulate_steps`), which is quicker and lets every p meet the same contexts, rewards and coins.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from armlet.advice.problem import Problem
-from armlet.advice.spread import Sample
 from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import simulate_events
+from armlet.core.kernel import simulate_events, simulate_steps
 from armlet.core.types import Float64, Int64
 from armlet.policies.epsilon_greedy import ContextualEpsilonGreedy
+
+SHORT: Final = 1000  # steps for each context of a table
+CHUNK: Final = 16  # runs in a task, so that several workers can share the runs on one problem
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how much is done of how much."""
@@ -35,18 +37,23 @@ class Task(NamedTuple):
     seeds: Sequence[tuple[int, int]]
 
 
+def by_steps(n_contexts: int, horizon: int) -> bool:
+    """Tell whether a run is quicker step by step than in jumps, which draw how often each context comes in each."""
+    return horizon <= SHORT * n_contexts
+
+
 def play(task: Task) -> Float64:
     """Run a task: regret, the part of it paid exploring, and explored steps, by run and checkpoint, (R, 3, C)."""
     policy = ContextualEpsilonGreedy(p=task.p)
     K, d = task.table.means.shape[1], task.table.contexts.shape[1]
     horizon = int(task.steps[-1])
+    simulate = simulate_steps if by_steps(len(task.table.chances), horizon) else simulate_events
     runs = []
     for world_seed, policy_seed in task.seeds:
-        start, schedule = policy.init(K, d), policy.schedule()
-        run = simulate_events(
+        run = simulate(
             task.table,
-            start=start,
-            schedule=schedule,
+            start=policy.init(K, d),
+            schedule=policy.schedule(),
             horizon=horizon,
             checkpoints=task.steps,
             world_seed=world_seed,
@@ -76,64 +83,45 @@ def _harmonic(n: int) -> float:
     return math.log(n) + 0.5772156649015329 + 1 / (2 * n) - 1 / (12 * n * n)
 
 
-Pair: TypeAlias = tuple[int, int]
-"""A problem and a run on it, by their numbers."""
-
-
-def pairs(problems: int, runs: int) -> list[Pair]:
-    """List every run on every problem."""
-    return [(i, r) for i in range(problems) for r in range(runs)]
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """The problems, and what was run on them so far."""
+    """The problems to run on, and how."""
 
     problems: list[Problem]
     steps: Int64  # (C,): checkpoints, the last of them the horizon
     seed: int
     executor: Executor
-    results: dict[float, dict[Pair, Float64]] = field(default_factory=dict)  # by p and pair: (3, C)
 
-    def run(self, ps: Iterable[float], wanted: Sequence[Pair], told: Callable[[float], None] = lambda _: None) -> None:
-        """Have these runs for each p; `told` hears which share of them is done."""
-        tasks: list[Task] = []
-        places: list[tuple[float, list[Pair]]] = []
-        for p in ps:
-            known = self.results.setdefault(p, {})
-            for i, group in groupby((pair for pair in wanted if pair not in known), key=itemgetter(0)):
-                missing = list(group)
-                tasks.append(Task(self.problems[i].table, p, self.steps, [self.seeds(*pair) for pair in missing]))
-                places.append((p, missing))
-        for done, curves in enumerate(self.executor.map(play, tasks), start=1):
-            p, missing = places[done - 1]
-            self.results[p].update(zip(missing, curves, strict=True))
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return int(self.steps[-1])
+
+    def run(
+        self, ps: Sequence[float], problems: int, runs: int, told: Callable[[float], None] = lambda _: None
+    ) -> Float64:
+        """Play the first problems so often with each p, all with the same seeds: (p, problems, runs, 3, C).
+
+        `told` hears which share is done.
+        """
+        seeds = [[self.seeds(i, r) for r in range(runs)] for i in range(problems)]
+        tasks = [
+            Task(self.problems[i].table, p, self.steps, seeds[i][r : r + CHUNK])
+            for p in ps
+            for i in range(problems)
+            for r in range(0, runs, CHUNK)
+        ]
+        curves = []
+        for done, found in enumerate(self.executor.map(play, tasks), start=1):
+            curves.append(found)
             told(done / len(tasks))
+        shape = (len(ps), problems, runs, 3, len(self.steps))
+        return np.concatenate(curves).reshape(shape) if curves else np.empty(shape)
 
     def seeds(self, problem: int, run: int) -> tuple[int, int]:
         """Give the seeds of a run: the same for every p and policy."""
         words = np.random.SeedSequence(self.seed, spawn_key=(2, problem, run)).generate_state(2, np.uint64)
         return int(words[0]), int(words[1])
-
-    def sample(self, p: float) -> Sample:
-        """Give the regret at the horizon of all runs of p."""
-        found = self.results[p]
-        return Sample(np.array([curve[0, -1] for curve in found.values()]), np.array([i for i, _ in found]))
-
-    def mean(self, p: float, among: Iterable[Pair] | None = None) -> float:
-        """Give the mean regret of p, over all its runs or some of them."""
-        found = self.results[p]
-        return float(np.mean([found[pair][0, -1] for pair in (found if among is None else among)]))
-
-    def curves(self, p: float, problems: int, runs: int) -> Float64:
-        """Give the first runs on the first problems: (problems, runs, 3, C)."""
-        found = self.results[p]
-        return np.stack([np.stack([found[i, r] for r in range(runs)]) for i in range(problems)])
-
-    def has(self, p: float, wanted: Iterable[Pair]) -> bool:
-        """Tell whether all these runs of p were made."""
-        found = self.results.get(p, {})
-        return all(pair in found for pair in wanted)
 
 
 def checkpoints(horizon: int) -> Int64:

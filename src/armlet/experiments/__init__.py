@@ -9,6 +9,7 @@ EXPERIMENTS: Final = {
     "fig-b": "armlet.experiments.figure_b",
     "section-4-1": "armlet.experiments.section41",
     "choosing-p": "armlet.experiments.choosing_p",
+    "advisor": "armlet.experiments.advisor",
     "section-7": "armlet.experiments.section7",
     "contextual-ucb": "armlet.experiments.contextual_ucb",
     "theorem-1": "armlet.experiments.theorem1",

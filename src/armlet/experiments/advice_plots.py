@@ -157,8 +157,7 @@ def _alt(advice: Advice) -> str:
 
 
 def _caption(advice: Advice) -> str:
-    text = f"Mean regret over {advice.horizon:,} decisions for every p that was tried, with 95 % intervals."
-    text += " Some have more runs than others; the recommended p is the best on the runs that all near it have."
+    text = f"Mean regret over {advice.horizon:,} decisions for every p, all on the same runs, with 95 % intervals."
     if advice.theorem_p is not None and advice.theorem_p > advice.horizon:
         text += (
             f" The theorem's p = {number(advice.theorem_p)} lies beyond the horizon, where everything is random play."

@@ -217,7 +217,9 @@ def _found(advice: Advice, per_day: int | None) -> str:
 
 def _wrongs(advice: Advice) -> str:
     half = _wrong(advice.half, "half of it would not try every arm")
-    return f"{half}; {_wrong(advice.double, 'twice of it is too much for so few decisions')}."
+    dear = 4 * advice.p <= advice.horizon  # the grid ends at half of the horizon, unless runs get too dear before
+    twice = "twice of it takes too long to simulate" if dear else "twice of it is too much for so few decisions"
+    return f"{half}; {_wrong(advice.double, twice)}."
 
 
 def _wrong(wrong: Wrong | None, otherwise: str) -> str:
