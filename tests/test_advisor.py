@@ -83,8 +83,18 @@ def test_small_run_repeats_and_shows_the_theorem_fail() -> None:
 
 
 def test_a_p_beyond_the_horizon_is_random_play() -> None:
-    law = advisor.Law(seed=3, family="Figure (a)", horizon=2000, budget=1e5)
-    task = advisor.Task(law=law, problem=0, runs=2, ratio=4.0, rows=500, law_p=24.0, theorem_p=math.inf)
+    task = advisor.Task(
+        seed=3,
+        family="Figure (a)",
+        horizon=2000,
+        budget=1e5,
+        problem=0,
+        runs=2,
+        ratio=4.0,
+        rows=500,
+        law_p=24.0,
+        theorem_p=math.inf,
+    )
     found = advisor.play(task)
     # the arms of 2,000 random steps against their average: a few per cent
     random = as_floats(found["random"])

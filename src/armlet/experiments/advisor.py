@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
@@ -66,10 +66,9 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """A pilot on one problem, advice from it, and fresh runs."""
+class Task(Law):
+    """A pilot on one problem of the law, advice from it, and fresh runs."""
 
-    law: Law
     problem: int
     runs: int
     ratio: float
@@ -90,7 +89,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
     advised = lab.map("laws", ask_law, laws, f"p from the law: {len(s.families)} families")
     tasks = [
         Task(
-            law=law,
+            **asdict(law),
             problem=i,
             runs=s.runs[s.horizons.index(law.horizon)],
             ratio=s.ratio,
@@ -119,15 +118,14 @@ def ask_law(task: Law) -> Arrays:
 
 def play(task: Task) -> Arrays:
     """Give regret of every p of the grid, (runs, grid), of three choices of p, (runs,), and what the pilot promised."""
-    law, T = task.law, task.law.horizon
-    world = draw_problem(law.family, law.seed, task.problem)
-    key = (KEY, list(FAMILIES).index(law.family), task.problem, T)
-    p, ends = _advise(Posterior.of(_pilot(world, task.rows, law.seed, key), "max"), law, index=1 + task.problem)
+    T, world = task.horizon, draw_problem(task.family, task.seed, task.problem)
+    key = (KEY, list(FAMILIES).index(task.family), task.problem, T)
+    p, ends = _advise(Posterior.of(_pilot(world, task.rows, task.seed, key), "max"), task, index=1 + task.problem)
     grid = together.grid_of_p(world.n_arms, T, task.ratio)
     # p = T explores every step up to T, as any larger p does
     ps = [*grid, task.law_p, p, min(task.theorem_p, float(T))]
     entries = [together.Entry.of(ContextualEpsilonGreedy(p=each), world) for each in ps]
-    seeds = [np.random.SeedSequence(law.seed, spawn_key=(*key, 1 + run)) for run in range(task.runs)]
+    seeds = [np.random.SeedSequence(task.seed, spawn_key=(*key, 1 + run)) for run in range(task.runs)]
     runs = [together.play(world, entries, T, seed) for seed in seeds]
     regret = np.array([run.regret for run in runs])
     return {
