@@ -49,6 +49,8 @@ class Peer:
 
 
 ALGORITHM_1 = Row("armlet", "Armlet, Algorithm 1", Learner.RIDGE, depends_on_t=True)
+OPTIMISTIC = Row("optimistic", "Armlet, optimistic epsilon-greedy", Learner.RIDGE, depends_on_t=True)
+EARLY_OPTIMISTIC = Row("optimistic", "Armlet, optimistic epsilon-greedy, early", Learner.RIDGE)  # solves more often
 ARMLET = Peer(
     name="armlet",
     adapter="armlet",
@@ -58,7 +60,8 @@ ARMLET = Peer(
         Row("ucb", "Armlet, LinUCB", Learner.RIDGE, Rule.LINUCB),
         Row("oful", "Armlet, OFUL", Learner.RIDGE, Rule.OFUL),
         Row("ts", "Armlet, Thompson sampling", Learner.RIDGE, Rule.THOMPSON),
-        Row("optimistic", "Armlet, optimistic epsilon-greedy", Learner.RIDGE, depends_on_t=True),
+        OPTIMISTIC,
+        EARLY_OPTIMISTIC,
     ),
 )
 NUMPY = Peer(

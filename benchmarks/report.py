@@ -30,12 +30,13 @@ contexts and 0/1 rewards, on one thread. Algorithm 1 (Armlet and numpy) runs wit
 100,000 on, where 0.2 %, 1 % and 3 % of the steps explore at the three sizes; a step costs the peers the same at any
 time once all arms were tried, so they are measured after up to 2,000 steps, and Armlet's LinUCB, OFUL and Thompson
 sampling with them. That favours contextualbandits' LinUCB and LinTS at (128, 100), which have tried few arms by then
-and work on those alone. Armlet's Thompson sampling includes exact propensities. "x Armlet" is against Algorithm 1, "x
-same rule" against Armlet's own row of that rule. The median is taken over blocks of about 20 microseconds (one step
-where that is longer) by the wall clock; the mean is CPU time over all steps, re-solves included; both are the best of
-{rounds}. Exact ridge and SGD learners do different work: the former keep d x d numbers per arm, the latter d. State
-is the bytes in arrays, or of the model file or pickle where it does not live in arrays. Import is CPU time beyond a
-bare interpreter; MB is what pip installed.
+and work on those alone. Optimistic epsilon-greedy has its defaults and two rows, from step 100,000 on and as early as
+the peers, because it solves less and less often. Armlet's Thompson sampling includes exact
+propensities. "x Armlet" is against Algorithm 1, "x same rule" against Armlet's own row of that rule. The median is
+taken over blocks of about 20 microseconds (one step where that is longer) by the wall clock; the mean is CPU time over
+all steps, re-solves included; both are the best of {rounds}. Exact ridge and SGD learners do different work: the former
+keep d x d numbers per arm, the latter d. State is the bytes in arrays, or of the model file or pickle where it does not
+live in arrays. Import is CPU time beyond a bare interpreter; MB is what pip installed.
 """
 
 

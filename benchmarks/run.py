@@ -10,37 +10,85 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import cast
+from typing import Any
 
+from exploiter_report import exploiter_table
 from goals import (
-    BatchReport,
-    FlatReport,
     Goal,
     batch_goals,
     clicks_goals,
+    exploiter_goals,
     flat_goals,
+    optimistic_goals,
     rule_goals,
     simulation_goals,
     speed_goals,
 )
 from peers import ARMLET, OURS, PEERS, Peer
-from report import METHOD, ClicksReport, Footprint, SimulationReport, clicks_table, simulation_table, size_table
+from report import METHOD, Footprint, clicks_table, simulation_table, size_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
 
-PARTS = ("batch", "flat", "simulation", "clicks")
 ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A script beside this one, which prints a report; only its own table and goals know what is in it."""
+
+    about: str
+    quick: str  # its argument
+    full: str
+    goals: Callable[[Any], list[Goal]]
+    table: Callable[[Any], list[str]] = lambda _: []
+    timeout: float = 900.0  # seconds
+
+
+PARTS = {
+    "flat": Part(
+        about="time against t, bytes of state, start-up (about a minute)", quick="0.2", full="1", goals=flat_goals
+    ),
+    "batch": Part(
+        about="a million decisions at once (about a minute, 2 GB of memory)", quick="2", full="5", goals=batch_goals
+    ),
+    "simulation": Part(
+        about="whole simulations, against peers, numpy and random numbers alone (about 3 minutes)",
+        quick="2",
+        full=str(ROUNDS),
+        table=simulation_table,
+        goals=simulation_goals,
+    ),
+    "clicks": Part(
+        about="what default settings earn (about eight minutes)",
+        quick="3",
+        full="10",
+        table=clicks_table,
+        goals=clicks_goals,
+        timeout=2700.0,
+    ),
+    "exploiter": Part(
+        about="regret with nothing set against tuned rivals (about 11 minutes of CPU time)",
+        quick="quick",
+        full="full",
+        table=exploiter_table,
+        goals=exploiter_goals,
+        timeout=2700.0,
+    ),
+}
 EXAMPLES = """examples:
-  make bench                                      everything: about 36 minutes, 3 more the first time
+  make bench                                      everything: about 45 minutes, 3 more the first time
   .venv/bin/python benchmarks/run.py --quick      everything once: about 10 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
+  .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
+  .venv/bin/python benchmarks/run.py --only armlet          what a step costs, no peers
 """
 
 
@@ -101,12 +149,14 @@ def footprints(peers: list[Peer], ready: dict[str, Environment], repeats: int) -
     return found
 
 
-def part(script: str, argument: str, timeout: float = 900.0) -> dict[str, object] | None:
+def measure_part(name: str, part: Part, quick: bool) -> Any:
     """Get the report of one of the parts, or None with the reason printed."""
+    heading(f"{name}.py: {part.about}")
+    argument = part.quick if quick else part.full
     try:
-        return call(Path(sys.executable), script, argument, timeout=timeout)
+        return call(Path(sys.executable), f"{name}.py", argument, timeout=part.timeout)
     except WorkerError as error:
-        print(f"    {script} failed: {error}")
+        print(f"    {name}.py failed: {error}")
         return None
 
 
@@ -170,33 +220,15 @@ def main(arguments: list[str]) -> None:
     started = perf_counter()
     peers = chosen_peers(options.only)
     cells, held, failed = measure_peers(peers, options.quick) if peers else ([], {}, {})
-    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells)]
+    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells), *optimistic_goals(cells)]
     raw: dict[str, object] = {"python": platform.python_version(), "cores": os.cpu_count()}
-    if options.only is None or "flat" in options.only:
-        heading("flat.py: time against t, bytes of state, start-up (about a minute)")
-        if (flat := part("flat.py", "0.2" if options.quick else "1")) is not None:
-            goals += flat_goals(cast(FlatReport, flat))
-            raw["flat"] = flat
-    if options.only is None or "batch" in options.only:
-        heading("batch.py: a million decisions at once (about a minute, 2 GB of memory)")
-        if (batch := part("batch.py", "2" if options.quick else "5")) is not None:
-            goals += batch_goals(cast(BatchReport, batch))
-            raw["batch"] = batch
-    simulated: list[str] = []
-    if options.only is None or "simulation" in options.only:
-        heading("simulation.py: whole simulations, against peers, numpy and random numbers alone (about 3 minutes)")
-        if (simulation := part("simulation.py", "2" if options.quick else str(ROUNDS))) is not None:
-            simulated = simulation_table(cast(SimulationReport, simulation))
-            goals += simulation_goals(cast(SimulationReport, simulation))
-            raw["simulation"] = simulation
-    clicked: list[str] = []
-    if options.only is None or "clicks" in options.only:
-        heading("clicks.py: what default settings earn (about eight minutes)")
-        if (clicks := part("clicks.py", "3" if options.quick else "10", timeout=2700)) is not None:
-            clicked = clicks_table(cast(ClicksReport, clicks))
-            goals += clicks_goals(cast(ClicksReport, clicks))
-            raw["clicks"] = clicks
-    lines = [*tables(cells, held, failed), *simulated, *clicked, "## Goals", "", *(goal.line for goal in goals)]
+    lines = tables(cells, held, failed)
+    for name, part in PARTS.items():
+        if (options.only is None or name in options.only) and (found := measure_part(name, part, options.quick)):
+            lines += part.table(found)
+            goals += part.goals(found)
+            raw[name] = found
+    lines += ["## Goals", "", *(goal.line for goal in goals)]
     raw |= {"cells": raw_cells(cells), "footprints": {name: asdict(item) for name, item in held.items()}}
     raw |= {"failed": failed, "goals": [asdict(goal) for goal in goals]}
     write(ROOT / "results", lines, raw)
