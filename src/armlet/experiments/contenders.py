@@ -68,6 +68,11 @@ CONTENDERS: Final[dict[str, Contender]] = {
         theory=None,
         grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
     ),
+    "Algorithm 1, p = auto": Contender(
+        family="explores on schedule",
+        theory=None,
+        grid=lambda b: (ContextualEpsilonGreedy(p="auto", horizon=b.horizon),),
+    ),
     "Algorithm 1, p by Section 4.2": Contender(
         family="explores on schedule",
         theory=lambda _: RunningMinimumEpsilonGreedy(),
