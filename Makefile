@@ -50,6 +50,7 @@ calibrate: $(VENV)/installed ## Find the constant of p = auto anew (three minute
 explore: calibrate ## Rebuild the trials and figures of how much to explore (twenty minutes)
 	$(BIN)/armlet paper --full --only choosing-p,advisor --out results/explore
 	$(BIN)/python docs/paste.py docs/how-much-to-explore.md trials results/explore/tables/section42-online.md
+	$(BIN)/python docs/paste.py docs/how-much-to-explore.md advice results/explore/tables/section42-prior.md
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
 bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own

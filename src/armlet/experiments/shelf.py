@@ -145,7 +145,8 @@ def _columns(tasks: Sequence[DataclassInstance], results: Sequence[Arrays]) -> d
     columns: dict[str, list[Json]] = {}
     for name in settings[0]:
         values = [each[name] for each in settings]
-        flat = all(value is None or isinstance(value, str | int | float) for value in values)
+        # of one kind, or as text: an infinite number is a word here
+        flat = any(all(value is None or isinstance(value, kind) for value in values) for kind in (str, int | float))
         columns[name] = values if flat else [json.dumps(value) for value in values]
     for name in results[0]:
         columns[ARRAY + name] = [np.asarray(each[name]).tolist() for each in results]
