@@ -47,7 +47,7 @@ calibrate: $(VENV)/installed ## Find the constant of p = auto anew (three minute
 	$(BIN)/python -m armlet.experiments.calibration > results/calibration.md
 	$(BIN)/python docs/paste.py docs/how-much-to-explore.md calibration results/calibration.md
 
-explore: calibrate ## Rebuild the trials and figures of how much to explore (twenty minutes)
+explore: calibrate ## Rebuild the trials and figures of how much to explore (half an hour)
 	$(BIN)/armlet paper --full --only choosing-p,advisor --out results/explore
 	$(BIN)/python docs/paste.py docs/how-much-to-explore.md trials results/explore/tables/section42-online.md
 	$(BIN)/python docs/paste.py docs/how-much-to-explore.md advice results/explore/tables/section42-prior.md

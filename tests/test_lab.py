@@ -219,3 +219,19 @@ def test_no_two_tasks_may_be_alike() -> None:
 
 def test_no_tasks_find_nothing(tmp_path: Path) -> None:
     assert Lab(seed=7, shelf=Shelf(tmp_path)).map("play", draw, []) == []
+
+
+@dataclass(frozen=True)
+class Bounded:
+    most: float
+
+
+def note(task: Bounded) -> Arrays:
+    return {"is_finite": np.array([np.isfinite(task.most)])}
+
+
+def test_a_table_takes_infinite_settings_beside_finite_ones(tmp_path: Path) -> None:
+    tasks = [Bounded(2.0), Bounded(float("inf"))]
+    Lab(seed=7, shelf=Shelf(tmp_path)).map("note", note, tasks)
+    found = Archive(seed=7, shelf=Shelf(tmp_path)).map("note", note, tasks)
+    assert [bool(arrays["is_finite"][0]) for arrays in found] == [True, False]
