@@ -188,7 +188,7 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
     assert results[0].settings["policy"] == {
         "name": "ContextualEpsilonGreedy",
-        "settings": {"p": 30, "ridge": "paper", "warmup": "round-robin"},
+        "settings": {"p": 30, "ridge": "paper", "warmup": "round-robin", "horizon": None},
     }
 
 

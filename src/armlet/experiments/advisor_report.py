@@ -158,7 +158,7 @@ def _p(asked: float) -> str:
 def _picture(families: Sequence[Family], ratios: list[Estimate], key: str, source: str) -> plots.Picture:
     names = [f"{f.name}, T = 1e{np.log10(f.horizon):.0f}" for f in families]
     marks = {"best p": 1.0, f"{BOUND:g}": BOUND}
-    figure = plots.bars(names, ratios, xlabel="regret / that of the best p in hindsight", marks=marks)
+    figure = plots.bars(names, ratios, xlabel="regret / best p", marks=marks)
     alt = f"Regret of the p advised {source}, relative to the best fixed p of each problem"
     return plots.picture(figure, key=f"advisor-{key}", alt=alt, caption=f"{alt}. Bars end in 95 % intervals.")
 

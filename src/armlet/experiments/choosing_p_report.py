@@ -118,7 +118,7 @@ def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
 
 def _ratios(families: Sequence[Family], ratios: Sequence[Estimate]) -> plots.Picture:
     names = [f"{family.name}, T = 1e{np.log10(family.horizon):.0f}" for family in families]
-    figure = plots.bars(names, list(ratios), xlabel="regret / that of the best p in hindsight", marks={"best p": 1.0})
+    figure = plots.bars(names, list(ratios), xlabel="regret / best p", marks={"best p": 1.0})
     alt = "Regret of p = auto relative to the best fixed p of each problem, by family and horizon"
     return plots.picture(figure, key="section42-ratios", alt=alt, caption=f"{alt}. Bars end in 95 % intervals.")
 
