@@ -14,6 +14,7 @@ from armlet.experiments import plots
 from armlet.experiments.experiment import Findings
 from armlet.experiments.rates import Estimate, bootstrap
 from armlet.experiments.report import Section, Table
+from armlet.experiments.together import ratio_of_means
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 
 BOUND: Final = 1.3
@@ -51,7 +52,7 @@ class Family:
     def ratio(self, choice: Choice, rng: np.random.Generator) -> Estimate:
         """Regret of a choice over that of the best p in hindsight, summed over problems, which are resampled."""
         above: Float64 = {"law": self.law, "pilot": self.pilot, "theorem": self.theorem}[choice]
-        return bootstrap(_over, above, self.best, rng=rng)
+        return bootstrap(ratio_of_means, above, self.best, rng=rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +114,6 @@ def _statistics(
         share = bootstrap(_mean, shares, rng=rng)
         listed.append(Statistic(f"fresh runs within the interval from {name}", share, kept, Role.READING))
     return tuple(listed)
-
-
-def _over(above: Float64, below: Float64) -> Float64:
-    ratio: Float64 = above.mean(-1) / below.mean(-1)
-    return ratio
 
 
 def _mean(values: Float64) -> Float64:

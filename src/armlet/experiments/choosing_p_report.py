@@ -13,6 +13,7 @@ from armlet.experiments import plots
 from armlet.experiments.experiment import Findings
 from armlet.experiments.rates import Estimate, band, bootstrap
 from armlet.experiments.report import Section, Table
+from armlet.experiments.together import ratio_of_means
 from armlet.experiments.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 
 BOUND: Final = 1.5
@@ -42,7 +43,7 @@ class Family:
 
     def ratio(self, rng: np.random.Generator) -> Estimate:
         """Regret of "auto" over that of the best p in hindsight, summed over problems, which are resampled."""
-        return bootstrap(_over, self.auto, self.best, rng=rng)
+        return bootstrap(ratio_of_means, self.auto, self.best, rng=rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def judge(families: Sequence[Family], literal: Literal, rng: np.random.Generator
         ),
     )
     rule, ratios = Criterion("below", BOUND), [family.ratio(rng) for family in families]
-    to_the_letter = bootstrap(_over, literal.literal_regret[:, -1], literal.best, rng=rng)
+    to_the_letter = bootstrap(ratio_of_means, literal.literal_regret[:, -1], literal.best, rng=rng)
     statistics = (
         Statistic("running minimum, Figure (a)", to_the_letter, rule),
         *(
@@ -90,11 +91,6 @@ def judge(families: Sequence[Family], literal: Literal, rng: np.random.Generator
     return Findings((verdict,), (section,))
 
 
-def _over(above: Float64, below: Float64) -> Float64:
-    ratio: Float64 = above.mean(-1) / below.mean(-1)
-    return ratio
-
-
 def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
     rows = tuple(
         (
@@ -104,7 +100,7 @@ def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
             f"{family.auto.mean():.1%}",
             f"{family.best.mean():.1%}",
             f"{np.median(family.p):,.0f}",
-            f"{_over(family.longer, family.best):.2f}, {_over(family.shorter, family.best):.2f}",
+            f"{ratio_of_means(family.longer, family.best):.2f}, {ratio_of_means(family.shorter, family.best):.2f}",
         )
         for family, ratio in zip(families, ratios, strict=True)
     )

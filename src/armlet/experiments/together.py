@@ -109,6 +109,18 @@ def _charged(chosen_on: Float64, charged_on: Float64) -> float:
     return float(charged_on.mean(axis=0)[int(smooth.argmin())])
 
 
+def ratio_of_means(above: Float64, below: Float64) -> Float64:
+    """Give mean over mean, problem by problem along the last axis: what a bootstrap over problems resamples.
+
+    Examples
+    --------
+    >>> float(ratio_of_means(np.array([1.0, 3.0]), np.array([2.0, 6.0])))
+    0.5
+    """
+    ratio: Float64 = above.mean(-1) / below.mean(-1)
+    return ratio
+
+
 def grid_of_p(n_arms: int, horizon: int, ratio: float) -> tuple[float, ...]:
     """Give values of p from the number of arms to a quarter of the horizon.
 
