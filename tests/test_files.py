@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
 import resource
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +74,70 @@ def test_what_is_written_is_read_back_exactly(
         assert restored[name].dtype == array.dtype
         assert restored[name].shape == array.shape
         assert restored[name].tobytes() == array.tobytes()  # NaN payloads and signed zeros included
+
+
+def test_bytes_file_objects_and_paths_hold_the_same_model(small: Path, tmp_path: Path) -> None:
+    data = files.encode_model(HEADER, ARRAYS)
+    memory = io.BytesIO(b"before")
+    memory.seek(0, io.SEEK_END)
+    write_model(memory, HEADER, ARRAYS)
+    with (tmp_path / "unbuffered").open("wb", buffering=0) as raw:
+        write_model(raw, HEADER, ARRAYS)
+    assert small.read_bytes() == data
+    assert memory.getvalue() == b"before" + data
+    assert (tmp_path / "unbuffered").read_bytes() == data
+    memory.seek(len(b"before"))
+    with small.open("rb") as file, small.open("rb", buffering=0) as raw:
+        found = [files.decode_model(data), read_model(memory), read_model(file), read_model(raw), read_model(small)]
+    for header, arrays in found:
+        assert header == HEADER
+        assert {name: array.tobytes() for name, array in arrays.items()} == {n: a.tobytes() for n, a in ARRAYS.items()}
+
+
+class Trickle(io.RawIOBase):
+    """Takes one byte at a time, as a pipe may."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self.taken += bytes(data[:1])
+        return 1
+
+
+def test_a_file_that_takes_a_little_at_a_time_gets_all() -> None:
+    file = Trickle()
+    write_model(file, HEADER, ARRAYS)
+    assert file.taken == files.encode_model(HEADER, ARRAYS)
+    assert not file.closed
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: write_model(io.StringIO(), {}, {}), "takes text; open the file with mode 'wb'"),  # type: ignore[arg-type]
+        (lambda: write_model(7, {}, {}), "target is 7; give a path or a file object"),  # type: ignore[arg-type]
+        (lambda: read_model(io.StringIO("armlet")), "reads str, not bytes; open the file with mode 'rb'"),  # type: ignore[arg-type]
+        (lambda: read_model(None), "source is None; give a path or a file object"),  # type: ignore[arg-type]
+        (lambda: files.decode_model("armlet"), r"data is 'armlet' \(str\); give the bytes"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_binary_file_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_a_refused_file_object_is_named_by_what_it_is(small: Path) -> None:
+    small.write_bytes(small.read_bytes()[:-1])
+    with small.open("rb") as file, pytest.raises(ModelFileError, match=re.escape(f"{small}: truncated")):
+        read_model(file)
+    with pytest.raises(ModelFileError, match="the bytes: truncated"):
+        files.decode_model(small.read_bytes())
+    with pytest.raises(ModelFileError, match="the file object: truncated"):
+        read_model(io.BytesIO(small.read_bytes()))
 
 
 def test_layout_in_memory_does_not_matter(path: Path) -> None:
@@ -232,7 +299,7 @@ def test_one_changed_byte_anywhere_is_refused(small: Path, mask: int) -> None:
     [
         (b"", "the file is empty; restore a copy"),
         (b"armlet mod", "truncated in the first line"),
-        (b"PK\x03\x04", "not an Armlet model file; check the path"),
+        (b"PK\x03\x04", "not an Armlet model file; check where it comes from"),
         (b"armlet model 2\nanything", "written with schema 2, this version reads up to 1; upgrade armlet"),
         (b"armlet model 1\n{}", "truncated in the header"),
         (b"armlet model 1\n[]\n", "not the JSON object that was written"),

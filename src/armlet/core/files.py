@@ -11,20 +11,19 @@ Reading and writing are O(bytes); nothing is ever unpickled or executed.
 
 from __future__ import annotations
 
-import errno
 import hashlib
+import io
 import json
 import math
-import os
 import re
-import stat
+import reprlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.disk import Source, Target, opened, origin, write_parts
 from armlet.core.errors import ModelFileError
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
@@ -52,21 +51,65 @@ class _Entry(NamedTuple):
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize  # Python integers: never overflows
 
 
-def write_model(path: str | os.PathLike[str], header: Mapping[str, Json], arrays: Mapping[str, Array]) -> None:
-    """Write one model file, whole or not at all.
-
-    The bytes go to a temporary file beside `path` and take its place only when they are on the disk.
-    A file that was there keeps its permissions, and stays as it was if anything fails.
+def encode_model(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> bytes:
+    """Give the bytes of a model file.
 
     Parameters
     ----------
-    path : str or path-like
-        Where to write. The directory must exist.
     header : mapping of str to JSON values
         Whatever describes the arrays; must come back from JSON exactly as it is, so no NaN, no tuples.
         The names schema, arrays and checksum are taken.
     arrays : mapping of str to numpy arrays
         Arrays of float64, int64, uint8 or bool, little-endian.
+
+    Examples
+    --------
+    >>> data = encode_model({"clock": 7}, {"b": np.array([0.5, -1.0])})
+    >>> decode_model(data)
+    ({'clock': 7}, {'b': array([ 0.5, -1. ])})
+    """
+    return b"".join(_encode(header, arrays))
+
+
+def decode_model(data: bytes) -> tuple[dict[str, Json], dict[str, Array]]:
+    """Read back what `encode_model` was given, or refuse.
+
+    Returns
+    -------
+    header : dict
+        The header as it was passed to `encode_model`.
+    arrays : dict of str to numpy arrays
+        Fresh, writable arrays in C order.
+
+    Raises
+    ------
+    ModelFileError
+        If the bytes are no model file, are damaged, truncated or edited, or are newer than this version reads.
+
+    Examples
+    --------
+    >>> decode_model(b"PK")
+    Traceback (most recent call last):
+    armlet.core.errors.ModelFileError: the bytes: not an Armlet model file; check where it comes from
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"data is {reprlib.repr(data)} ({type(data).__name__}); give the bytes of a model file")
+    return _named(origin(data), io.BytesIO(data))
+
+
+def write_model(target: Target, header: Mapping[str, Json], arrays: Mapping[str, Array]) -> None:
+    """Write one model file, whole or not at all.
+
+    The bytes go to a temporary file beside the path and take its place only when they are on the disk.
+    A file that was there keeps its permissions, and stays as it was if anything fails. A file object is written to
+    from where it stands; what it does with the bytes is its own affair.
+
+    Parameters
+    ----------
+    target : str, path-like or writable binary file object
+        Where to write. The directory of a path must exist.
+    header, arrays
+        As in `encode_model`.
 
     Examples
     --------
@@ -77,25 +120,22 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, Json], arrays
     >>> header, arrays
     ({'clock': 7}, {'b': array([ 0.5, -1. ])})
     """
-    # everything that can be refused is refused before the disk is touched
-    parts = _encode(header, arrays)
-    write_atomically(Path(os.path.realpath(path)), parts)  # through a link, to what it points at
+    parts = _encode(header, arrays)  # everything that can be refused is refused before the disk is touched
+    write_parts(target, parts)
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Json], dict[str, Array]]:
+def read_model(source: Source) -> tuple[dict[str, Json], dict[str, Array]]:
     """Read back what `write_model` was given, or refuse.
 
     Parameters
     ----------
-    path : str or path-like
-        A file written by `write_model`.
+    source : str, path-like or readable binary file object
+        A file written by `write_model`. A file object is read from where it stands to its end.
 
     Returns
     -------
-    header : dict
-        The header as it was passed to `write_model`.
-    arrays : dict of str to numpy arrays
-        Fresh, writable arrays in C order.
+    header, arrays
+        As from `decode_model`.
 
     Raises
     ------
@@ -108,13 +148,17 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Json], dict[str,
     --------
     >>> read_model(__file__)
     Traceback (most recent call last):
-    armlet.core.errors.ModelFileError: ...: not an Armlet model file; check the path
+    armlet.core.errors.ModelFileError: ...: not an Armlet model file; check where it comes from
     """
-    with Path(path).open("rb") as file:
-        try:
-            return _decode(file)
-        except ModelFileError as error:
-            raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+    with opened(source) as file:
+        return _named(origin(source), file)
+
+
+def _named(name: str, file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array]]:
+    try:
+        return _decode(file)
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {error}") from None
 
 
 def _encode(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> list[bytes]:
@@ -160,43 +204,6 @@ def _checksum(header: Mapping[str, Json], body: Iterable[bytes]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _check_target(target: Path) -> None:
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "no such directory; create it first", str(target.parent))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a directory; add a file name", str(target))
-    if target.exists() and not target.is_file():  # a rename would put a file in place of /dev/null
-        raise OSError(errno.EINVAL, "not an ordinary file; choose another path", str(target))
-
-
-def write_atomically(target: Path, parts: Iterable[bytes]) -> None:
-    """Write a file, whole or not at all: what was there stays as it was if anything fails."""
-    _check_target(target)
-    temporary = target.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
-    try:
-        with temporary.open("xb") as file:  # the mode that any new file gets, umask included
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_directory(target.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name != "posix":
-        return  # only POSIX lets a directory be opened; without this a crash could undo the rename
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _decode(file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array]]:
     _check_magic(file.readline(len(_MAGIC) + 16))
     header = _read_header(file)
@@ -225,7 +232,7 @@ def _check_magic(line: bytes) -> None:
     if match is None:
         if _MAGIC.startswith(line):
             raise ModelFileError(f"truncated in the first line; {_RESTORE}")
-        raise ModelFileError("not an Armlet model file; check the path")
+        raise ModelFileError("not an Armlet model file; check where it comes from")
     if int(match[1]) > SCHEMA_VERSION:
         raise ModelFileError(
             f"written with schema {int(match[1])}, this version reads up to {SCHEMA_VERSION}; upgrade armlet"

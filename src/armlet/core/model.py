@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from armlet.core import files
 from armlet.core.arms import check_labels
+from armlet.core.disk import Source, Target, origin
 from armlet.core.errors import ModelFileError
 from armlet.core.settings import Settings, check_seed
 from armlet.core.types import Arm, Policy, State
@@ -43,10 +43,29 @@ class Model:
         return state
 
 
-def write(path: str | os.PathLike[str], model: Model) -> None:
-    """Write a model to a file, whole or not at all."""
+def write(target: Target, model: Model) -> None:
+    """Write a model to a path, whole or not at all, or to a binary file object."""
+    files.write_model(target, _header(model), model.arrays)
+
+
+def encode(model: Model) -> bytes:
+    """Give the bytes that `write` would write."""
+    return files.encode_model(_header(model), model.arrays)
+
+
+def read(source: Source, policies: Registry, given: Policy | None) -> Model:
+    """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
+    return _checked(origin(source), *files.read_model(source), policies, given)
+
+
+def decode(data: bytes, policies: Registry, given: Policy | None) -> Model:
+    """Read a model from the bytes of its file."""
+    return _checked(origin(data), *files.decode_model(data), policies, given)
+
+
+def _header(model: Model) -> dict[str, files.Json]:
     s = model.settings
-    header: dict[str, files.Json] = {
+    return {
         "armlet": __version__,
         "policy": {"name": type(s.policy).__name__, "settings": _policy_settings(s.policy)},
         "arms": list(model.arms),
@@ -58,17 +77,16 @@ def write(path: str | os.PathLike[str], model: Model) -> None:
         "t": model.t,
         "seed": s.seed,
     }
-    files.write_model(path, header, model.arrays)
 
 
-def read(path: str | os.PathLike[str], policies: Registry, given: Policy | None) -> Model:
-    """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
-    header, arrays = files.read_model(path)
+def _checked(
+    name: str, header: dict[str, Any], arrays: dict[str, files.Array], policies: Registry, given: Policy | None
+) -> Model:
     try:
         model = _decode(header, arrays, policies, given)
         model.state()
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{os.fspath(path)}: the file does not describe a usable bandit: {error}") from error
+        raise ModelFileError(f"{name}: the file does not describe a usable bandit: {error}") from error
     return model
 
 

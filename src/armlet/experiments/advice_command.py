@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.advice import Advice, Prior, advise
 from armlet.advice.sources import SourceLike
-from armlet.core.files import write_atomically
+from armlet.core.disk import write_atomically
 from armlet.core.settings import Objective
 from armlet.environments import ENVIRONMENTS, World
 from armlet.experiments import advice_page, advice_words

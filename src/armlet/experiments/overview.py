@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.core.files import Json, write_atomically
+from armlet.core.disk import write_atomically
+from armlet.core.files import Json
 from armlet.experiments import plots
 from armlet.experiments.rates import Estimate, band, doubling_ratio
 from armlet.experiments.report import check_pictures, document, figure

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.files import write_atomically
+from armlet.core.disk import write_atomically
 from armlet.experiments import EXPERIMENTS, verdicts
 from armlet.experiments.engines import Engine, EngineLike, opened
 from armlet.experiments.experiment import SEED, Experiment, Findings

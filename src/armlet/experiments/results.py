@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from armlet.core.files import Json, write_atomically
+from armlet.core.disk import write_atomically
+from armlet.core.files import Json
 from armlet.core.types import Float64, Int64
 from armlet.experiments.playing import Curves, Job
 from armlet.experiments.rates import Estimate, bootstrap

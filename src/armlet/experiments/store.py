@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from armlet.core.disk import write_atomically
 from armlet.core.errors import ArmletError, ModelFileError
-from armlet.core.files import Json, read_model, write_atomically, write_model
+from armlet.core.files import Json, read_model, write_model
 from armlet.core.version import __version__
 from armlet.experiments.playing import Curves, Job
 from armlet.experiments.results import (
