@@ -144,6 +144,16 @@ void Statistics::merge(std::size_t arm, const Statistics& other, std::size_t oth
     touch(arm);
 }
 
+void Statistics::subtract(std::size_t arm, const Statistics& earlier, std::size_t earlier_arm) {
+    settle(arm);
+    const auto theirs = earlier.record(earlier_arm);
+    double* ours = records_.data() + arm * record_size();
+    for (std::size_t i = 0; i < theirs.size(); ++i) ours[i] -= theirs[i];
+    if (ours[0] <= 1e-12 * theirs[0]) std::fill_n(ours, record_size(), 0.0);
+    if (keeps_factors()) floors_[arm] = {};
+    touch(arm);
+}
+
 void Statistics::follow(std::size_t arm, const Statistics& later) {
     settle(arm);
     const auto theirs = later.record(arm);
@@ -280,6 +290,13 @@ void Statistics::restore(std::span<const double> records) {
     std::copy(records.begin(), records.end(), records_.begin());
     std::fill(versions_.begin(), versions_.end(), ++changes_);
     mark_all();
+}
+
+void Statistics::restore(std::size_t arm, std::span<const double> record) {
+    settle(arm);
+    std::copy(record.begin(), record.end(), records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size()));
+    if (keeps_factors()) floors_[arm] = {};
+    touch(arm);
 }
 
 std::size_t Statistics::bytes() const {

@@ -41,6 +41,8 @@ class Statistics {
     void correct(std::size_t arm, const double* x, double from, double to, double weight);
     // Adds the sums of an arm of other statistics to an arm of these.
     void merge(std::size_t arm, const Statistics& other, std::size_t other_arm);
+    // Takes the sums of an arm of earlier statistics away; what is left of no rows is nothing.
+    void subtract(std::size_t arm, const Statistics& earlier, std::size_t earlier_arm);
     // From now on rows wait, up to eight an arm, and are added to its sums together, in the order in which they came:
     // the same bits, but A is brought into the cache once for all of them. Whoever looks at the sums adds them first.
     void let_rows_wait();
@@ -98,6 +100,7 @@ class Statistics {
     // n of an arm, with the rows that wait.
     double count(std::size_t arm) const;
     void restore(std::span<const double> records);
+    void restore(std::size_t arm, std::span<const double> record);
     std::size_t bytes() const;
 
   private:

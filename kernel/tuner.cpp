@@ -201,6 +201,11 @@ void Tuner::restore(double p, double next, std::span<const double> sample) {
     for (std::size_t i = 0; i < sample.size() / dim_; ++i) keep(sample.data() + i * dim_);
 }
 
+void Tuner::subtract(const Tuner& earlier) {
+    for (std::size_t age = 0; age < earlier.size_; ++age) drop(earlier.kept(age));
+    look_soon();
+}
+
 // The latest contexts of both by turns, as if they had come together.
 void Tuner::merge(const Tuner& other) {
     std::vector<double> both;

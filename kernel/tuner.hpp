@@ -45,6 +45,8 @@ class Tuner {
     // Looks at the next row: what was known has changed by other means.
     void look_soon() { next_ = 0.0; }
     void merge(const Tuner& other);
+    // Forgets the contexts of an earlier one.
+    void subtract(const Tuner& earlier);
 
     // (m, dim): the contexts kept, the oldest first.
     std::vector<double> sample() const;

@@ -95,6 +95,13 @@ bool read_row(nb::handle x, std::size_t d, double* out) {
     return finite;
 }
 
+std::size_t row_length(nb::handle x) {
+    if (PyList_CheckExact(x.ptr()) || PyTuple_CheckExact(x.ptr()))
+        return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(x.ptr()));
+    if (!is_plain(x, NPY_DOUBLE, 1)) return 0;
+    return static_cast<std::size_t>(PyArray_DIM(reinterpret_cast<PyArrayObject*>(x.ptr()), 0));
+}
+
 const double* doubles(nb::handle array, const char* name, std::initializer_list<std::size_t> shape) {
     return static_cast<const double*>(exactly(array, name, NPY_DOUBLE, "float64", shape));
 }

@@ -34,6 +34,9 @@ inline bool is_plain(nb::handle h, NPY_TYPES type, int ndim) {
 // False if it is anything else, or holds a value that is not a finite number: Python then says what is wrong.
 bool read_row(nb::handle x, std::size_t d, double* out);
 
+// How many values such an object holds; 0 if it is none.
+std::size_t row_length(nb::handle x);
+
 // The data of an array argument, which must be exactly what is asked for.
 const double* doubles(nb::handle array, const char* name, std::initializer_list<std::size_t> shape);
 const bool* booleans(nb::handle array, const char* name, std::size_t length);

@@ -18,6 +18,8 @@ void bind_subset_search(nanobind::module_& m);
 Ridge parse_ridge(const std::string& kind, double value);
 // Adds the other's arm i to arm into[i].
 void merge_statistics(Statistics& statistics, const Statistics& other, const std::vector<std::size_t>& into);
+// Takes the earlier one's arm i away from arm into[i]; MergeError where that has fewer rows.
+void subtract_statistics(Statistics& statistics, const Statistics& earlier, const std::vector<std::size_t>& into);
 Seed parse_seed(nanobind::handle seed);
 
 }  // namespace armlet

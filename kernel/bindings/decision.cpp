@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstddef>
 
+#include "arm_table.hpp"
+
 namespace armlet {
 
 namespace {
@@ -14,11 +16,11 @@ PyTypeObject* decision_type = nullptr;
 
 }  // namespace
 
-nb::object new_decision(std::size_t dim, Word t, Word mark) {
+nb::object new_decision(std::size_t dim) {
     auto* d = PyObject_NewVar(Decision, decision_type, static_cast<Py_ssize_t>(dim));
     if (!d) throw nb::python_error();
-    d->t = t, d->mark = mark, d->arm = nullptr, d->table = 0, d->index = 0, d->tag = 0;
-    d->explored = d->learned = false;
+    d->t = d->mark = d->table = d->life = 0, d->arm = nullptr, d->index = 0, d->tag = 0;
+    d->explored = d->learned = d->has_stream = false;
     d->propensity = d->weight = 1.0, d->reward = 0.0;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
@@ -29,8 +31,12 @@ Decision& as_decision(nb::handle given) {
     return *reinterpret_cast<Decision*>(given.ptr());
 }
 
-void settle(Decision& d, const Choice& choice, const nb::list& labels, Word table) {
-    d.arm = nb::object(labels[choice.arm]).release().ptr();
+void stamp(Decision& d, Word t, Word mark, Seed stream) {
+    d.t = t, d.mark = mark, d.stream = stream, d.has_stream = true;
+}
+
+void settle(Decision& d, const Choice& choice, nb::object label, Word table) {
+    d.arm = label.release().ptr();
     d.index = choice.arm, d.table = table;
     d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
 }
@@ -59,17 +65,17 @@ void parse_id(const std::string& id, Decision& d) {
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
                    nb::object reward, nb::handle weight, std::int32_t tag) {
-    const std::size_t dim = nb::len(x);
-    nb::object made = new_decision(dim, 0, 0);
+    const std::size_t dim = row_length(x);
+    nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
     parse_id(id, d);
     if (!(propensity > 0.0 && propensity <= 1.0))
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be above 0 and at most 1");
-    if (!read_row(x, dim, d.x))
+    if (dim == 0 || !read_row(x, dim, d.x))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);
-    d.arm = arm.release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = read_weight(weight);
+    d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = read_weight(weight);
     d.tag = tag;
     return made;
 }
@@ -110,7 +116,7 @@ PyGetSetDef attributes[] = {
     {"tag", get<[](Decision& d) { return PyLong_FromLong(d.tag); }>, nullptr,
      "A number that the policy attached for its own use; 0 for most policies.", nullptr},
     {"x", get<[](Decision& d) { return nb::cast(context(d)).release().ptr(); }>, nullptr,
-     "A copy of the context, as the bandit saw it.", nullptr},
+     "A copy of the context as it was given, before `normalize` scales it.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -170,10 +176,11 @@ void Decisions::note(std::size_t row, const Choice& choice) {
 
 nb::object Decisions::make(std::size_t row) const {
     const Word t = before + row + 1;
-    nb::object made = new_decision(dim_, t, toss(seed_, t).mark);
+    nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
-    settle(d, {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0, tags[row]}, labels_,
-           table_);
+    stamp(d, t, toss(seed_, t).mark, seed_);
+    settle(d, {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0, tags[row]},
+           labels_[static_cast<std::size_t>(index[row])], table_);
     std::copy_n(X.data() + row * dim_, dim_, d.x);
     return made;
 }

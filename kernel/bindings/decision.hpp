@@ -12,24 +12,29 @@ struct Decision {
     Word t, mark;
     PyObject* arm;  // the label
     Word table;     // names the table of labels in which the arm has its index
+    Word life;      // of the arm, when its reward was learned; 0 if that was elsewhere
+    Seed stream;    // whose coins it was made with, if that is known
+    bool has_stream;
     std::uint32_t index;
     std::int32_t tag;  // the policy's own
     bool explored, learned;
     double propensity;
     double reward, weight;  // what was learned
-    double x[1];
+    double x[1];            // as it was given, before any scaling
 
     std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
     std::string id() const;
 };
 
 // A pending decision about a context of `dim` values, yet to be filled in.
-nb::object new_decision(std::size_t dim, Word t, Word mark);
+nb::object new_decision(std::size_t dim);
 inline Decision& decision_of(const nb::object& made) { return *reinterpret_cast<Decision*>(made.ptr()); }
 // What a caller passed as a decision, or TypeError.
 Decision& as_decision(nb::handle given);
+// Fills in which step it is of, by whose coins.
+void stamp(Decision& decision, Word t, Word mark, Seed stream);
 // Fills in which arm is played and why.
-void settle(Decision& decision, const Choice& choice, const nb::list& labels, Word table);
+void settle(Decision& decision, const Choice& choice, nb::object label, Word table);
 
 // The answer to many contexts at once, in columns; the decisions themselves are made when somebody asks for one.
 class Decisions {

@@ -1,20 +1,13 @@
 #include "engine.hpp"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
-#include <atomic>
 
 #include "binding.hpp"
-#include "hot.hpp"
 #include "rule_binding.hpp"
 
 namespace armlet {
 
 namespace {
-
-std::atomic<Word> tables = 0;
 
 void check_learned(const Decision& d, double reward, const char* name) {
     if (!d.learned)
@@ -33,52 +26,67 @@ Model model_in(nb::handle state) {
     return {nullptr};
 }
 
-}  // namespace
-
-void check_forgettable(const Statistics& s, std::size_t arm, double weight) {
+void check_holds(const Statistics& s, std::size_t arm, double weight, const char* what) {
     const double n = s.count(arm);
-    if (weight < 0.0 && n < -0.999 * weight)
-        fail("DecisionError", "there is nothing to forget: the arm has n = " + text(n) + " and the row counts " +
-                                  text(-weight) + "; another bandit learned it");
+    if (n < 0.999 * weight)
+        fail("DecisionError", "there is nothing to " + std::string(what) + ": the arm has n = " + text(n) +
+                                  " and the row counts " + text(weight) + "; another bandit learned it");
 }
+
+}  // namespace
 
 Seed parse_seed(nb::handle seed) {
     nb::object low = nb::int_(seed) & nb::int_(UINT64_MAX);
     return {nb::cast<Word>(low), nb::cast<Word>(nb::int_(seed) >> nb::int_(64))};
 }
 
+namespace {
+
+nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) | nb::int_(seed.low); }
+
+}  // namespace
+
 Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
-               nb::object read_context, double sign, bool normalize)
+               nb::object read_context, double sign, bool normalize, std::optional<RewardRange> range)
     : policy(policy),
       state(state),
       rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
       model_(rule_ ? read_model(*rule_, state) : model_in(state)),
       statistics_(model_.all),
-      labels_(copy_list(labels)),
-      seed_(parse_seed(seed)),
+      arms_(labels),
+      streams_(parse_seed(seed)),
       read_context_(read_context),
       sign_(sign),
-      normalize_(normalize),
+      scales_(normalize),
+      range_(range),
       dim_(nb::cast<std::size_t>(state.attr("dim"))),
-      learns_always_(text(policy.attr("learns_from")) == "every step") {
-    lock_ = nb::module_::import_("threading").attr("RLock")();
-    is_active_.assign(nb::len(labels_), 1);
-    relabel();
+      learns_always_(text(policy.attr("learns_from")) == "every step"),
+      scaled_(dim_) {
+    if (!rule_) asked_.emplace(policy, state, dim_);
 }
 
-void Engine::relabel() {
-    table_ = ++tables;
-    index_ = nb::dict();
-    active_.clear();
-    std::uint32_t arm = 0;
-    for (nb::handle label : labels_) {
-        index_[label] = arm;
-        if (is_active_[arm]) active_.push_back(arm);
-        ++arm;
-    }
+// ---- turns: a compiled policy is done before anybody else runs, a policy in Python has the bandit to itself
+
+std::optional<Turns::Whole> Engine::decide_turn() {
+    check_alive();
+    if (rule_) return turns_.await_decide(), std::nullopt;
+    return std::optional<Turns::Whole>(std::in_place, turns_, Turns::Whole::Purpose::change);
 }
 
-void Engine::normalize(double* x) const {
+std::optional<Turns::Whole> Engine::learn_turn() {
+    check_alive();
+    if (rule_) return turns_.await_learn(), std::nullopt;
+    return std::optional<Turns::Whole>(std::in_place, turns_, Turns::Whole::Purpose::change);
+}
+
+// Only a finaliser can still reach a bandit that the garbage collector has taken apart.
+void Engine::check_alive() const {
+    if (!rule_ && !asked_) fail(PyExc_RuntimeError, "this bandit is being collected as garbage; it cannot be used");
+}
+
+// ---- contexts and rewards
+
+void Engine::scale(double* x) const {
     double square = 0.0;
     for (std::size_t j = 0; j < dim_; ++j) square += x[j] * x[j];
     if (square < 1e-200) {  // squares may have vanished: bring the largest value to 1 first
@@ -92,101 +100,128 @@ void Engine::normalize(double* x) const {
     for (std::size_t j = 0; j < dim_; ++j) x[j] /= norm;
 }
 
+const double* Engine::seen(const double* x) {
+    if (!scales_) return x;
+    std::copy_n(x, dim_, scaled_.data());
+    scale(scaled_.data());
+    return scaled_.data();
+}
+
 void Engine::read(nb::handle x, double* out) const {
-    if (!read_row(x, dim_, out)) {
-        nb::object row = read_context_(x);  // converts what can be converted, raises on the rest
-        if (!read_row(row, dim_, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
-    }
-    if (normalize_) normalize(out);
+    if (read_row(x, dim_, out)) return;
+    nb::object row = read_context_(x);  // converts what can be converted, raises on the rest
+    if (!read_row(row, dim_, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
 }
 
-std::vector<std::uint32_t> Engine::subset(nb::handle eligible) const {
-    const bool* mask = booleans(eligible, "eligible", is_active_.size());
-    std::vector<std::uint32_t> out;
-    for (const auto arm : active_)
-        if (mask[arm]) out.push_back(arm);
-    if (out.empty()) fail(PyExc_ValueError, "eligible leaves no arm to play: name at least one that is not retired");
-    return out;
+double Engine::read_reward(nb::handle value) const {
+    const double reward = armlet::read_reward(value);
+    check_reward(reward);
+    return reward;
 }
 
-Array<bool> Engine::mask_of(Arms eligible) const {
-    std::vector<std::uint8_t> mask(is_active_.size());
-    for (const auto arm : eligible) mask[arm] = 1;
-    return to_numpy<bool>(std::move(mask), {is_active_.size()});
+void Engine::check_reward(double reward) const {
+    if (range_ && !(reward >= range_->low && reward <= range_->high))
+        fail(PyExc_ValueError, "reward is " + text(reward) + " but reward_range is (" + text(range_->low) + ", " +
+                                   text(range_->high) + "); leave it out, or make a bandit with a wider range");
 }
 
-Choice Engine::ask(Word step, const double* x, const Coins& coins, Arms eligible) const {
-    nb::object tossed =
-        nb::module_::import_("armlet.core.types").attr("Coins")(coins.coin, coins.pick, coins.tie, coins.mark);
-    nb::object choice = policy.attr("decide")(state, step, copy_row(x, dim_), tossed, mask_of(eligible));
-    return {nb::cast<std::uint32_t>(choice[0]), nb::cast<double>(choice[1]), nb::cast<bool>(choice[2]),
-            nb::cast<std::int32_t>(choice[3])};
+// ---- the clock
+
+// The clock after n more steps.
+Word Engine::next_steps(std::size_t n) const {
+    if (n > last_step - t)
+        fail(PyExc_OverflowError, "the clock stands at " + std::to_string(t) + " and cannot take " + std::to_string(n) +
+                                      " more steps: it ends at 2^63 - 1");
+    return t + n;
+}
+
+void Engine::advance(Word steps) { t = next_steps(steps); }
+
+// ---- one step
+
+// Whoever holds the state may have changed its arms behind the bandit's back.
+void Engine::check_state() const {
+    for (const Statistics* sums : {model_.all, model_.forced, model_.solved})
+        if (sums && sums->n_arms() != arms_.size())
+            fail(PyExc_ValueError, "the state has " + std::to_string(sums->n_arms()) + " arms but the bandit has " +
+                                         std::to_string(arms_.size()) + "; add and remove arms of the bandit");
 }
 
 nb::object Engine::decide(nb::handle x, nb::handle eligible) {
-    nb::object made = new_decision(dim_, 0, 0);
+    const auto keys = keys_of(eligible);
+    nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
     read(x, d.x);
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
+    const auto turn = decide_turn();
+    check_state();
     std::vector<std::uint32_t> some;
-    if (!eligible.is_none()) some = subset(eligible);
-    const Arms arms = eligible.is_none() ? Arms(active_) : Arms(some);
-    const Word step = t + 1;
-    const Coins coins = toss(seed_, step);
-    const Choice choice =
-        rule_ ? armlet::decide(*rule_, model_, step, d.x, coins, arms, scratch_) : ask(step, d.x, coins, arms);
-    t = d.t = step, d.mark = coins.mark;
-    settle(d, choice, labels_, table_);
+    if (keys) some = arms_.playable(keys);
+    const Arms arms = keys ? Arms(some) : arms_.active();
+    const Word step = next_steps(1);
+    const Coins coins = toss(streams_.own(), step);
+    const double* context = seen(d.x);
+    const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
+                                : asked_->decide(step, context, coins, arms, arms_.size());
+    t = step;
+    stamp(d, step, coins.mark, streams_.own());
+    settle(d, choice, arms_.label(choice.arm), arms_.id());
     return made;
+}
+
+void Engine::check_known(const Decision& d) const {
+    const bool known = d.has_stream ? streams_.knows(d.stream) : streams_.marked(d.t, d.mark) != nullptr;
+    if (!known)
+        fail("DecisionError", "decision " + d.id() +
+                                  " was made by another bandit; learn it there, or merge that bandit into this one");
 }
 
 std::uint32_t Engine::locate(const Decision& d) const {
     if (d.dim() != dim_)
         fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim()) +
                                    " values but dim is " + std::to_string(dim_) + "; it is another bandit's");
-    if (d.table == table_) return d.index;
-    nb::object arm = index_of(d.arm);
-    if (arm.is_none())
+    check_known(d);
+    if (d.table == arms_.id()) return d.index;
+    const auto arm = arms_.find(key_of(d.arm));
+    if (!arm)
         fail(PyExc_KeyError, "arm " + quoted(d.arm) +
                                  " was removed, so its rewards cannot be learned; retire_arm keeps an "
                                  "arm's sums open for late rewards");
-    return nb::cast<std::uint32_t>(arm);
+    return *arm;
 }
 
-nb::object Engine::index_of(nb::handle label) const {
-    return nb::borrow(index_.contains(label) ? nb::object(index_[label]) : nb::none());
+void Engine::check_learnable(const Decision& d) const {
+    if (d.learned)
+        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
+                                  "; change it with correct(decision, old_reward, new_reward)");
 }
 
-void Engine::update(const Row& row) {
-    if (!rule_) {
-        nb::object interaction =
-            nb::module_::import_("armlet.core.types")
-                .attr("Interaction")(nb::arg("t") = row.t, nb::arg("x") = copy_row(row.x, dim_),
-                                     nb::arg("arm") = row.arm, nb::arg("reward") = row.reward,
-                                     nb::arg("propensity") = row.propensity, nb::arg("explored") = row.explored,
-                                     nb::arg("weight") = row.weight, nb::arg("replaces") = row.replaces,
-                                     nb::arg("tag") = row.tag);
-        policy.attr("update")(state, interaction);
-    } else if (learns(*rule_, row.explored)) {
-        const armlet::Row learned{row.arm, row.x, row.reward, row.weight, row.explored, row.t};
-        if (row.replaces)
-            correct_reward(*rule_, model_, learned, *row.replaces);
-        else
-            armlet::learn(*rule_, model_, learned);
-    }
-}
-
-void Engine::update(const Decision& d, double reward, double weight, std::optional<double> replaces) {
-    if (replaces) replaces = sign_ * *replaces;
-    const auto arm = locate(d);
-    if (model_.solved && (replaces || weight < 0.0))
+// What was learned from it must still be here.
+void Engine::check_can_take_back(const Decision& d, std::uint32_t arm) const {
+    if (model_.solved)
         fail("DecisionError",
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
-    if (statistics_ && (d.explored || learns_always_)) check_forgettable(*statistics_, arm, weight);
-    if (model_.forced && d.explored) check_forgettable(*model_.forced, arm, weight);
-    update({d.t, arm, d.x, sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});
+    if (d.life != 0 && arms_.has_ended(d.life))
+        fail("DecisionError", "arm " + quoted(d.arm) + " was removed after decision " + d.id() +
+                                  " was learned, and all that was known of it; there is nothing to take back");
+    if (statistics_ && (d.explored || learns_always_)) check_holds(*statistics_, arm, d.weight, "take back");
+    if (model_.forced && d.explored) check_holds(*model_.forced, arm, d.weight, "take back");
+}
+
+void Engine::update(const Event& event) {
+    if (asked_) return asked_->update(event);
+    if (!learns(*rule_, event.explored)) return;
+    const Row row{event.arm, event.x, event.reward, event.weight, event.explored, event.t};
+    if (event.replaces)
+        correct_reward(*rule_, model_, row, *event.replaces);
+    else
+        armlet::learn(*rule_, model_, row);
+}
+
+void Engine::update(const Decision& d, std::uint32_t arm, double reward, double weight,
+                    std::optional<double> replaces) {
+    if (replaces) replaces = sign_ * *replaces;
+    update({d.t, arm, seen(d.x), sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});
 }
 
 // In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else
@@ -195,139 +230,154 @@ void Engine::update(const Decision& d, double reward, double weight, std::option
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
-    if (d.learned)
-        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
-                                  "; change it with correct(decision, old_reward, new_reward)");
-    update(d, r, w, std::nullopt);
-    d.learned = true, d.reward = r, d.weight = w;
+    const auto turn = learn_turn();
+    check_state();
+    check_learnable(d);
+    const auto arm = locate(d);
+    update(d, arm, r, w, std::nullopt);
+    d.learned = true, d.reward = r, d.weight = w, d.life = arms_.life(arm);
 }
 
 void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward) {
     Decision& d = as_decision(decision);
-    const double before = read_reward(old_reward), after = read_reward(new_reward);
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
+    const double before = armlet::read_reward(old_reward), after = read_reward(new_reward);
+    const auto turn = learn_turn();
+    check_state();
     check_learned(d, before, "old_reward");
-    update(d, after, d.weight, before);
+    const auto arm = locate(d);
+    check_can_take_back(d, arm);
+    update(d, arm, after, d.weight, before);
     d.reward = after;
 }
 
 void Engine::forget(nb::handle decision, nb::handle reward) {
     Decision& d = as_decision(decision);
-    const double r = read_reward(reward);
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
+    const double r = armlet::read_reward(reward);
+    const auto turn = learn_turn();
+    check_state();
     check_learned(d, r, "reward");
-    update(d, r, -d.weight, std::nullopt);
+    const auto arm = locate(d);
+    check_can_take_back(d, arm);
+    update(d, arm, r, -d.weight, std::nullopt);
     d.learned = false;
 }
 
+// ---- arms
+
 void Engine::add_arm(nb::object label) {
-    std::optional<Turn> turn(lock_);
+    const nb::object key = key_of(label);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    if (arms_.find(key))
+        fail(PyExc_ValueError,
+             "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
+    policy.attr("check")(arms_.size() + 1, dim_, t);
     state.attr("add_arm")();
-    labels_.append(label);
-    is_active_.push_back(1);
-    const Word same = table_;
-    relabel();
-    table_ = same;  // the arms before it keep their places
+    arms_.add(label);
 }
 
-void Engine::remove_arm(std::size_t arm) {
-    std::optional<Turn> turn(lock_);
+void Engine::remove_arm(nb::handle label) {
+    const nb::object key = key_of(label);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const auto arm = arms_.at(key);
+    if (arms_.is_last_active(arm) || arms_.size() == 1)
+        fail(PyExc_ValueError,
+             "arm " + quoted(label) + " is the only one left to play; add another before removing it");
+    policy.attr("check")(arms_.size() - 1, dim_, t);
     state.attr("remove_arm")(arm);
-    labels_.attr("pop")(arm);
-    is_active_.erase(is_active_.begin() + static_cast<std::ptrdiff_t>(arm));
-    relabel();
+    arms_.remove(arm);
 }
 
-void Engine::set_active(std::size_t arm, bool active) {
-    is_active_.at(arm) = active;
-    const Word same = table_;
-    relabel();
-    table_ = same;
+void Engine::set_active(nb::handle label, bool active) {
+    const nb::object key = key_of(label);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const auto arm = arms_.at(key);
+    if (!active && arms_.is_last_active(arm))
+        fail(PyExc_ValueError,
+             "arm " + quoted(label) + " is the only one left to play; add another before retiring it");
+    arms_.set_active(arm, active);
 }
 
 Array<bool> Engine::active() const {
-    return to_numpy<bool>(std::vector<std::uint8_t>(is_active_), {is_active_.size()});
+    return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()});
 }
 
-nb::object Engine::estimates() const {
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
-    return policy.attr("estimates")(state);
+// ---- the whole
+
+void Engine::know(nb::handle seed) { streams_.add(parse_seed(seed)); }
+
+nb::object Engine::seed() const { return to_python(streams_.own()); }
+
+void Engine::reseed(nb::handle seed) {
+    const Seed next = parse_seed(seed);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    if (streams_.knows(next))
+        fail(PyExc_ValueError, "seed is " + text(seed) +
+                                   ", which was in use already, so its coins and ids would come again; give another "
+                                   "one, or leave it out");
+    streams_.change(next);
 }
 
-void Engine::restore(nb::object other) {
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
-    if (nb::cast<std::size_t>(other.attr("n_arms")) != is_active_.size())
-        fail(PyExc_ValueError, "arms were added or removed meanwhile; try again");
+nb::tuple Engine::snapshot() {
+    check_alive();
+    std::optional<Turns::Whole> turn;
+    if (asked_)
+        turn.emplace(turns_, Turns::Whole::Purpose::look);
+    else
+        turns_.await_settled();
+    nb::list others;
+    for (const Seed stream : streams_.others()) others.append(to_python(stream));
+    return nb::make_tuple(t, arms_.labels(), active(), state.attr("copy")(), seed(), others);
+}
+
+void Engine::restore(nb::object other, const nb::list& labels) {
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    if (!arms_.labels().equal(labels))
+        fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
     state.attr("restore_arrays")(other.attr("arrays")());
 }
 
-void Engine::merge(nb::object other, const std::vector<std::size_t>& into, Word steps) {
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
-    state.attr("merge")(other, into);
-    t += steps;
+// Tried on a copy first, so that a refusal leaves everything as it was.
+void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps,
+                   const nb::list& seeds) {
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const Word after = next_steps(steps);
+    std::vector<nb::object> fresh;
+    nb::list into;
+    for (nb::handle label : labels) {
+        const auto arm = arms_.find(key_of(label));
+        into.append(arm ? *arm : arms_.size() + fresh.size());
+        if (!arm) fresh.push_back(nb::borrow(label));
+    }
+    policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
+    nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
+    for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
+    trial.attr("merge")(other, into);
+    nb::object arrays = trial.attr("arrays")();
+    rehearsal.attr("restore_arrays")(arrays);  // sums that overflowed are refused here
+    for (const auto& label : fresh) {
+        state.attr("add_arm")();
+        arms_.add(label);
+        if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
+    }
+    state.attr("restore_arrays")(arrays);
+    for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
+    t = after;
 }
 
-nb::tuple Engine::snapshot() const {
-    std::optional<Turn> turn;
-    if (!rule_) turn.emplace(lock_);
-    return nb::make_tuple(t, labels(), active(), state.attr("copy")());
+int Engine::traverse(visitproc visit, void* arg) const {
+    Py_VISIT(policy.ptr());
+    Py_VISIT(state.ptr());
+    Py_VISIT(read_context_.ptr());
+    if (asked_)
+        if (const int stop = asked_->traverse(visit, arg)) return stop;
+    return arms_.traverse(visit, arg);
 }
 
-void bind_engine(nb::module_& m) {
-    nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
-        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
-             nb::arg("learn_always"));
-    static PyType_Slot slots[] = {{Py_tp_methods, hot_methods}, {0, nullptr}};
-    nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
-                       "What every decision of a bandit passes through: clock, labels, coins, estimates.")
-        .def(nb::init<nb::object, nb::object, nb::object, nb::list, nb::handle, nb::object, double, bool>(),
-             nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"), nb::arg("seed"),
-             nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0, nb::arg("normalize") = false,
-             nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
-                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
-                     "sign: float = 1.0, normalize: bool = False) -> None"))
-        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
-             nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
-             "Replace the reward that was learned from a decision, exactly but for rounding.")
-        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
-             nb::sig("def forget(self, decision: Decision, reward: float) -> None"),
-             "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
-        .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none())
-        .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none())
-        .def("_learn_rows", &Engine::learn_rows, nb::arg("table"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"),
-             nb::arg("weights"), nb::arg("explored"))
-        .def("_normalized", &Engine::normalized, nb::arg("X"))
-        .def("_add_arm", &Engine::add_arm, nb::arg("label"))
-        .def("_remove_arm", &Engine::remove_arm, nb::arg("arm"))
-        .def("_set_active", &Engine::set_active, nb::arg("arm"), nb::arg("active"))
-        .def("_index_of", &Engine::index_of, nb::arg("label"),
-             nb::sig("def _index_of(self, label: object) -> int | None"))
-        .def(
-            "_locate", [](const Engine& e, nb::handle decision) { return e.locate(as_decision(decision)); },
-            nb::arg("decision"), nb::sig("def _locate(self, decision: Decision) -> int"),
-            "The index of a decision's arm, or why it cannot be learned.")
-        .def("_advance", &Engine::advance, nb::arg("steps"))
-        .def("_snapshot", &Engine::snapshot,
-             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], typing.Any]"),
-             "Clock, labels, which are active, and a copy of the state, all of one moment.")
-        .def("_estimates", &Engine::estimates, nb::sig("def _estimates(self) -> NDArray[numpy.float64]"))
-        .def("_restore", &Engine::restore, nb::arg("state"))
-        .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("into"), nb::arg("steps"))
-        .def_prop_ro(
-            "_table", [](const Engine& e) { return e.table(); }, "Names the table of labels; a removal makes another.")
-        .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
-        .def_prop_ro("_active", &Engine::active, owned)
-        .def_prop_ro(
-            "t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
-        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> typing.Any"),
-                "What is known: the sums of every arm, or what else the policy keeps.");
+void Engine::clear() {
+    rule_.reset(), model_ = {nullptr}, statistics_ = nullptr;
+    policy = state = read_context_ = nb::none();
+    asked_.reset();
+    arms_.clear();
 }
 
 }  // namespace armlet

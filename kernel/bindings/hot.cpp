@@ -59,10 +59,7 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     else if (!parse("decide", std::array{"x", "eligible"}, 1, 1, args, n, keywords, in))
         return nullptr;
     return guarded([&] {
-        nb::object mask = nb::none();
-        if (in[1] && in[1] != Py_None)
-            mask = nb::module_::import_("armlet.core.arms").attr("mask")(nb::handle(self), nb::handle(in[1]));
-        return engine_of(self).decide(in[0], mask).release().ptr();
+        return engine_of(self).decide(in[0], in[1] ? nb::handle(in[1]) : nb::handle(Py_None)).release().ptr();
     });
 }
 

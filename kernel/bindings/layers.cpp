@@ -41,10 +41,21 @@ void restore_arrays(Layers& layers, nb::dict arrays) {
     for (auto& one : layers.all()) one.restore({values, of_layer}), values += of_layer;
 }
 
-void merge(Layers& layers, const Layers& other, const std::vector<std::size_t>& into) {
+void check_layers(const Layers& layers, const Layers& other) {
     if (other.size() != layers.size())
         fail(PyExc_ValueError, "there are " + std::to_string(other.size()) + " layers there and " +
                                    std::to_string(layers.size()) + " here");
+}
+
+void subtract(Layers& layers, const Layers& earlier, const std::vector<std::size_t>& into) {
+    check_layers(layers, earlier);
+    Layers rest(layers);  // one layer may be refused after another was taken away
+    for (std::size_t i = 0; i < layers.size(); ++i) subtract_statistics(rest[i], earlier[i], into);
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = rest[i];
+}
+
+void merge(Layers& layers, const Layers& other, const std::vector<std::size_t>& into) {
+    check_layers(layers, other);
     for (std::size_t i = 0; i < layers.size(); ++i) merge_statistics(layers[i], other[i], into);
 }
 
@@ -62,7 +73,8 @@ void create_snapshots(Snapshots* self, std::size_t n_arms, std::size_t dim, cons
 
 void refuse_merge(Snapshots&, nb::handle, nb::handle) {
     fail("MergeError",
-         "what each arm was last solved for depends on the order of its rows, so two such states cannot be added");
+         "what each arm was last solved for depends on the order of its rows, so two such states cannot be added, and "
+         "have no difference");
 }
 
 }  // namespace
@@ -83,6 +95,8 @@ void bind_layers(nb::module_& m) {
              nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
              "Takes back what `arrays` gave, if these are sums of rows.")
         .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
+        .def("subtract", &subtract, nb::arg("earlier"), nb::arg("into"),
+             "Takes the earlier one's arm i away from this arm into[i].")
         .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
         .def("copy", [](const Layers& layers) { return Layers(layers); });
@@ -91,6 +105,7 @@ void bind_layers(nb::module_& m) {
         .def("__init__", &create_snapshots, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
              nb::arg("ridge") = "paper", nb::arg("value") = 1.0)
         .def("merge", &refuse_merge, nb::arg("other"), nb::arg("into"), "Refuses: these do not add up.")
+        .def("subtract", &refuse_merge, nb::arg("earlier"), nb::arg("into"), "Refuses: these do not add up.")
         .def("copy", [](const Snapshots& layers) { return Snapshots(layers); });
 }
 

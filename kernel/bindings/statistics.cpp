@@ -173,12 +173,30 @@ void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double t
 
 }  // namespace
 
-void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+namespace {
+
+void check_into(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
     if (other.dim() != s.dim() || into.size() != other.n_arms())
         fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_arms()) + " arms of dim " +
                                    std::to_string(other.dim()) + "; these take " + std::to_string(into.size()) +
                                    " arms of dim " + std::to_string(s.dim()));
     for (const auto arm : into) check_arm(s, arm);
+}
+
+}  // namespace
+
+void subtract_statistics(Statistics& s, const Statistics& earlier, const std::vector<std::size_t>& into) {
+    check_into(s, earlier, into);
+    for (std::size_t arm = 0; arm < into.size(); ++arm)
+        if (const double n = s.count(into[arm]), less = earlier.count(arm); n < less * (1.0 - 1e-12))
+            fail("MergeError", "arm " + std::to_string(into[arm]) + " has n = " + text(n) + ", fewer than the " +
+                                   text(less) + " of the earlier state; rows that were forgotten since, or an arm that "
+                                   "was removed and added again, are no difference that can be added");
+    for (std::size_t arm = 0; arm < into.size(); ++arm) s.subtract(into[arm], earlier, arm);
+}
+
+void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+    check_into(s, other, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
 }
 
@@ -237,6 +255,8 @@ void bind_statistics(nb::module_& m) {
              "The row stays, its reward changes.")
         .def("merge", &merge_statistics, nb::arg("other"), nb::arg("into"),
              "Adds the other's arm i to this arm into[i].")
+        .def("subtract", &subtract_statistics, nb::arg("earlier"), nb::arg("into"),
+             "Takes the earlier one's arm i away from this arm into[i].")
         .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
         .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),

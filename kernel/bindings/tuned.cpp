@@ -69,6 +69,11 @@ void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into)
         tuned.tuner.look_soon();
 }
 
+void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
+    subtract_statistics(tuned, nb::cast<const Statistics&>(earlier), into);
+    if (nb::isinstance<Tuned>(earlier)) tuned.tuner.subtract(nb::cast<const Tuned&>(earlier).tuner);
+}
+
 void add_arm(Tuned& tuned) {
     tuned.append_arm();
     tuned.tuner.look_soon();
@@ -129,6 +134,9 @@ void bind_tuned(nb::module_& m) {
             .def("merge", &merge, nb::arg("other"), nb::arg("into"),
                  nb::sig("def merge(self, other: Statistics, into: collections.abc.Sequence[int]) -> None"),
                  "Adds the other's arm i to this arm into[i].")
+            .def("subtract", &subtract, nb::arg("earlier"), nb::arg("into"),
+                 nb::sig("def subtract(self, earlier: Statistics, into: collections.abc.Sequence[int]) -> None"),
+                 "Takes the earlier one's arm i away from this arm into[i].")
             .def("add_arm", &add_arm, "One more arm, of which nothing is known.")
             .def("remove_arm", &remove_arm, nb::arg("arm"))
             .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),

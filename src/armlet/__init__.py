@@ -4,8 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armlet import policies as _policies
-from armlet.bandit import Bandit, load
-from armlet.core.errors import ArmletError, DecisionError, MergeError, ModelFileError, TableError
+from armlet.bandit import Bandit, from_bytes, load
+from armlet.core.errors import (
+    ArmletError,
+    BusyError,
+    DecisionError,
+    MergeError,
+    ModelFileError,
+    PolicyError,
+    TableError,
+)
 from armlet.core.kernel import Decision, Decisions, Statistics
 from armlet.core.types import Interaction, Policy
 from armlet.core.version import __version__
@@ -20,6 +28,7 @@ __all__ = [
     "AllDataEpsilonGreedy",
     "ArmletError",
     "Bandit",
+    "BusyError",
     "ContextualEpsilonGreedy",
     "Decision",
     "DecisionError",
@@ -31,6 +40,7 @@ __all__ = [
     "ModelFileError",
     "Oracle",
     "Policy",
+    "PolicyError",
     "SquareCB",
     "Statistics",
     "TableError",
@@ -38,6 +48,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "advise",
+    "from_bytes",
     "load",
 ]
 

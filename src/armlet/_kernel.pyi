@@ -185,6 +185,9 @@ class Statistics:
     def merge(self, other: Statistics, into: Sequence[int]) -> None:
         """Adds the other's arm i to this arm into[i]."""
 
+    def subtract(self, earlier: Statistics, into: Sequence[int]) -> None:
+        """Takes the earlier one's arm i away from this arm into[i]."""
+
     def add_arm(self) -> None:
         """One more arm, of which nothing is known."""
 
@@ -224,6 +227,9 @@ class Layers:
     def merge(self, other: Layers, into: Sequence[int]) -> None:
         """Adds the other's arm i to this arm into[i]."""
 
+    def subtract(self, earlier: Layers, into: Sequence[int]) -> None:
+        """Takes the earlier one's arm i away from this arm into[i]."""
+
     def add_arm(self) -> None:
         """One more arm, of which nothing is known."""
 
@@ -237,6 +243,9 @@ class Snapshots(Layers):
 
     def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
     def merge(self, other: object, into: object) -> None:
+        """Refuses: these do not add up."""
+
+    def subtract(self, earlier: object, into: object) -> None:
         """Refuses: these do not add up."""
 
     def copy(self) -> Snapshots: ...
@@ -278,6 +287,9 @@ class Tuned(Statistics):
     def merge(self, other: Statistics, into: Sequence[int]) -> None:
         """Adds the other's arm i to this arm into[i]."""
 
+    def subtract(self, earlier: Statistics, into: Sequence[int]) -> None:
+        """Takes the earlier one's arm i away from this arm into[i]."""
+
     def add_arm(self) -> None:
         """One more arm, of which nothing is known."""
 
@@ -299,7 +311,7 @@ class Schedule:
 
 class Engine:
     """
-    What every decision of a bandit passes through: clock, labels, coins, estimates.
+    What every decision of a bandit passes through: clock, arms, coins, estimates.
     """
 
     def __init__(
@@ -313,6 +325,7 @@ class Engine:
         *,
         sign: float = 1.0,
         normalize: bool = False,
+        reward_range: tuple[float, float] | None = None,
     ) -> None: ...
     def decide(self, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
         """
@@ -351,31 +364,50 @@ class Engine:
         """
 
     def _decide_many(self, X: object, eligible: object | None) -> Decisions: ...
-    def _probabilities(self, X: object, t: int, eligible: object | None) -> NDArray[numpy.float64]: ...
-    def _learn_rows(
-        self, table: int, X: object, arms: object, rewards: object, weights: object, explored: object
+    def _learn_many(
+        self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
     ) -> None: ...
-    def _normalized(self, X: object) -> NDArray[numpy.float64]: ...
+    def _learn_rows(
+        self,
+        X: NDArray[numpy.float64],
+        arms: list[str | int],
+        rewards: NDArray[numpy.float64],
+        weights: NDArray[numpy.float64],
+        explored: NDArray[numpy.bool],
+    ) -> None: ...
+    def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
+        """(n, K): at step t, or at the next one."""
+
+    def _view(self, eligible: object | None) -> tuple[list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]:
+        """Labels, which of them may be played, and theta_hat, all of one moment."""
+
+    def _scaled(self, X: object) -> NDArray[numpy.float64]:
+        """(n, d): contexts as the policy sees them."""
+
     def _add_arm(self, label: object) -> None: ...
-    def _remove_arm(self, arm: int) -> None: ...
-    def _set_active(self, arm: int, active: bool) -> None: ...
-    def _index_of(self, label: object) -> int | None: ...
-    def _locate(self, decision: Decision) -> int:
-        """The index of a decision's arm, or why it cannot be learned."""
-
+    def _remove_arm(self, label: object) -> None: ...
+    def _set_active(self, label: object, active: bool) -> None: ...
     def _advance(self, steps: int) -> None: ...
-    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Any]:
+    def _reseed(self, seed: object) -> None: ...
+    def _know(self, seed: object) -> None:
+        """Decisions made with this seed may be learned here."""
+
+    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Any, int, list[int]]:
         """
-        Clock, labels, which are active, and a copy of the state, all of one moment.
+        Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.
         """
 
-    def _estimates(self) -> NDArray[numpy.float64]: ...
-    def _restore(self, state: object) -> None: ...
-    def _merge(self, state: object, into: Sequence[int], steps: int) -> None: ...
+    def _continue_lives(self, other: Engine) -> None:
+        """
+        The arms are those of another bandit in this process, so what was removed there is removed here.
+        """
+
+    def _restore(self, state: object, labels: list[str | int]) -> None: ...
+    def _merge(
+        self, state: object, labels: list[str | int], retired: list[str | int], steps: int, seeds: list[int]
+    ) -> None: ...
     @property
-    def _table(self) -> int:
-        """Names the table of labels; a removal makes another."""
-
+    def _seed(self, /) -> int: ...
     @property
     def _labels(self, /) -> list[str | int]: ...
     @property
@@ -387,6 +419,9 @@ class Engine:
     @property
     def state(self, /) -> Any:
         """What is known: the sums of every arm, or what else the policy keeps."""
+
+def _before_fork() -> None: ...
+def _after_fork(is_child: bool) -> None: ...
 
 class Optimism:
     """Play the highest upper confidence bound, ties broken by the coins."""

@@ -1,14 +1,14 @@
 """The bandit that users hold: a policy, its state, arm labels, a clock and a seed.
 
-Contexts and rewards are checked here, once; everything inside trusts them. Any number of threads may call `decide` and
-the reads while others `learn`: each call sees and leaves a whole state.
+Contexts and rewards are checked here, once; everything inside trusts them. Any thread may decide, learn, read, and
+change arms at any time: each call sees and leaves a whole state, and looks labels up at that same moment.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,18 @@ import numpy.typing as npt
 from armlet.core import arms as labelling
 from armlet.core import columns
 from armlet.core.contexts import feature_names
-from armlet.core.errors import DecisionError
-from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows
-from armlet.core.settings import Normalize, Objective, Settings, check_seed
-from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
+from armlet.core.errors import MergeError
+from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations
+from armlet.core.law import compiled_rule
+from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed
+from armlet.core.state import subtract
+from armlet.core.types import Arm, Contexts, Float64, Policy, State
 from armlet.policies import POLICIES
+
+if TYPE_CHECKING:
+    from armlet.core.model import Model
+
+AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
 
 class Bandit(Engine):
@@ -40,6 +47,9 @@ class Bandit(Engine):
         "max" for rewards, "min" for costs.
     normalize
         "l2" divides every context by its length (a zero context stays); None leaves contexts as they are.
+    reward_range
+        (lowest, highest): rewards outside are refused. One wild value can ruin the sums of an arm for good, so give
+        it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
     seed
         The policy's coins, a function of the seed and the step; 0 <= seed < 2^128. Drawn at random if left out.
 
@@ -62,6 +72,7 @@ class Bandit(Engine):
         features: Iterable[str] | None = None,
         objective: Objective = "max",
         normalize: Normalize | None = None,
+        reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
     ) -> None:
         if isinstance(policy, type):
@@ -69,41 +80,57 @@ class Bandit(Engine):
         labels = labelling.check_labels(arms)
         names, dim = feature_names(features, dim)
         settings = Settings(
-            policy=policy, dim=dim, features=names, objective=objective, normalize=normalize, seed=check_seed(seed)
+            policy=policy,
+            dim=dim,
+            features=names,
+            objective=objective,
+            normalize=normalize,
+            reward_range=check_reward_range(reward_range, policy, objective),
         )
         policy.check(len(labels), dim, 0)
-        self._set_up(settings, labels, policy.init(len(labels), dim))
+        self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
 
     def _set_up(
-        self, settings: Settings, labels: list[Arm], state: State, *, retired: Iterable[Arm] = (), t: int = 0
+        self,
+        settings: Settings,
+        labels: list[Arm],
+        state: State,
+        *,
+        seed: int,
+        streams: Iterable[int] = (),
+        retired: Iterable[Arm] = (),
+        t: int = 0,
     ) -> None:
         s = settings
-        schedule, scale = s.policy.schedule(), s.normalize == "l2"
-        super().__init__(s.policy, schedule, state, labels, s.seed, s.reader.row, sign=s.sign, normalize=scale)
+        rule, scale = compiled_rule(s.policy), s.normalize == "l2"
+        super().__init__(
+            s.policy, rule, state, labels, seed, s.reader.row, sign=s.sign, normalize=scale, reward_range=s.reward_range
+        )
         self._settings, self._reader = s, s.reader
         self._advance(t)
+        for stream in streams:
+            self._know(stream)
         for arm in retired:
-            self._set_active(labelling.find(self, arm), False)
+            self._set_active(arm, False)
 
-    def _copy(self) -> Bandit:
-        t, labels, active, state = self._snapshot()
-        twin = Bandit.__new__(Bandit)
+    def _twin(self) -> Self:
+        t, labels, active, state, seed, streams = self._snapshot()
+        twin = type(self).__new__(type(self))
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        twin._set_up(self._settings, labels, state, retired=retired, t=t)
+        twin._set_up(self._settings, labels, state, seed=seed, streams=streams, retired=retired, t=t)
+        twin._continue_lives(self)
+        twin.__dict__.update({name: value for name, value in vars(self).items() if name not in vars(twin)})
         return twin
-
-    def _matrix(self, X: Contexts) -> Float64:
-        rows = self._reader.matrix(X)
-        return self._normalized(rows) if self.normalize else rows
-
-    def _mask(self, eligible: Iterable[Arm] | None) -> Bool | None:
-        return None if eligible is None else labelling.mask(self, eligible)
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
 
     def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
-        """Choose for many contexts: the same decisions, bit for bit, as one by one."""
-        return self._decide_many(self._matrix(X), self._mask(eligible))
+        """Choose for many contexts: the same decisions, bit for bit, as one by one.
+
+        The batch takes its steps of the clock when it starts. Other threads may decide and learn meanwhile; changes of
+        arms wait for its end. Interrupted, it gives no decisions, and its steps stay used.
+        """
+        return self._decide_many(self._reader.matrix(X), eligible)
 
     def learn_many(
         self,
@@ -112,18 +139,9 @@ class Bandit(Engine):
         *,
         weights: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn the rewards of many decisions, all or none."""
-        n = len(decisions)
-        values, sizes = columns.rewards(rewards, n).tolist(), columns.weights(weights, n).tolist()
+        """Learn the rewards of many decisions, all or none, also when it is interrupted."""
         given = list(decisions)
-        if len(set(map(id, given))) < n:
-            raise DecisionError("decisions holds one decision more than once; learn it once")
-        for row, decision in enumerate(given):
-            self._locate(decision)
-            if decision.learned:
-                raise DecisionError(f"decision {decision.id} in row {row} was learned already; leave it out")
-        for decision, value, size in zip(given, values, sizes, strict=True):
-            self.learn(decision, value, weight=size)
+        self._learn_many(given, columns.rewards(rewards, len(given)), columns.weights(weights, len(given)))
 
     # ---- logs
 
@@ -136,7 +154,7 @@ class Bandit(Engine):
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn from a log. The clock, which counts decisions of this bandit, stays.
+        """Learn from a log, all of it or nothing. The clock, which counts decisions of this bandit, stays.
 
         Parameters
         ----------
@@ -153,12 +171,12 @@ class Bandit(Engine):
                 "explored is missing: this policy learns only from steps that were played at random; "
                 "say which with a column of booleans, or explored=True if all were"
             )
-        rows, table = self._matrix(X), self._table
+        rows = self._reader.matrix(X)
         n = len(rows)
-        played = labelling.indices(self, columns.labels(arms, n))
+        played = list(columns.labels(arms, n))
         values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
-        self._learn_rows(table, rows, played, values, sizes, coins)
+        self._learn_rows(rows, played, values, sizes, coins)
 
     def fit(
         self,
@@ -170,92 +188,167 @@ class Bandit(Engine):
         weights: npt.ArrayLike | None = None,
     ) -> None:
         """Forget all sums, then learn from a log as `partial_fit` does; the clock stays."""
-        fresh = self._copy()
-        fresh._restore(self.policy.init(len(fresh.arms), self.dim))
+        fresh = self._twin()
+        blank = self.policy.init(len(fresh.arms), self.dim)
+        fresh._restore(blank, fresh.arms)
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
-        self._restore(fresh.state)
+        self._restore(fresh.state, fresh.arms)
 
     # ---- reading: never random, never changes anything
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
         """Give the arm that looks best for each context, (n,); the first of those that tie."""
-        mask = self._mask(eligible)
-        arms = np.flatnonzero(self._active if mask is None else self._active & mask)
-        if not arms.size:
-            raise ValueError("eligible leaves no arm to predict: name at least one that is not retired")
-        best = argmax_rows(self._matrix(X), self._estimates()[arms])
-        return labelling.label_array(self.arms)[arms[best]]
+        rows = self._scaled(self._reader.matrix(X))
+        labels, playable, theta = self._view(eligible)
+        arms = np.flatnonzero(playable)
+        return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
-        theta = self._estimates()
-        return self._settings.sign * (self._matrix(X) @ theta.T)
+        rows = self._scaled(self._reader.matrix(X))
+        _, _, theta = self._view(None)
+        return self._settings.sign * expectations(rows, theta)
 
     def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
         """Give the probability with which the next decision would play each arm, (n, K)."""
-        return self._probabilities(self._matrix(X), self.t + 1, self._mask(eligible))
+        return self._probabilities(self._reader.matrix(X), None, eligible)
 
-    # ---- arms
+    # ---- arms: from any thread, while others decide and learn
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""
-        label = labelling.check_label(arm)
-        if self._index_of(label) is not None:
-            raise ValueError(f"there is an arm {label!r} already; restore_arm brings a retired one back")
-        self.policy.check(len(self.arms) + 1, self.dim, self.t)
-        self._add_arm(label)
+        self._add_arm(labelling.check_label(arm))
 
     def retire_arm(self, arm: Arm) -> None:
         """Play an arm no more, but keep what is known of it and learn its late rewards."""
-        index = labelling.find(self, arm)
-        if not np.delete(self._active, index).any():
-            raise ValueError(f"arm {arm!r} is the only one left to play; add another before retiring it")
-        self._set_active(index, False)
+        self._set_active(arm, False)
 
     def restore_arm(self, arm: Arm) -> None:
         """Play a retired arm again."""
-        self._set_active(labelling.find(self, arm), True)
+        self._set_active(arm, True)
 
     def remove_arm(self, arm: Arm) -> None:
         """Drop an arm and all that is known of it; its late rewards are refused, unless its label is added again."""
-        index = labelling.find(self, arm)
-        if not np.delete(self._active, index).any():
-            raise ValueError(f"arm {arm!r} is the only one left to play; add another before removing it")
-        self.policy.check(len(self.arms) - 1, self.dim, self.t)
-        self._remove_arm(index)
+        self._remove_arm(arm)
 
-    # ---- merging and files
+    # ---- merging and copies
 
     def merge(self, other: Bandit) -> None:
-        """Add what another bandit learned, arm by arm, and its count of decisions."""
+        """Add what another bandit learned, arm by arm, and its count of decisions; or refuse and change nothing.
+
+        From then on its pending decisions may be learned here. Workers that started from one model would count it once
+        each: let them ship `worker.since(model)` instead.
+        """
         if not isinstance(other, Bandit):
             raise TypeError(f"other is {other!r}; merge takes a Bandit")
         self._settings.check_same(other._settings)
-        theirs = other._copy()
-        new = [arm for arm in theirs.arms if arm not in self.arms]
-        self.policy.check(len(self.arms) + len(new), self.dim, self.t)
-        for arm in new:
-            self.add_arm(arm)
-        for arm in set(new) & set(theirs.retired):
-            self.retire_arm(arm)
-        self._merge(theirs.state, labelling.indices(self, theirs.arms).tolist(), theirs.t)
+        t, labels, active, state, seed, streams = other._snapshot()
+        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        self._merge(state, labels, retired, t, [seed, *streams])
 
     def __add__(self, other: Bandit) -> Bandit:
         """Merge into a new bandit with this one's seed."""
         if not isinstance(other, Bandit):
             return NotImplemented
-        total = self._copy()
+        total = self._twin()
         total.merge(other)
         return total
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one file, whole or not at all: a JSON header and raw little-endian arrays."""
+    def since(self, base: Bandit) -> Bandit:
+        """Give what was learned since a copy was taken: sums and clock, less those of the copy, exact to rounding.
+
+        Parameters
+        ----------
+        base
+            The model that this bandit started from, as it was then.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> model = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=100), seed=1)
+        >>> model.learn(model.decide([1.0]), 0.5)
+        >>> base, worker = model.copy(), model.copy(seed=2)
+        >>> worker.learn(worker.decide([1.0]), 0.7)
+        >>> model.merge(worker.since(base))
+        >>> model.t, model.state.n.sum()
+        (2, np.float64(2.0))
+        """
+        if not isinstance(base, Bandit):
+            raise TypeError(f"base is {base!r}; since takes the Bandit that this one started from")
+        self._settings.check_same(base._settings)
+        t, labels, active, state, seed, streams = self._snapshot()
+        base_t, base_labels, _, base_state, *_ = base._snapshot()
+        if t < base_t:
+            raise MergeError(f"base has taken {base_t} decisions and this bandit {t}; base must be the earlier one")
+        subtract(state, labels, base_state, base_labels)
+        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        rest = Bandit.__new__(Bandit)
+        rest._set_up(self._settings, labels, state, seed=seed, streams=streams, retired=retired, t=t - base_t)
+        return rest
+
+    def copy(self, *, seed: int | None = None) -> Self:
+        """Copy everything, the stream of coins included; with `seed`, for a worker, a stream of its own.
+
+        Two copies with one stream toss the same coins for different contexts and give the same ids: right for a
+        rehearsal or a snapshot, wrong for two that serve at the same time.
+        """
+        twin = self._twin()
+        if seed is not None:
+            twin.reseed(seed)
+        return twin
+
+    def reseed(self, seed: int | None = None) -> None:
+        """Go on with a new stream of coins; pending decisions of the old one can still be learned.
+
+        Parameters
+        ----------
+        seed
+            Of the new stream; drawn from the operating system if left out. One that was in use already is refused.
+        """
+        self._reseed(check_seed(seed))
+
+    def __copy__(self) -> Self:
+        return self._twin()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = self._twin()
+        memo[id(self)] = twin
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        is_known = POLICIES.get(type(self.policy).__name__) is type(self.policy)
+        own = None if is_known else self.policy  # pickle itself must find its class
+        mine = {name: value for name, value in vars(self).items() if name not in ("_settings", "_reader")}
+        return (_unpickle, (type(self), self.to_bytes(), own), mine or None)
+
+    # ---- files
+
+    def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write one file, whole or not at all: a JSON header and raw little-endian arrays.
+
+        Parameters
+        ----------
+        path
+            Where to write, or a file open for writing bytes.
+        """
         from armlet.core import model  # not before it is needed: files would slow down `import armlet`
 
-        saved = self._copy()
-        settings, arrays = self._settings, saved.state.arrays()
-        model.write(
-            path, model.Model(settings=settings, arms=saved.arms, retired=saved.retired, t=saved.t, arrays=arrays)
+        model.write(path, self._model())
+
+    def to_bytes(self) -> bytes:
+        """Give what `save` would write; `armlet.from_bytes` reads it back."""
+        from armlet.core import model
+
+        return model.encode(self._model())
+
+    def _model(self) -> Model:
+        from armlet.core.model import Model
+
+        t, labels, active, state, seed, streams = self._snapshot()
+        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        arrays = state.arrays()
+        return Model(
+            settings=self._settings, arms=labels, retired=retired, t=t, arrays=arrays, seed=seed, streams=streams
         )
 
     # ---- what it is
@@ -296,9 +389,14 @@ class Bandit(Engine):
         return self._settings.normalize
 
     @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The lowest and the highest reward that is learned, if given."""
+        return self._settings.reward_range
+
+    @property
     def seed(self) -> int:
         """The seed of its coins."""
-        return self._settings.seed
+        return self._seed
 
     @property
     def nbytes(self) -> int:
@@ -310,19 +408,71 @@ class Bandit(Engine):
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandit:
+def load(
+    path: str | os.PathLike[str] | IO[bytes], *, policy: Policy | None = None, seed: int | None = None
+) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
     ----------
     path
-        A file written by `Bandit.save`.
+        A file written by `Bandit.save`, or one open for reading bytes.
     policy
         The policy, if it is not one of Armlet's own.
+    seed
+        A stream of coins of its own, for one of several processes that load the same file, or after a restart from a
+        file that is older than the last decision: otherwise the same ids come again for other contexts. Pending
+        decisions of the file's own stream can still be learned.
+
+    Examples
+    --------
+    >>> import io, armlet
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1)
+    >>> file = io.BytesIO()
+    >>> bandit.save(file)
+    >>> _ = file.seek(0)
+    >>> worker = armlet.load(file, seed=2)
+    >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
+    False
     """
     from armlet.core import model
 
-    saved = model.read(path, POLICIES, policy)
-    bandit = Bandit.__new__(Bandit)
-    bandit._set_up(saved.settings, saved.arms, saved.state(), retired=saved.retired, t=saved.t)
+    bandit = _from_model(model.read(path, POLICIES, policy), Bandit)
+    if seed is not None:
+        bandit.reseed(seed)
     return bandit
+
+
+def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
+    """Read a bandit back from what `Bandit.to_bytes` gave; nothing in it is ever executed.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1)
+    >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
+    True
+    """
+    from armlet.core import model
+
+    return _from_model(model.decode(data, POLICIES, policy), Bandit)
+
+
+def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
+    bandit = kind.__new__(kind)
+    bandit._set_up(
+        saved.settings,
+        saved.arms,
+        saved.state(),
+        seed=saved.seed,
+        streams=saved.streams,
+        retired=saved.retired,
+        t=saved.t,
+    )
+    return bandit
+
+
+def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
+    from armlet.core import model
+
+    return _from_model(model.decode(data, POLICIES, policy), kind)

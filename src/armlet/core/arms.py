@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.kernel import Engine
-from armlet.core.types import Arm, Bool, Int64
+from armlet.core.types import Arm
 
 
 def check_label(label: object) -> Arm:
@@ -41,30 +40,6 @@ def check_labels(labels: Iterable[object]) -> list[Arm]:
     if twice:
         raise ValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
     return checked
-
-
-def find(engine: Engine, label: object) -> int:
-    """Give the index of a label, or say which labels there are."""
-    arm = engine._index_of(check_label(label))
-    if arm is None:
-        raise KeyError(f"there is no arm {label!r}; the arms are {engine._labels}")
-    return arm
-
-
-def mask(engine: Engine, eligible: Iterable[object]) -> Bool:
-    """Mark the eligible arms, (K,)."""
-    if isinstance(eligible, str):
-        raise TypeError(f"eligible is the string {eligible!r}; give a list of labels such as [{eligible!r}]")
-    marks = np.zeros(len(engine._labels), dtype=np.bool_)
-    for label in eligible:
-        marks[find(engine, label)] = True
-    return marks
-
-
-def indices(engine: Engine, labels: Iterable[Arm]) -> Int64:
-    """Give the index of each label, in order."""
-    known = {label: find(engine, label) for label in dict.fromkeys(labels)}
-    return np.array([known[label] for label in labels], dtype=np.int64)
 
 
 def label_array(labels: list[Arm]) -> npt.NDArray[np.object_]:

@@ -17,5 +17,13 @@ class MergeError(ArmletError):
     """Two bandits whose sums do not mean the same thing cannot be added."""
 
 
+class BusyError(ArmletError):
+    """A bandit is to be changed from inside one of its own calls, by its policy or by a signal handler."""
+
+
+class PolicyError(ArmletError):
+    """A policy answered what no policy may: an arm that cannot be played, or probabilities that are none."""
+
+
 class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""

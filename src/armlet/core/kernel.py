@@ -76,6 +76,7 @@ __all__ = [
     "bound_subsets",
     "coins",
     "estimate_subset",
+    "expectations",
     "normals",
     "rollout",
     "search_subset",
@@ -242,6 +243,23 @@ def rollout(
     ([1, 0, 1, 0], 1)
     """
     return Rollout(*_kernel.rollout(contexts, rewards, start, schedule, seed, t, propensities))
+
+
+def expectations(X: Float64, theta: Float64) -> Float64:
+    """Give x' theta_a for every row x and arm a, (n, K), in blocks, so that signals are seen between them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> expectations(np.eye(2), np.array([[0.0, 1.0], [1.0, 2.0]]))
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    block = max(1024, 2**27 // max(theta.size, 1))
+    out = np.empty((len(X), len(theta)))
+    for start in range(0, len(X), block):
+        np.matmul(X[start : start + block], theta.T, out=out[start : start + block])
+    return out
 
 
 def argmax_rows(X: Float64, theta: Float64) -> Int64:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from armlet.core import files
 from armlet.core.arms import check_labels
 from armlet.core.disk import Source, Target, origin
 from armlet.core.errors import ModelFileError
-from armlet.core.settings import Settings, check_seed
+from armlet.core.settings import Settings, check_reward_range, check_seed
 from armlet.core.types import Arm, Policy, State
 from armlet.core.version import __version__
 
@@ -26,6 +26,8 @@ class Model:
     retired: list[Arm]
     t: int
     arrays: dict[str, files.Array]  # the state's
+    seed: int
+    streams: Sequence[int] = ()  # other seeds whose decisions it may learn from: its own before, and merged ones
 
     def __post_init__(self) -> None:
         if type(self.t) is not int or not 0 <= self.t < 2**63:
@@ -74,8 +76,10 @@ def _header(model: Model) -> dict[str, files.Json]:
         "features": None if s.features is None else list(s.features),
         "objective": s.objective,
         "normalize": s.normalize,
+        "reward_range": None if s.reward_range is None else list(s.reward_range),
         "t": model.t,
-        "seed": s.seed,
+        "seed": model.seed,
+        "streams": list(model.streams),
     }
 
 
@@ -91,20 +95,27 @@ def _checked(
 
 
 def _decode(header: dict[str, Any], arrays: dict[str, files.Array], policies: Registry, given: Policy | None) -> Model:
-    names, seed = header["features"], header["seed"]
-    if seed is None:
-        raise ValueError("there is no seed")
+    names, policy, objective = header["features"], _read_policy(header["policy"], policies, given), header["objective"]
     settings = Settings(
-        policy=_read_policy(header["policy"], policies, given),
+        policy=policy,
         dim=header["dim"],
         features=None if names is None else tuple(names),
-        objective=header["objective"],
+        objective=objective,
         normalize=header["normalize"],
-        seed=check_seed(seed),
+        reward_range=check_reward_range(header.get("reward_range"), policy, objective),  # files of 0.1.0 have none
     )
     arms, t = check_labels(header["arms"]), header["t"]
     settings.policy.check(len(arms), settings.dim, t)
-    return Model(settings=settings, arms=arms, retired=header["retired"], t=t, arrays=arrays)
+    seed, *streams = (_seed(stream) for stream in (header["seed"], *header.get("streams", ())))
+    return Model(
+        settings=settings, arms=arms, retired=header["retired"], t=t, arrays=arrays, seed=seed, streams=streams
+    )
+
+
+def _seed(saved: Any) -> int:
+    if saved is None:
+        raise ValueError("there is no seed")
+    return check_seed(saved)
 
 
 def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:

@@ -1,4 +1,4 @@
-"""What a bandit is told when it is made, checked once; all of it but the seed must agree before two bandits merge."""
+"""What a bandit is told when it is made, checked once; all that gives sums their meaning must agree before a merge."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from armlet.core.checks import ends
 from armlet.core.contexts import ContextReader, feature_names
 from armlet.core.errors import MergeError
+from armlet.core.rewards import Range
 from armlet.core.types import Policy
 
 Objective: TypeAlias = Literal["max", "min"]
@@ -25,7 +27,7 @@ class Settings:
     features: tuple[str, ...] | None
     objective: Objective
     normalize: Normalize | None
-    seed: int
+    reward_range: Range | None = None
 
     def __post_init__(self) -> None:
         feature_names(self.features, self.dim)
@@ -48,6 +50,33 @@ class Settings:
             ours, theirs = getattr(self, what), getattr(other, what)
             if ours != theirs:
                 raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
+
+
+def check_reward_range(given: object, policy: Policy, objective: Objective) -> Range | None:
+    """Return the range of rewards of a bandit, which must lie in that of its policy.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> check_reward_range([0, 5], armlet.LinUCB(), "max")
+    (0.0, 5.0)
+    >>> check_reward_range((0, 5), armlet.Banditron(), "max")
+    Traceback (most recent call last):
+    ValueError: reward_range is (0.0, 5.0), but Banditron learns from 0.0 to 1.0 only; ...
+    """
+    if given is None:
+        return None
+    low, high = found = ends("reward_range", given)
+    policy_range = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None)
+    if policy_range is not None:
+        worst, best = (low, high) if objective == "max" else (-high, -low)
+        if not policy_range[0] <= worst <= best <= policy_range[1]:
+            name, (least, most) = type(policy).__name__, policy_range
+            raise ValueError(
+                f"reward_range is {found}, but {name} learns from {least} to {most} only; give a range within that, "
+                "or leave it out"
+            )
+    return found
 
 
 def check_seed(seed: int | None) -> int:

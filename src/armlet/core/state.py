@@ -7,13 +7,13 @@ in order of arrival rebuilds any of them bit for bit.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Literal, Self, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
 from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Array, Float64, Int64, Interaction
+from armlet.core.types import Arm, Array, Float64, Int64, Interaction, State
 
 Contexts: TypeAlias = Literal["ignored", "table"]
 """Whether a policy for finitely many contexts treats them all as one, or each by itself."""
@@ -32,6 +32,35 @@ def fresh(interaction: Interaction, policy: object) -> None:
         raise DecisionError(
             f"{policy!r} cannot take back or change what it learned; choose a policy whose state is a sum of rows"
         )
+
+
+def subtract(later: Any, labels: Sequence[Arm], earlier: State, earlier_labels: Sequence[Arm]) -> None:
+    """Take the sums of an earlier state away from those of a later one, arm by arm; MergeError where they do not add.
+
+    Arms that the later state no longer has are left out; it holds nothing of them.
+
+    Examples
+    --------
+    >>> from armlet.core.kernel import Statistics
+    >>> later, earlier = Statistics(2, 1), Statistics(1, 1)
+    >>> for state in (later, earlier):
+    ...     state.add(0, np.array([1.0]), 3.0)
+    >>> later.add(1, np.array([1.0]), 5.0)
+    >>> subtract(later, ["b", "a"], earlier, ["b"])
+    >>> later.n.tolist()
+    [0.0, 1.0]
+    """
+    if not hasattr(later, "subtract") or _definer(later, "subtract") is not _definer(later, "merge"):
+        raise MergeError("this policy's state is no sum of rows, so there is no difference of two of them")
+    places = {label: arm for arm, label in enumerate(labels)}
+    for arm in reversed([i for i, label in enumerate(earlier_labels) if label not in places]):
+        earlier.remove_arm(arm)
+    later.subtract(earlier, [places[label] for label in earlier_labels if label in places])
+
+
+def _definer(state: object, method: str) -> type:
+    """Give the class that a method is from: one that changes `merge` alone has another idea of what adds up."""
+    return next(base for base in type(state).__mro__ if method in vars(base))
 
 
 def _check_numbers(name: str, array: Array) -> None:
@@ -134,10 +163,19 @@ class Arrays:
         """Add the other's arrays, if they are sums."""
         if not self._additive:
             raise MergeError("this policy's state is no sum of rows, so two of them cannot be added")
+        self._add(other, into, 1.0)
+
+    def subtract(self, other: Self, into: list[int]) -> None:
+        """Take the other's arrays away, if they are sums."""
+        if not self._additive:
+            raise MergeError("this policy's state is no sum of rows, so there is no difference of two of them")
+        self._add(other, into, -1.0)
+
+    def _add(self, other: Self, into: list[int], sign: float) -> None:
         for name in self._by_arm:
-            self[name][into] += other[name]
+            self[name][into] += sign * other[name]
         for name in self._whole:
-            self[name][...] += other[name]
+            self[name][...] += sign * other[name]
 
 
 class Table:
@@ -252,8 +290,17 @@ class Table:
         """Add the numbers of every context, if they are sums."""
         if not self._additive:
             raise MergeError("this policy's state is no sum of rows, so two of them cannot be added")
+        self._add(other, into, 1.0)
+
+    def subtract(self, other: Self, into: list[int]) -> None:
+        """Take the numbers of every context away, if they are sums."""
+        if not self._additive:
+            raise MergeError("this policy's state is no sum of rows, so there is no difference of two of them")
+        self._add(other, into, -1.0)
+
+    def _add(self, other: Self, into: list[int], sign: float) -> None:
         arms: Int64 = np.array(into)
         for key, place in other._places.items():
             row = self.write(np.frombuffer(key) if key else np.zeros(self._dim))
             for name in self._fields:
-                row[name][arms] += other._rows[place][name]
+                row[name][arms] += sign * other._rows[place][name]

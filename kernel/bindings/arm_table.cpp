@@ -1,0 +1,129 @@
+#include "arm_table.hpp"
+
+#include <algorithm>
+
+#include "arrays.hpp"
+
+namespace armlet {
+
+namespace {
+
+// Under the interpreter lock, so plain counters will do.
+Word tables = 0, lives = 0;
+
+std::string listed(const nb::list& labels) {
+    constexpr std::size_t most = 20;
+    const std::size_t n = nb::len(labels);
+    if (n <= most) return quoted(labels);
+    nb::object first = nb::steal(PyList_GetSlice(labels.ptr(), 0, most));
+    std::string text = quoted(first);
+    text.pop_back();
+    return text + ", ...] (" + std::to_string(n) + " of them)";
+}
+
+}  // namespace
+
+nb::object key_of(nb::handle label) {
+    PyObject* given = label.ptr();
+    if (PyUnicode_CheckExact(given) || PyLong_CheckExact(given)) return nb::borrow(label);
+    PyObject* key = nullptr;
+    if (PyUnicode_Check(given))
+        key = PyUnicode_FromObject(given);
+    else if (PyIndex_Check(given) && !PyBool_Check(given))
+        key = PyNumber_Index(given);
+    if (key) return nb::steal(key);
+    PyErr_Clear();
+    fail(PyExc_TypeError, "an arm is named " + quoted(label) + ", a " + text(label.type().attr("__name__")) +
+                              "; use a str or an int");
+}
+
+Keys keys_of(nb::handle eligible) {
+    if (eligible.is_none()) return std::nullopt;
+    if (PyUnicode_Check(eligible.ptr()))
+        fail(PyExc_TypeError, "eligible is the string " + quoted(eligible) + "; give a list of labels such as [" +
+                                  quoted(eligible) + "]");
+    if (!PySequence_Check(eligible.ptr()) && !nb::hasattr(eligible, "__iter__") && !PyIter_Check(eligible.ptr()))
+        fail(PyExc_TypeError, "eligible is " + quoted(eligible) + "; give a list of labels");
+    nb::list given = nb::steal<nb::list>(PySequence_List(eligible.ptr()));
+    if (!given.is_valid()) throw nb::python_error();
+    std::vector<nb::object> keys;
+    for (nb::handle label : given) keys.push_back(key_of(label));
+    return keys;
+}
+
+ArmTable::ArmTable(const nb::list& labels)
+    : labels_(nb::steal<nb::list>(PySequence_List(labels.ptr()))), is_active_(nb::len(labels), 1) {
+    for (std::size_t arm = 0; arm < size(); ++arm) lives_.push_back(++lives);
+    id_ = ++tables;
+    index();
+}
+
+void ArmTable::index() {
+    index_ = nb::dict();
+    active_.clear();
+    std::uint32_t arm = 0;
+    for (nb::handle label : labels_) {
+        index_[key_of(label)] = arm;
+        if (is_active_[arm]) active_.push_back(arm);
+        ++arm;
+    }
+}
+
+nb::list ArmTable::labels() const { return nb::steal<nb::list>(PySequence_List(labels_.ptr())); }
+
+std::optional<std::uint32_t> ArmTable::find(const nb::object& key) const {
+    PyObject* found = PyDict_GetItemWithError(index_.ptr(), key.ptr());
+    if (!found && PyErr_Occurred()) throw nb::python_error();
+    return found ? std::optional(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(found))) : std::nullopt;
+}
+
+std::uint32_t ArmTable::at(const nb::object& key) const {
+    const auto arm = find(key);
+    if (!arm) fail(PyExc_KeyError, "there is no arm " + quoted(key) + "; the arms are " + listed(labels_));
+    return *arm;
+}
+
+std::vector<std::uint32_t> ArmTable::playable(const Keys& eligible) const {
+    if (!eligible) return active_;
+    std::vector<std::uint32_t> arms;
+    for (const auto& key : *eligible)
+        if (const auto arm = at(key); is_active(arm)) arms.push_back(arm);
+    if (arms.empty()) fail(PyExc_ValueError, "eligible leaves no arm to play: name at least one that is not retired");
+    std::sort(arms.begin(), arms.end());
+    arms.erase(std::unique(arms.begin(), arms.end()), arms.end());
+    return arms;
+}
+
+void ArmTable::add(nb::object label) {
+    labels_.append(label);
+    index_[key_of(label)] = size();
+    active_.push_back(static_cast<std::uint32_t>(size()));
+    is_active_.push_back(1);
+    lives_.push_back(++lives);
+}
+
+void ArmTable::remove(std::size_t arm) {
+    labels_.attr("pop")(arm);
+    is_active_.erase(is_active_.begin() + static_cast<std::ptrdiff_t>(arm));
+    ended_.insert(lives_[arm]);
+    lives_.erase(lives_.begin() + static_cast<std::ptrdiff_t>(arm));
+    id_ = ++tables;
+    index();
+}
+
+void ArmTable::set_active(std::size_t arm, bool active) {
+    is_active_[arm] = active;
+    active_.clear();
+    for (std::uint32_t i = 0; i < size(); ++i)
+        if (is_active_[i]) active_.push_back(i);
+}
+
+int ArmTable::traverse(visitproc visit, void* arg) const {
+    Py_VISIT(labels_.ptr());
+    Py_VISIT(index_.ptr());
+    return 0;
+}
+
+void ArmTable::clear() { labels_ = nb::list(), index_ = nb::dict(); }
+
+}  // namespace armlet

@@ -1,0 +1,114 @@
+// How Python sees the engine.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include "binding.hpp"
+#include "engine.hpp"
+#include "hot.hpp"
+
+namespace armlet {
+
+namespace {
+
+using Pair = std::optional<std::pair<double, double>>;
+
+void create(Engine* self, nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
+            nb::object read_context, double sign, bool normalize, Pair range) {
+    const auto ends = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt;
+    new (self) Engine(policy, rule, state, labels, seed, read_context, sign, normalize, ends);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    return nb::inst_ready(self) ? nb::inst_ptr<Engine>(self)->traverse(visit, arg) : 0;
+}
+
+int clear(PyObject* self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<Engine>(self)->clear();
+    return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_methods, hot_methods},
+                       {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {0, nullptr}};
+
+// The child of a fork must not inherit the middle of another thread's call.
+void watch_forks(nb::module_& m) {
+    m.def("_before_fork", &Turns::before_fork);
+    m.def("_after_fork", &Turns::after_fork, nb::arg("is_child"));
+    nb::module_ os = nb::module_::import_("os");
+    if (!nb::hasattr(os, "register_at_fork")) return;
+    nb::object partial = nb::module_::import_("functools").attr("partial");
+    nb::object after = m.attr("_after_fork");
+    os.attr("register_at_fork")(nb::arg("before") = m.attr("_before_fork"),
+                                nb::arg("after_in_parent") = partial(after, false),
+                                nb::arg("after_in_child") = partial(after, true));
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+    nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
+        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
+             nb::arg("learn_always"));
+    nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
+                       "What every decision of a bandit passes through: clock, arms, coins, estimates.")
+        .def("__init__", &create, nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"),
+             nb::arg("seed"), nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0,
+             nb::arg("normalize") = false, nb::arg("reward_range").none() = nb::none(),
+             nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
+                     "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
+                     "sign: float = 1.0, normalize: bool = False, reward_range: tuple[float, float] | None = None) -> "
+                     "None"))
+        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
+             nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
+             "Replace the reward that was learned from a decision, exactly but for rounding.")
+        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
+             nb::sig("def forget(self, decision: Decision, reward: float) -> None"),
+             "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
+        .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
+             nb::sig("def _decide_many(self, X: object, eligible: object | None) -> Decisions"))
+        .def("_learn_many", &Engine::learn_many, nb::arg("decisions"), nb::arg("rewards"), nb::arg("weights"),
+             nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
+                     "NDArray[numpy.float64]) -> None"))
+        .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
+             nb::arg("explored"),
+             nb::sig("def _learn_rows(self, X: NDArray[numpy.float64], arms: list[str | int], rewards: "
+                     "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool]) -> None"))
+        .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
+             "(n, K): at step t, or at the next one.")
+        .def("_view", &Engine::view, nb::arg("eligible").none(),
+             nb::sig("def _view(self, eligible: object | None) -> tuple[list[str | int], NDArray[numpy.bool], "
+                     "NDArray[numpy.float64]]"),
+             "Labels, which of them may be played, and theta_hat, all of one moment.")
+        .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
+        .def("_add_arm", &Engine::add_arm, nb::arg("label"))
+        .def("_remove_arm", &Engine::remove_arm, nb::arg("label"))
+        .def("_set_active", &Engine::set_active, nb::arg("label"), nb::arg("active"))
+        .def("_advance", &Engine::advance, nb::arg("steps"))
+        .def("_reseed", &Engine::reseed, nb::arg("seed"))
+        .def("_know", &Engine::know, nb::arg("seed"), "Decisions made with this seed may be learned here.")
+        .def("_snapshot", &Engine::snapshot,
+             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], typing.Any, int, "
+                     "list[int]]"),
+             "Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.")
+        .def("_continue_lives", &Engine::continue_lives, nb::arg("other"),
+             "The arms are those of another bandit in this process, so what was removed there is removed here.")
+        .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"),
+             nb::sig("def _restore(self, state: object, labels: list[str | int]) -> None"))
+        .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
+             nb::arg("seeds"),
+             nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
+                     "seeds: list[int]) -> None"))
+        .def_prop_ro("_seed", &Engine::seed, nb::sig("def _seed(self, /) -> int"))
+        .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
+        .def_prop_ro("_active", &Engine::active, owned)
+        .def_prop_ro(
+            "t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
+        .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> typing.Any"),
+                "What is known: the sums of every arm, or what else the policy keeps.");
+    watch_forks(m);
+}
+
+}  // namespace armlet
