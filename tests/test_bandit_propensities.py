@@ -65,7 +65,7 @@ def run(seed: int, n_arms: int, p: float, warmup: str) -> Run:
     propensities, explored = np.empty(STEPS), np.empty(STEPS, dtype=np.bool_)
     rows, labels = [contexts[[kind]] for kind in range(4)], [np.flatnonzero(mask).tolist() for mask in eligible]
     for i, kind in enumerate(kinds.tolist()):
-        q[i] = bandit._probabilities(rows[kind], i + 1, eligible[i])[0]  # what predict_proba calls, without its checks
+        q[i] = bandit._probabilities(rows[kind], i + 1, labels[i])[0]  # what predict_proba calls, without its checks
         decision = bandit.decide(contexts[kind], eligible=labels[i])
         arms[i], propensities[i], explored[i] = decision.arm, decision.propensity, decision.explored
         if i % 3:  # the others' rewards never come

@@ -23,7 +23,7 @@ from armlet import (
     Interaction,
     Policy,
 )
-from armlet.core.kernel import Statistics
+from armlet.core.kernel import Statistics, coins
 from streams import make_stream
 from test_bandit_loop import facts, sizes_of_sums, snapshot
 from test_reference import AllDataInPython, InPython
@@ -353,7 +353,7 @@ def test_reads_see_a_whole_state_although_a_policy_in_python_is_learning(name: s
         bandit = Bandit(range(2), 1, policy=policy, seed=1)
         for _ in range(4):
             bandit.learn(decision := bandit.decide([1.0]), float(decision.t % 2))
-        decision = Decision.restore("1-00ff00ff00ff00ff", 0, 1.0, True, [1.0])
+        decision = Decision.restore(f"1-{coins(1, 1).mark:016x}", 0, 1.0, True, [1.0])
         if moment == "before":
             answers.append(READS[name](bandit))
         waiting = []

@@ -196,16 +196,16 @@ void Engine::check_learnable(const Decision& d) const {
 }
 
 // What was learned from it must still be here.
-void Engine::check_can_take_back(const Decision& d, std::uint32_t arm) const {
+void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const char* verb) const {
     if (model_.solved)
         fail("DecisionError",
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
     if (d.life != 0 && arms_.has_ended(d.life))
         fail("DecisionError", "arm " + quoted(d.arm) + " was removed after decision " + d.id() +
-                                  " was learned, and all that was known of it; there is nothing to take back");
-    if (statistics_ && (d.explored || learns_always_)) check_holds(*statistics_, arm, d.weight, "take back");
-    if (model_.forced && d.explored) check_holds(*model_.forced, arm, d.weight, "take back");
+                                  " was learned, and all that was known of it; there is nothing to " + verb);
+    if (statistics_ && (d.explored || learns_always_)) check_holds(*statistics_, arm, d.weight, verb);
+    if (model_.forced && d.explored) check_holds(*model_.forced, arm, d.weight, verb);
 }
 
 void Engine::update(const Event& event) {
@@ -245,7 +245,7 @@ void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_
     check_state();
     check_learned(d, before, "old_reward");
     const auto arm = locate(d);
-    check_can_take_back(d, arm);
+    check_can_take_back(d, arm, "correct");
     update(d, arm, after, d.weight, before);
     d.reward = after;
 }
@@ -257,7 +257,7 @@ void Engine::forget(nb::handle decision, nb::handle reward) {
     check_state();
     check_learned(d, r, "reward");
     const auto arm = locate(d);
-    check_can_take_back(d, arm);
+    check_can_take_back(d, arm, "forget");
     update(d, arm, r, -d.weight, std::nullopt);
     d.learned = false;
 }

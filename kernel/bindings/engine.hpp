@@ -79,7 +79,7 @@ class Engine {
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
-    void check_can_take_back(const Decision& decision, std::uint32_t arm) const;
+    void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
     void update(const Event& event);
     void update(const Decision& decision, std::uint32_t arm, double reward, double weight,
                 std::optional<double> replaces);
