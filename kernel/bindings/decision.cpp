@@ -59,7 +59,7 @@ void parse_id(const std::string& id, Decision& d) {
     const auto dash = std::min(id.find('-'), id.size());
     const char *begin = id.data(), *end = begin + id.size(), *middle = begin + dash;
     const bool read = middle != end && parse(begin, middle, 10, d.t) && parse(middle + 1, end, 16, d.mark);
-    if (!read || d.id() != id || d.t == 0)
+    if (!read || d.id() != id || d.t == 0 || d.t > last_step)
         fail(PyExc_ValueError, "id is '" + id + "', which no decision has; it looks like '12-00ff00ff00ff00ff'");
 }
 

@@ -6,6 +6,8 @@
 
 namespace armlet {
 
+constexpr Word last_step = (Word{1} << 63) - 1;  // clocks are signed in files and tables
+
 // A Python object in one piece of memory, context included: one is made for every step.
 struct Decision {
     PyVarObject ob_base;  // with as many items as the context has values

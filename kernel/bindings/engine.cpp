@@ -36,6 +36,9 @@ void check_holds(const Statistics& s, std::size_t arm, double weight, const char
 }  // namespace
 
 Seed parse_seed(nb::handle seed) {
+    const bool is_whole = PyLong_Check(seed.ptr()) && !PyBool_Check(seed.ptr());
+    if (!is_whole || seed < nb::int_(0) || (nb::int_(seed) >> nb::int_(128)) > nb::int_(0))
+        fail(PyExc_ValueError, "seed is " + quoted(seed) + "; give an integer from 0 to 2^128 - 1");
     nb::object low = nb::int_(seed) & nb::int_(UINT64_MAX);
     return {nb::cast<Word>(low), nb::cast<Word>(nb::int_(seed) >> nb::int_(64))};
 }

@@ -11,8 +11,6 @@
 
 namespace armlet {
 
-constexpr Word last_step = (Word{1} << 63) - 1;  // clocks are signed in files and tables
-
 // What the bandit knows of rewards before it sees any.
 struct RewardRange {
     double low, high;

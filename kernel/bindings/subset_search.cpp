@@ -12,10 +12,31 @@ namespace {
 
 constexpr double most_subsets = 65536.0;
 
+constexpr double most_rows = 0x1p53;
+
+void check_values(const double* values, std::size_t n, const char* name) {
+    for (std::size_t i = 0; i < n; ++i)
+        if (!(std::fabs(values[i]) <= largest_value))
+            fail(PyExc_ValueError, std::string(name) + " holds " + text(values[i]) + "; give finite numbers of at most " +
+                                       text(largest_value) + " in size");
+}
+
 Past read_past(nb::handle rows, nb::handle counts, std::size_t dim) {
     const std::size_t size = count_rows(rows, "rows", dim);
     if (size == 0) fail(PyExc_ValueError, "rows is empty: there is no subset to choose; give at least one row");
-    return {doubles(rows, "rows", {size, dim}), doubles(counts, "counts", {size}), size, dim};
+    const double *values = doubles(rows, "rows", {size, dim}), *n = doubles(counts, "counts", {size});
+    check_values(values, size * dim, "rows");
+    for (std::size_t i = 0; i < size; ++i)
+        if (!(n[i] >= 1.0 && n[i] <= most_rows) || n[i] != std::floor(n[i]))
+            fail(PyExc_ValueError, "counts[" + std::to_string(i) + "] is " + text(n[i]) +
+                                       "; it must be a whole number from 1 to 2^53");
+    return {values, n, size, dim};
+}
+
+const double* read_x(nb::handle x, std::size_t dim) {
+    const double* values = doubles(x, "x", {dim});
+    check_values(values, dim, "x");
+    return values;
 }
 
 Subset search(const std::string& how, const Past& past, const double* x) {
@@ -32,7 +53,7 @@ Subset search(const std::string& how, const Past& past, const double* x) {
 
 auto search_subset(const std::string& how, nb::handle x, nb::handle rows, nb::handle counts) {
     const std::size_t dim = nb::len(x);
-    const double* values = doubles(x, "x", {dim});
+    const double* values = read_x(x, dim);
     const Past past = read_past(rows, counts, dim);
     Subset found = search(how, past, values);
     const std::size_t size = past.size;
@@ -42,7 +63,7 @@ auto search_subset(const std::string& how, nb::handle x, nb::handle rows, nb::ha
 double bound_subsets(nb::handle x, nb::handle rows, nb::handle counts, double value, double tolerance,
                      std::size_t steps) {
     const std::size_t dim = nb::len(x);
-    const double* values = doubles(x, "x", {dim});
+    const double* values = read_x(x, dim);
     return find_bound(read_past(rows, counts, dim), values, value / (1.0 + tolerance), tolerance / 8.0, steps);
 }
 

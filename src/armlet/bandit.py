@@ -405,6 +405,8 @@ class Bandit(Engine):
         return held
 
     def __repr__(self) -> str:
+        if "_settings" not in vars(self):  # in the traceback of a refused one, for instance
+            return f"<{type(self).__name__} that was not set up>"
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
