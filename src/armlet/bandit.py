@@ -6,9 +6,8 @@ the reads while others `learn`: each call sees and leaves a whole state.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,9 @@ from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows
 from armlet.core.settings import Normalize, Objective, Settings, check_seed
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
 from armlet.policies import POLICIES
+
+if TYPE_CHECKING:
+    from armlet.core.disk import Source, Target
 
 
 class Bandit(Engine):
@@ -248,14 +250,20 @@ class Bandit(Engine):
         total.merge(other)
         return total
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one file, whole or not at all: a JSON header and raw little-endian arrays."""
+    def save(self, path: Target) -> None:
+        """Write one file, whole or not at all: a JSON header and raw little-endian arrays.
+
+        Parameters
+        ----------
+        path
+            Where to; or a binary file object, which is written to from where it stands.
+        """
         from armlet.core import model  # not before it is needed: files would slow down `import armlet`
 
         saved = self._copy()
-        settings, arrays = self._settings, saved.state.arrays()
+        settings, state = self._settings, saved.state
         model.write(
-            path, model.Model(settings=settings, arms=saved.arms, retired=saved.retired, t=saved.t, arrays=arrays)
+            path, model.Model(settings=settings, arms=saved.arms, retired=saved.retired, t=saved.t, state=state)
         )
 
     # ---- what it is
@@ -310,13 +318,13 @@ class Bandit(Engine):
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandit:
+def load(path: Source, *, policy: Policy | None = None) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
     ----------
     path
-        A file written by `Bandit.save`.
+        A file written by `Bandit.save`; or a binary file object, which is read to its end.
     policy
         The policy, if it is not one of Armlet's own.
     """
@@ -324,5 +332,5 @@ def load(path: str | os.PathLike[str], *, policy: Policy | None = None) -> Bandi
 
     saved = model.read(path, POLICIES, policy)
     bandit = Bandit.__new__(Bandit)
-    bandit._set_up(saved.settings, saved.arms, saved.state(), retired=saved.retired, t=saved.t)
+    bandit._set_up(saved.settings, saved.arms, saved.state, retired=saved.retired, t=saved.t)
     return bandit
