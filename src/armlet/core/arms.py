@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,7 @@ def check_label(label: object) -> Arm:
     >>> check_label("north"), check_label(3)
     ('north', 3)
     """
-    if isinstance(label, (str, int, np.integer)) and not isinstance(label, bool):
+    if isinstance(label, (str, int, np.integer)) and not isinstance(label, (bool, np.timedelta64)):
         return label if isinstance(label, str) else int(label)
     raise TypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
@@ -37,7 +39,7 @@ def check_labels(labels: Iterable[object]) -> list[Arm]:
     checked = [check_label(label) for label in labels]
     if not checked:
         raise ValueError("arms is empty; give at least one label")
-    twice = sorted({str(label) for label in checked if checked.count(label) > 1})
+    twice = sorted({str(label) for label, count in Counter(checked).items() if count > 1})
     if twice:
         raise ValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
     return checked

@@ -168,7 +168,7 @@ def labels(values: npt.ArrayLike, n_rows: int) -> list[Arm]:
 
 def _label(value: object, row: int) -> Arm:
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # what it holds: an enumeration of strings prints something else
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
         return int(value)
     raise TypeError(f"arms[{row}] is {reprlib.repr(value)} ({type(value).__name__}); give a str or an int")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -218,8 +219,9 @@ def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tupl
     for i, name in enumerate(names):
         if not isinstance(name, str):
             raise TypeError(f"features[{i}] is {name!r} ({type(name).__name__}); give a string")
-        if name in names[:i]:
-            raise ValueError(f"features has {name!r} more than once; give each feature its own name")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"features has {twice[0]!r} more than once; give each feature its own name")
     if _dimension(len(names) if dim is None else dim) != len(names):
         raise ValueError(f"dim is {dim} but features has {len(names)} names; leave dim out, or name them all")
     return tuple(map(str, names)), len(names)
