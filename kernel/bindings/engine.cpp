@@ -293,12 +293,6 @@ void bind_engine(nb::module_& m) {
              nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
                      "sign: float = 1.0, normalize: bool = False) -> None"))
-        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
-             nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
-             "Replace the reward that was learned from a decision, exactly but for rounding.")
-        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
-             nb::sig("def forget(self, decision: Decision, reward: float) -> None"),
-             "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none())
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t"), nb::arg("eligible").none())
         .def("_learn_rows", &Engine::learn_rows, nb::arg("table"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"),
