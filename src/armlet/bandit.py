@@ -19,7 +19,7 @@ from armlet.core.errors import DecisionError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows
 from armlet.core.settings import Normalize, Objective, Settings, check_seed
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
-from armlet.policies import POLICIES
+from armlet.policies import POLICIES, check_given
 
 if TYPE_CHECKING:
     from armlet.core.disk import Source, Target
@@ -66,8 +66,7 @@ class Bandit(Engine):
         normalize: Normalize | None = None,
         seed: int | None = None,
     ) -> None:
-        if isinstance(policy, type):
-            raise TypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
+        check_given(policy)
         labels = labelling.check_labels(arms)
         names, dim = feature_names(features, dim)
         settings = Settings(
@@ -180,7 +179,11 @@ class Bandit(Engine):
     # ---- reading: never random, never changes anything
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
-        """Give the arm that looks best for each context, (n,); the first of those that tie."""
+        """Give the arm that looks best for each context, (n,); the first of those that tie.
+
+        An array of str or of int64 if all labels are of that kind and fit, so that `sklearn.metrics` takes it; of
+        Python objects if not.
+        """
         mask = self._mask(eligible)
         arms = np.flatnonzero(self._active if mask is None else self._active & mask)
         if not arms.size:
@@ -330,6 +333,8 @@ def load(path: Source, *, policy: Policy | None = None) -> Bandit:
     """
     from armlet.core import model
 
+    if policy is not None:
+        check_given(policy)
     saved = model.read(path, POLICIES, policy)
     bandit = Bandit.__new__(Bandit)
     bandit._set_up(saved.settings, saved.arms, saved.state, retired=saved.retired, t=saved.t)

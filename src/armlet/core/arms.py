@@ -12,6 +12,8 @@ import numpy.typing as npt
 from armlet.core.kernel import Engine
 from armlet.core.types import Arm, Bool, Int64
 
+WIDEST = 256  # characters of a label in an array of strings, four bytes each in every entry
+
 
 def check_label(label: object) -> Arm:
     """Return a label that may name an arm.
@@ -69,6 +71,22 @@ def indices(engine: Engine, labels: Iterable[Arm]) -> Int64:
     return np.array([known[label] for label in labels], dtype=np.int64)
 
 
-def label_array(labels: list[Arm]) -> npt.NDArray[np.object_]:
-    """Make an array of labels that stay what they are; numpy's own strings and integers would clip some."""
+def label_array(labels: list[Arm]) -> npt.NDArray[Any]:
+    """Make an array of labels that stay what they are: of numpy's strings or int64 where these can hold them all.
+
+    Labels of both kinds, integers beyond int64, strings that numpy would cut (it drops trailing NULs) and those longer
+    than `WIDEST`, which every entry would have to make room for, stay Python's own, in an array of objects.
+
+    Examples
+    --------
+    >>> label_array(["a", "bc"]), label_array([7, -1])
+    (array(['a', 'bc'], dtype='<U2'), array([ 7, -1]))
+    >>> label_array(["a", 1])
+    array(['a', 1], dtype=object)
+    """
+    kinds = {type(label) for label in labels}
+    if kinds == {int} and all(-(2**63) <= label < 2**63 for label in cast("list[int]", labels)):
+        return np.array(labels, dtype=np.int64)
+    if kinds == {str} and not any(len(label) > WIDEST or label.endswith("\0") for label in cast("list[str]", labels)):
+        return np.array(labels, dtype=np.str_)
     return np.array(labels, dtype=np.object_)
