@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 from armlet.core.contexts import LARGEST, ContextReader, feature_names
 from armlet.core.types import Float64
@@ -282,3 +283,80 @@ def test_feature_names_and_dim_agree() -> None:
 )
 def test_wrong_features_are_refused(features: Any, dim: Any, error: type[Exception], reason: str) -> None:
     assert refusal(error, feature_names, features, dim).startswith(reason)
+
+
+# ---- other things that people pass
+
+
+class Tensor:
+    """Three numbers that numpy may not have: on another device, or with a gradient to track."""
+
+    shape = (3,)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
+        raise self.error
+
+
+def test_a_list_among_too_many_values_is_named_by_its_index() -> None:
+    for reader in (PLAIN, NAMED):
+        assert refusal(TypeError, reader.row, [1, 2, 3, [1]]) == "context[3] is [1] (list); give a real number"
+        assert "row 0: context[3] is [1]" in refusal(TypeError, reader.matrix, [[1, 2, 3, [1]]])
+    assert refusal(TypeError, NAMED.row, [1, 2, [1]]) == "context['weight'] is [1] (list); give a real number"
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.dok_matrix])
+def test_sparse_contexts_are_refused_with_the_way_out(kind: Callable[[Any], Any]) -> None:
+    X = kind(np.eye(3))
+    for reader in (PLAIN, NAMED):
+        assert refusal(TypeError, reader.matrix, X) == (
+            f"contexts cannot be sparse ({kind.__name__}); give all the values, with .toarray()"
+        )
+        assert ".toarray()" in refusal(TypeError, reader.row, kind(np.eye(3)[:1]))
+        assert "row 0: context cannot be sparse" in refusal(TypeError, reader.matrix, [kind(np.eye(3)[:1])])
+    np.testing.assert_array_equal(PLAIN.matrix(X.toarray()), np.eye(3))
+
+
+def test_sparse_columns_of_a_table_are_refused_with_the_way_out() -> None:
+    dense = pd.DataFrame(np.eye(3), columns=list(NAMED.features or ()))
+    table = dense.astype(pd.SparseDtype("float64", 0.0))
+    assert "table.sparse.to_dense()" in refusal(TypeError, NAMED.matrix, table)
+    np.testing.assert_array_equal(NAMED.matrix(dense), np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("use tensor.detach()"), TypeError("use Tensor.cpu()"), ValueError("no")]
+)
+def test_what_numpy_cannot_read_is_refused_in_the_words_of_its_owner(error: Exception) -> None:
+    words = f"cannot be a Tensor, numpy does not read it: {error}"
+    for reader in (PLAIN, NAMED):
+        assert refusal(TypeError, reader.row, Tensor(error)) == f"context {words}"
+        assert refusal(TypeError, reader.matrix, Tensor(error)) == f"contexts {words}"
+
+
+def test_a_series_is_one_context_and_no_table() -> None:
+    for series in (pd.Series([1.0, 2.0, 3.0]), pl.Series([1.0, 2.0, 3.0])):
+        for reader in (PLAIN, NAMED):
+            assert "contexts have shape (3,); use decide for one" in refusal(ValueError, reader.matrix, series)
+
+
+def test_a_series_with_other_labels_is_told_those_of_the_features() -> None:
+    told = refusal(ValueError, NAMED.row, pd.Series([1.0, 2.0, 3.0]))
+    assert "labels [0, 1, 2], none of them a feature" in told
+    assert "['age', 'height', 'weight'], or give them in this order with .to_numpy()" in told
+    partly = pd.Series({"age": 1.0, "height": 2.0, "wait": 3.0})
+    assert "lacks 'weight' and has the unknown 'wait'" in refusal(ValueError, NAMED.row, partly)
+
+
+@pytest.mark.parametrize("reader", [PLAIN, NAMED])
+def test_arrays_of_three_axes_are_refused_by_their_shape(reader: ContextReader) -> None:
+    cube = np.zeros((1, 1, 3))
+    assert refusal(ValueError, reader.row, cube) == "context has shape (1, 1, 3); give a row of 3 values"
+    assert "shape (1, 1, 3); give a matrix of shape (N, 3)" in refusal(ValueError, reader.matrix, cube)
+
+
+def test_a_dimension_that_no_row_could_have_is_refused() -> None:
+    for dim in (2**31 + 1, 2**70):
+        assert f"dim is {dim}; a context has" in refusal(ValueError, feature_names, None, dim)

@@ -61,12 +61,6 @@ void bind_engine(nb::module_& m) {
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
                      "sign: float = 1.0, normalize: bool = False, reward_range: tuple[float, float] | None = None) -> "
                      "None"))
-        .def("correct", &Engine::correct, nb::arg("decision"), nb::arg("old_reward"), nb::arg("new_reward"),
-             nb::sig("def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"),
-             "Replace the reward that was learned from a decision, exactly but for rounding.")
-        .def("forget", &Engine::forget, nb::arg("decision"), nb::arg("reward"),
-             nb::sig("def forget(self, decision: Decision, reward: float) -> None"),
-             "Take back what was learned from a decision, exactly but for rounding; it may be learned again.")
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
              nb::sig("def _decide_many(self, X: object, eligible: object | None) -> Decisions"))
         .def("_learn_many", &Engine::learn_many, nb::arg("decisions"), nb::arg("rewards"), nb::arg("weights"),

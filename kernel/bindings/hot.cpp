@@ -1,4 +1,5 @@
-// The two calls that a program makes most, as plain CPython methods: a third of the overhead of a general binding.
+// The calls that a program makes for every decision, as plain CPython methods: a third of the overhead of a general
+// binding, and Python can tell their signatures.
 #include "hot.hpp"
 
 #include <array>
@@ -75,6 +76,25 @@ PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
     });
 }
 
+PyObject* correct_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 3> in{};
+    if (!parse("correct", std::array{"decision", "old_reward", "new_reward"}, 3, 3, args, n, keywords, in))
+        return nullptr;
+    return guarded([&]() -> PyObject* {
+        engine_of(self).correct(in[0], in[1], in[2]);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* forget_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 2> in{};
+    if (!parse("forget", std::array{"decision", "reward"}, 2, 2, args, n, keywords, in)) return nullptr;
+    return guarded([&]() -> PyObject* {
+        engine_of(self).forget(in[0], in[1]);
+        Py_RETURN_NONE;
+    });
+}
+
 }  // namespace
 
 PyMethodDef hot_methods[] = {
@@ -105,6 +125,19 @@ reward
     Any finite number; a cost if the objective is "min".
 weight
     How much it counts, a positive number.
+)"},
+    {"correct", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&correct_call)),
+     METH_FASTCALL | METH_KEYWORDS,
+     R"(correct($self, decision, old_reward, new_reward)
+--
+
+Replace the reward that was learned from a decision, exactly but for rounding.
+)"},
+    {"forget", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&forget_call)), METH_FASTCALL | METH_KEYWORDS,
+     R"(forget($self, decision, reward)
+--
+
+Take back what was learned from a decision, exactly but for rounding; it may be learned again.
 )"},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -6,9 +6,8 @@ change arms at any time: each call sees and leaves a whole state, and looks labe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +21,10 @@ from armlet.core.law import compiled_rule
 from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Contexts, Float64, Policy, State
-from armlet.policies import POLICIES
+from armlet.policies import POLICIES, check_given
 
 if TYPE_CHECKING:
+    from armlet.core.disk import Source, Target
     from armlet.core.model import Model
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
@@ -75,8 +75,7 @@ class Bandit(Engine):
         reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
     ) -> None:
-        if isinstance(policy, type):
-            raise TypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
+        check_given(policy)
         labels = labelling.check_labels(arms)
         names, dim = feature_names(features, dim)
         settings = Settings(
@@ -197,7 +196,11 @@ class Bandit(Engine):
     # ---- reading: never random, never changes anything
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
-        """Give the arm that looks best for each context, (n,); the first of those that tie."""
+        """Give the arm that looks best for each context, (n,); the first of those that tie.
+
+        An array of str or of int64 if all labels are of that kind and fit, so that `sklearn.metrics` takes it; of
+        Python objects if not.
+        """
         rows = self._scaled(self._reader.matrix(X))
         labels, playable, theta = self._view(eligible)
         arms = np.flatnonzero(playable)
@@ -323,13 +326,13 @@ class Bandit(Engine):
 
     # ---- files
 
-    def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
+    def save(self, path: Target) -> None:
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays.
 
         Parameters
         ----------
         path
-            Where to write, or a file open for writing bytes.
+            Where to; or a binary file object, which is written to from where it stands.
         """
         from armlet.core import model  # not before it is needed: files would slow down `import armlet`
 
@@ -346,9 +349,8 @@ class Bandit(Engine):
 
         t, labels, active, state, seed, streams = self._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        arrays = state.arrays()
         return Model(
-            settings=self._settings, arms=labels, retired=retired, t=t, arrays=arrays, seed=seed, streams=streams
+            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=seed, streams=streams
         )
 
     # ---- what it is
@@ -410,15 +412,13 @@ class Bandit(Engine):
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(
-    path: str | os.PathLike[str] | IO[bytes], *, policy: Policy | None = None, seed: int | None = None
-) -> Bandit:
+def load(path: Source, *, policy: Policy | None = None, seed: int | None = None) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
     ----------
     path
-        A file written by `Bandit.save`, or one open for reading bytes.
+        A file written by `Bandit.save`; or a binary file object, which is read to its end.
     policy
         The policy, if it is not one of Armlet's own.
     seed
@@ -439,6 +439,8 @@ def load(
     """
     from armlet.core import model
 
+    if policy is not None:
+        check_given(policy)
     bandit = _from_model(model.read(path, POLICIES, policy), Bandit)
     if seed is not None:
         bandit.reseed(seed)
@@ -457,6 +459,8 @@ def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
     """
     from armlet.core import model
 
+    if policy is not None:
+        check_given(policy)
     return _from_model(model.decode(data, POLICIES, policy), Bandit)
 
 
@@ -465,7 +469,7 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
     bandit._set_up(
         saved.settings,
         saved.arms,
-        saved.state(),
+        saved.state,
         seed=saved.seed,
         streams=saved.streams,
         retired=saved.retired,

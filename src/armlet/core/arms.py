@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.core.types import Arm
+
+WIDEST = 256  # characters of a label in an array of strings, four bytes each in every entry
 
 
 def check_label(label: object) -> Arm:
@@ -18,7 +22,7 @@ def check_label(label: object) -> Arm:
     >>> check_label("north"), check_label(3)
     ('north', 3)
     """
-    if isinstance(label, (str, int, np.integer)) and not isinstance(label, bool):
+    if isinstance(label, (str, int, np.integer)) and not isinstance(label, (bool, np.timedelta64)):
         return label if isinstance(label, str) else int(label)
     raise TypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
@@ -36,12 +40,28 @@ def check_labels(labels: Iterable[object]) -> list[Arm]:
     checked = [check_label(label) for label in labels]
     if not checked:
         raise ValueError("arms is empty; give at least one label")
-    twice = sorted({str(label) for label in checked if checked.count(label) > 1})
+    twice = sorted({str(label) for label, count in Counter(checked).items() if count > 1})
     if twice:
         raise ValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
     return checked
 
 
-def label_array(labels: list[Arm]) -> npt.NDArray[np.object_]:
-    """Make an array of labels that stay what they are; numpy's own strings and integers would clip some."""
+def label_array(labels: list[Arm]) -> npt.NDArray[Any]:
+    """Make an array of labels that stay what they are: of numpy's strings or int64 where these can hold them all.
+
+    Labels of both kinds, integers beyond int64, strings that numpy would cut (it drops trailing NULs) and those longer
+    than `WIDEST`, which every entry would have to make room for, stay Python's own, in an array of objects.
+
+    Examples
+    --------
+    >>> label_array(["a", "bc"]), label_array([7, -1])
+    (array(['a', 'bc'], dtype='<U2'), array([ 7, -1]))
+    >>> label_array(["a", 1])
+    array(['a', 1], dtype=object)
+    """
+    kinds = {type(label) for label in labels}
+    if kinds == {int} and all(-(2**63) <= label < 2**63 for label in cast("list[int]", labels)):
+        return np.array(labels, dtype=np.int64)
+    if kinds == {str} and not any(len(label) > WIDEST or label.endswith("\0") for label in cast("list[str]", labels)):
+        return np.array(labels, dtype=np.str_)
     return np.array(labels, dtype=np.object_)

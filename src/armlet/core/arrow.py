@@ -151,6 +151,9 @@ def _export(table: ArrowTable) -> object:
     except ImportError as error:
         fix = "install pyarrow, or pass table[features].to_numpy()"
         raise ImportError(f"{type(table).__name__} needs pyarrow to hand over its columns; {fix}") from error
+    except TypeError as error:  # pandas, of sparse columns
+        fix = "give it plain columns, as table.sparse.to_dense() does for sparse ones"
+        raise TypeError(f"{type(table).__name__} cannot hand over its columns ({error}); {fix}") from error
 
 
 Struct = TypeVar("Struct", Schema, Array, Stream)

@@ -7,6 +7,8 @@ ValueError that names the setting, its value and the fix.
 from __future__ import annotations
 
 import math
+import reprlib
+import sys
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
@@ -17,6 +19,7 @@ from armlet.core.ridge import Ridge, RidgeLike
 
 Check: TypeAlias = Callable[[str, object], object]
 
+MAX = sys.float_info.max
 TINY, HUGE = 1e-100, 1e100  # between them squares and ratios of settings neither vanish nor overflow
 
 
@@ -96,7 +99,7 @@ def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05
 
 
 def whole(least: int = 1) -> Check:
-    """Ask for a whole number of at least `least`.
+    """Ask for a whole number of at least `least` that 63 bits can hold.
 
     Examples
     --------
@@ -105,12 +108,17 @@ def whole(least: int = 1) -> Check:
     >>> whole()("horizon", 0.5)
     Traceback (most recent call last):
     ValueError: horizon is 0.5; give a whole number of at least 1
+    >>> whole()("horizon", 2**63)
+    Traceback (most recent call last):
+    ValueError: horizon is 9223372036854775808; give a whole number of at least 1, below 2^63
     """
 
     def check(name: str, value: object) -> int:
         found = plain(value)
         if isinstance(found, bool) or not isinstance(found, int) or found < least:
             raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
+        if found >= 2**63:
+            raise ValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at least {least}, below 2^63")
         return found
 
     return check
@@ -199,9 +207,10 @@ def plain(value: object) -> object:
 def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
     def check(name: str, value: object) -> float:
         found = plain(value)
-        is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found)
-        if not is_number or not fits(cast(float, found)):
-            raise ValueError(f"{name} is {value!r}; {advice}")
+        is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        # an integer too large for a float is refused as infinity would be
+        if not is_number or not abs(cast(float, found)) <= MAX or not fits(cast(float, found)):
+            raise ValueError(f"{name} is {reprlib.repr(value)}; {advice}")
         return cast(float, found)
 
     return check

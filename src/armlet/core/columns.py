@@ -168,7 +168,7 @@ def labels(values: npt.ArrayLike, n_rows: int) -> list[Arm]:
 
 def _label(value: object, row: int) -> Arm:
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # what it holds: an enumeration of strings prints something else
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
         return int(value)
     raise TypeError(f"arms[{row}] is {reprlib.repr(value)} ({type(value).__name__}); give a str or an int")
@@ -180,12 +180,15 @@ def as_array(values: object, name: str, names: Sequence[str] | None = None) -> n
         return values
     if isinstance(values, np.ndarray) and hasattr(values, "filled"):
         return cast("npt.NDArray[Any]", cast("Any", values).astype(np.float64).filled(np.nan))
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{name} cannot be sparse ({type(values).__name__}); give all the values, with .toarray()")
     try:
         return np.asarray(values)
-    except ValueError:
+    except (RuntimeError, TypeError, ValueError) as error:
         if isinstance(values, list | tuple):  # neither a row nor a matrix: one of its values is a list
             raise first_refused(values, name, names) from None
-        raise
+        # such as a tensor on another device, or one that tracks its gradient; its own words name the way out
+        raise TypeError(f"{name} cannot be a {type(values).__name__}, numpy does not read it: {error}") from error
 
 
 def as_float64(values: npt.NDArray[Any]) -> Float64 | None:
@@ -233,7 +236,7 @@ def refused(value: object, name: str) -> Exception | None:
 def first_refused(values: object, name: str, names: Sequence[str] | None = None) -> Exception:
     """Say what is wrong with the first unusable value, called by its feature or its index."""
     for i, value in enumerate(_listed(values)):
-        error = refused(value, f"{name}[{names[i] if names else i!r}]")
+        error = refused(value, f"{name}[{names[i] if names and i < len(names) else i!r}]")
         if error is not None:
             return error
     return TypeError(f"{name} holds numbers as objects; convert it with numpy.asarray({name}, dtype=float)")

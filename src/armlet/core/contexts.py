@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -22,6 +23,7 @@ from armlet.core.types import ArrowTable, Context, Contexts, Float64
 __all__ = ["LARGEST", "ContextReader", "feature_names"]
 
 PLAIN_ROWS = (list, tuple, np.ndarray)
+MOST_VALUES = 2**31  # a row of 16 GiB; squares of it can still be counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class ContextReader:
         if isinstance(X, list | tuple):
             stacked = self._stack(X)
             return self._one_by_one(X) if stacked is None else stacked
-        is_table = hasattr(X, "__arrow_c_stream__")  # an isinstance of the protocol takes ten microseconds
+        # an isinstance of the protocol takes ten microseconds; a Series speaks it too, but is no table
+        is_table = hasattr(X, "__arrow_c_stream__") and len(getattr(X, "shape", (0, 0))) == 2
         values = self._table(cast("ArrowTable", X)) if is_table else as_array(X, "contexts")
         if values.shape == (0,):
             values = values.reshape(0, self.dim)
@@ -115,7 +118,7 @@ class ContextReader:
 
     def _is_named(self, x: object) -> bool:
         """Whether x goes by feature name: a mapping, or a pandas or database row if names are known."""
-        if isinstance(x, PLAIN_ROWS):
+        if isinstance(x, PLAIN_ROWS) or hasattr(x, "toarray"):  # a sparse matrix may be a dict of its entries
             return False
         named_row = self.features is not None and hasattr(x, "keys") and getattr(x, "ndim", 1) == 1
         return named_row or isinstance(x, Mapping)
@@ -128,7 +131,12 @@ class ContextReader:
             )
         named = x if isinstance(x, Mapping) else dict(x)
         if named.keys() != set(self.features):
-            check_names(list(named), self.features, "context")
+            if isinstance(x, Mapping) or not named.keys().isdisjoint(self.features):
+                check_names(list(named), self.features, "context")
+            raise ValueError(
+                f"context is a {type(x).__name__} with the labels {reprlib.repr(list(named))}, none of them a feature; "
+                f"label its values {reprlib.repr(list(self.features))}, or give them in this order with .to_numpy()"
+            )
         return [named[name] for name in self.features]
 
     def _stack(self, X: Sequence[Any]) -> Float64 | None:
@@ -173,7 +181,9 @@ class ContextReader:
             return TypeError(f"{what}; give a row of {self.dim} real numbers")
         if len(shape) == 1:
             return ValueError(f"dim is {self.dim} but the context has {shape[0]} values; got shape {shape}")
-        return ValueError(f"context has shape {shape}; use decide_many for a table, or x[0] for one row")
+        if len(shape) == 2:
+            return ValueError(f"context has shape {shape}; use decide_many for a table, or x[0] for one row")
+        return ValueError(f"context has shape {shape}; give a row of {self.dim} values")
 
     def _wrong_matrix(self, X: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:
@@ -218,8 +228,9 @@ def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tupl
     for i, name in enumerate(names):
         if not isinstance(name, str):
             raise TypeError(f"features[{i}] is {name!r} ({type(name).__name__}); give a string")
-        if name in names[:i]:
-            raise ValueError(f"features has {name!r} more than once; give each feature its own name")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"features has {twice[0]!r} more than once; give each feature its own name")
     if _dimension(len(names) if dim is None else dim) != len(names):
         raise ValueError(f"dim is {dim} but features has {len(names)} names; leave dim out, or name them all")
     return tuple(map(str, names)), len(names)
@@ -230,6 +241,6 @@ def _dimension(dim: int | None) -> int:
         raise ValueError("dim is None; give dim, the number of values in a context, or features, their names")
     if isinstance(dim, bool | np.bool_) or not hasattr(dim, "__index__"):
         raise TypeError(f"dim is {dim!r} ({type(dim).__name__}); give a whole number")
-    if dim < 1:
-        raise ValueError(f"dim is {dim}; a context has at least one value")
+    if not 1 <= dim <= MOST_VALUES:
+        raise ValueError(f"dim is {dim}; a context has at least one value, and at most 2^31")
     return operator.index(dim)

@@ -159,6 +159,8 @@ def _named(name: str, file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array
         return _decode(file)
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
+    except MemoryError as error:
+        raise ModelFileError(f"{name}: there is not enough memory to read it") from error
 
 
 def _encode(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> list[bytes]:
@@ -180,13 +182,15 @@ def _check_header(header: Mapping[str, Json]) -> None:
             raise ValueError(f"header has the name {name!r}, which the file uses itself; choose another")
     try:
         faithful = json.loads(_canonical(header)) == header
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"header is not JSON: {error}") from error
     if not faithful:
         raise ValueError(f"header comes back from JSON changed; use str keys and lists only: {header!r:.500}")
 
 
 def _array_bytes(name: str, array: Array) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"array {name!r} is named by a {type(name).__name__}; give a str")
     if array.dtype.str not in DTYPES:
         raise ValueError(f"array {name!r} has dtype {array.dtype.str}; use one of {', '.join(DTYPES)}")
     return array.tobytes(order="C")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from armlet.core import files
-from armlet.core.arms import check_labels
+from armlet.core.arms import check_label, check_labels
 from armlet.core.disk import Source, Target, origin
-from armlet.core.errors import ModelFileError
+from armlet.core.errors import ArmletError, ModelFileError
 from armlet.core.settings import Settings, check_reward_range, check_seed
+from armlet.core.shapes import check_shapes, expected
 from armlet.core.types import Arm, Policy, State
 from armlet.core.version import __version__
 
 Registry: TypeAlias = Mapping[str, Callable[..., Policy]]
+
+# what a header that says anything at all can make settings, policies and states raise
+REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,34 +31,19 @@ class Model:
     arms: list[Arm]
     retired: list[Arm]
     t: int
-    arrays: dict[str, files.Array]  # the state's
     seed: int
-    streams: Sequence[int] = ()  # other seeds whose decisions it may learn from: its own before, and merged ones
-
-    def __post_init__(self) -> None:
-        if type(self.t) is not int or not 0 <= self.t < 2**63:
-            raise ValueError(f"the clock is {self.t!r}, not a number of decisions")
-        if len(set(self.retired)) != len(self.retired) or not set(self.retired) < set(self.arms):
-            raise ValueError(f"the retired arms are {self.retired!r} of {self.arms!r}, which leaves none to play")
-
-    def state(self) -> State:
-        """Build the state from its arrays."""
-        state = self.settings.policy.init(len(self.arms), self.settings.dim)
-        wanted = set(state.arrays())
-        if set(self.arrays) != wanted:
-            raise ValueError(f"it holds {sorted(self.arrays)}, not {sorted(wanted)}")
-        state.restore_arrays(self.arrays)
-        return state
+    streams: Sequence[int]  # other seeds whose decisions it may learn from: its own before, and merged ones
+    state: State  # nobody else's: `write` checks it by restoring it to what it is
 
 
 def write(target: Target, model: Model) -> None:
     """Write a model to a path, whole or not at all, or to a binary file object."""
-    files.write_model(target, _header(model), model.arrays)
+    files.write_model(target, *_parts(model))
 
 
 def encode(model: Model) -> bytes:
     """Give the bytes that `write` would write."""
-    return files.encode_model(_header(model), model.arrays)
+    return files.encode_model(*_parts(model))
 
 
 def read(source: Source, policies: Registry, given: Policy | None) -> Model:
@@ -83,39 +74,86 @@ def _header(model: Model) -> dict[str, files.Json]:
     }
 
 
+def _parts(model: Model) -> tuple[dict[str, files.Json], dict[str, files.Array]]:
+    """Give header and arrays, unless `read` would refuse them."""
+    header, arrays, policy = _header(model), model.state.arrays(), model.settings.policy
+    try:
+        told = _told(header, policy)
+        if hasattr(policy, "shapes"):
+            check_shapes(arrays, expected(policy, len(told.arms), told.settings.dim))
+        model.state.restore_arrays(arrays)
+    except REFUSALS as error:
+        raise ValueError(f"this bandit cannot be saved, since no file of it could be loaded: {_why(error)}") from error
+    return header, arrays
+
+
 def _checked(
     name: str, header: dict[str, Any], arrays: dict[str, files.Array], policies: Registry, given: Policy | None
 ) -> Model:
     try:
-        model = _decode(header, arrays, policies, given)
-        model.state()
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{name}: the file does not describe a usable bandit: {error}") from error
-    return model
+        policy = _read_policy(header["policy"], policies, given)
+        told = _told(header, policy)
+        n_arms, dim = len(told.arms), told.settings.dim
+        # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
+        if hasattr(policy, "shapes") or policies.get(type(policy).__name__) is type(policy):
+            check_shapes(arrays, expected(policy, n_arms, dim))
+        policy.check(n_arms, dim, told.t)
+        state = policy.init(n_arms, dim)
+        check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
+        state.restore_arrays(arrays)
+        policy.schedule()  # which the bandit asks for next
+    except REFUSALS as error:
+        raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
+    return Model(**told._asdict(), state=state)
 
 
-def _decode(header: dict[str, Any], arrays: dict[str, files.Array], policies: Registry, given: Policy | None) -> Model:
-    names, policy, objective = header["features"], _read_policy(header["policy"], policies, given), header["objective"]
+class _Told(NamedTuple):
+    """What the header says."""
+
+    settings: Settings
+    arms: list[Arm]
+    retired: list[Arm]
+    t: int
+    seed: int
+    streams: list[int]
+
+
+def _told(header: dict[str, Any], policy: Policy) -> _Told:
+    names, objective = header["features"], header["objective"]
     settings = Settings(
         policy=policy,
         dim=header["dim"],
-        features=None if names is None else tuple(names),
+        features=None if names is None else tuple(_listed(header, "features")),
         objective=objective,
         normalize=header["normalize"],
         reward_range=check_reward_range(header.get("reward_range"), policy, objective),  # files of 0.1.0 have none
     )
-    arms, t = check_labels(header["arms"]), header["t"]
-    settings.policy.check(len(arms), settings.dim, t)
-    seed, *streams = (_seed(stream) for stream in (header["seed"], *header.get("streams", ())))
-    return Model(
-        settings=settings, arms=arms, retired=header["retired"], t=t, arrays=arrays, seed=seed, streams=streams
-    )
+    arms = check_labels(_listed(header, "arms"))
+    retired = [check_label(arm) for arm in _listed(header, "retired")]
+    if len(set(retired)) != len(retired) or not set(retired) < set(arms):
+        raise ValueError(f"the retired arms are {reprlib.repr(retired)}, which are not some but not all of its arms")
+    if type(header["t"]) is not int or not 0 <= header["t"] < 2**63:
+        raise ValueError(f"the clock is {header['t']!r}, not a number of decisions")
+    others = _listed(header, "streams") if "streams" in header else []
+    seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
+    return _Told(settings, arms, retired, header["t"], seed, streams)
 
 
 def _seed(saved: Any) -> int:
     if saved is None:
         raise ValueError("there is no seed")
     return check_seed(saved)
+
+
+def _listed(header: dict[str, Any], name: str) -> list[Any]:
+    value = header[name]
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is {reprlib.repr(value)}, not a list")
+    return value
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__  # a lack of memory comes without words
 
 
 def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:
@@ -132,8 +170,19 @@ def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None
 def _policy_settings(policy: Policy) -> dict[str, Any]:
     if not dataclasses.is_dataclass(policy):
         raise TypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
-    return {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
+    settings = {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
+    for name, value in settings.items():
+        if not _is_json(value):
+            raise TypeError(f"policy has {name}={reprlib.repr(value)}, which is not JSON and cannot be saved")
+    return settings
 
 
 def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Arm, Array, Float64, Int64, Interaction, State
+from armlet.core.types import Arm, Array, Float64, Int64, Interaction, Shapes, State
 
 Contexts: TypeAlias = Literal["ignored", "table"]
 """Whether a policy for finitely many contexts treats them all as one, or each by itself."""
@@ -304,3 +304,14 @@ class Table:
             row = self.write(np.frombuffer(key) if key else np.zeros(self._dim))
             for name in self._fields:
                 row[name][arms] += sign * other._rows[place][name]
+
+
+def table_shapes(n_arms: int, dim: int, *fields: str) -> Shapes:
+    """Give the shapes of a `Table` with these fields.
+
+    Examples
+    --------
+    >>> table_shapes(2, 3, "gain")
+    {'contexts': (None, 3), 'gain': (None, 2)}
+    """
+    return {"contexts": (None, dim), **dict.fromkeys(fields, (None, n_arms))}

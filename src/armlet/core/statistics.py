@@ -9,9 +9,9 @@ factor of V is kept for every arm.
 from __future__ import annotations
 
 from armlet.core.kernel import Layers, Statistics
-from armlet.core.types import Interaction
+from armlet.core.types import Interaction, Shapes
 
-__all__ = ["Layers", "Statistics", "record"]
+__all__ = ["Layers", "Statistics", "record", "sum_shapes"]
 
 
 def record(state: Statistics, interaction: Interaction) -> None:
@@ -30,3 +30,14 @@ def record(state: Statistics, interaction: Interaction) -> None:
         state.add(i.arm, i.x, i.reward, i.weight)
     else:
         state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)
+
+
+def sum_shapes(n_arms: int, dim: int, *layers: int) -> Shapes:
+    """Give the shape of `Statistics`, or of several layers of them.
+
+    Examples
+    --------
+    >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
+    ({'records': (2, 12)}, {'records': (2, 2, 12)})
+    """
+    return {"records": (*layers, n_arms, 3 + dim + dim * (dim + 1) // 2)}

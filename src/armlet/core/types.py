@@ -24,6 +24,9 @@ Context: TypeAlias = npt.ArrayLike | Sequence[float] | Mapping[str, float]
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
+Shapes: TypeAlias = Mapping[str, tuple[int | None, ...]]
+"""What arrays a state has, by name, said without making them; None where any length will do."""
+
 LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
 
 Rewards: TypeAlias = Literal["any", "bounded", "binary"]

@@ -5,9 +5,11 @@ A policy is imported when it is first asked for, so that `import armlet` stays f
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING
 
 from armlet.core.types import Policy
 
@@ -103,6 +105,45 @@ class _Registry(Mapping[str, type[Policy]]):
 
 POLICIES: Mapping[str, type[Policy]] = _Registry()
 
+_FACTS = ("learns_from", "memory", "rewards")
+_METHODS = ("check", "init", "schedule", "estimates", "probabilities", "decide", "update")
+
+
+def check_given(policy: object) -> None:
+    """Refuse what a user gave as a policy if it is none, and say what would be.
+
+    Examples
+    --------
+    >>> check_given("linucb")
+    Traceback (most recent call last):
+    TypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
+    """
+    if isinstance(policy, type):
+        raise TypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
+    missing = [part for part in (*_FACTS, *_METHODS) if not hasattr(policy, part)]
+    if not missing:
+        return
+    what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
+    if policy is None or isinstance(policy, str):
+        raise TypeError(f"{what}; give an instance: armlet.{_call(_closest(policy or ''))}")
+    raise TypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
+
+
+def _closest(word: str) -> str:
+    from difflib import get_close_matches  # only an error needs it
+
+    known = {name.lower(): name for name in _FILES}
+    found = get_close_matches("".join(filter(str.isalnum, word.lower())), known, n=1)
+    return known[found[0]] if found else "ContextualEpsilonGreedy"
+
+
+def _call(name: str) -> str:
+    """Write how a policy is made, with the settings that it insists on."""
+    parameters = signature(POLICIES[name]).parameters.values()
+    needed = [f"{each.name}=..." for each in parameters if each.default is each.empty]
+    return f"{name}({', '.join(needed)})"
+
+
 __all__ = [
     "EXP4",
     "EXP4P",
@@ -145,7 +186,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
-    return POLICIES[name]
+if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
+
+    def __getattr__(name: str) -> type[Policy]:
+        if name not in _FILES:
+            raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
+        return POLICIES[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,7 +21,7 @@ from armlet.core.checks import positive, settle
 from armlet.core.choosing import below, best_arms, best_chances, mixed
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,10 @@ class Banditron:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return {"W": (n_arms, dim)}
 
     def init(self, n_arms: int, dim: int) -> Arrays:
         """Start from W = 0."""

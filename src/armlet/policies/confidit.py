@@ -24,7 +24,7 @@ from armlet.core.checks import chance, number, optional, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 
 class ConfiditState(Arrays):
@@ -87,6 +87,11 @@ class Confidit:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        square = (n_arms, dim, dim)
+        return {"A": square, "inverse": square, "w": (n_arms, dim), "spent": (n_arms,)}
 
     def init(self, n_arms: int, dim: int) -> ConfiditState:
         """For all arms: A = (1 + alpha)^2 I, w = 0."""

@@ -18,7 +18,8 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.core.choosing import below, best_chances, mixed, play_best
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.shapes import check_room
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 from armlet.policies import subset_search
 from armlet.policies.subset_search import Coreset, Histories, Past, Subset
 
@@ -117,8 +118,17 @@ class ContextualUCB:
             return self.history_limit
         return DEFAULT_LIMIT.get(self.search, DEFAULT_LIMIT.get(self.history, LONGEST))
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
+        """Refuse a sample that would not fit."""
+        if self.history == "coreset":
+            check_room(self.limit * n_arms, "history_limit x n_arms")
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        entries: Shapes = {"arms": (None,), "rows": (None, dim), **dict.fromkeys(("counts", "sums"), (None,))}
+        if self.history != "coreset":
+            return {**entries, "keys": (None, None)}
+        return {**entries, "keys": (None, None), "priorities": (None,), "A": (n_arms, dim, dim), "seen": (n_arms,)}
 
     def init(self, n_arms: int, dim: int) -> Histories:
         """For all arms: T_a is empty."""

@@ -24,7 +24,8 @@ import numpy as np
 from armlet.core.checks import number, one_of, optional, ridge_like, settle, whole
 from armlet.core.choosing import below, best_chances, play_best
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, State
+from armlet.core.shapes import check_room
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes, State
 from armlet.policies.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
 
 OracleName: TypeAlias = Literal["ridge", "tabular", "finite"]
@@ -141,13 +142,19 @@ class EpochGreedy:
         settle(self, oracle=one_of("ridge", "tabular", "finite"), c=scale, log_class=optional(scale))
         settle(self, gap=optional(scale), cap=whole(), n_policies=whole(2), seed=whole(0), ridge=ridge_like)
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
+        """Refuse policies that would not fit."""
+        if self.oracle == "finite":
+            check_room(self.n_policies * n_arms * dim, "n_policies x n_arms x dim")
 
     def _oracle(self) -> EpochOracle:
         if self.oracle == "finite":
             return FiniteOracle(self.n_policies, self.seed)
         return TabularOracle() if self.oracle == "tabular" else RidgeOracle(Ridge.parse(self.ridge))
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return self._oracle().shapes(n_arms, dim)
 
     def init(self, n_arms: int, dim: int) -> State:
         """Know nothing."""

@@ -18,8 +18,8 @@ from armlet.core import tuning
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import AutoSchedule, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.statistics import record, sum_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
@@ -72,7 +72,7 @@ class ContextualEpsilonGreedy:
                 object.__setattr__(self, name, value.item())
         if self.p == "auto":
             self._check_auto()
-        elif isinstance(self.p, (bool, str)) or not isinstance(self.p, (int, float)) or not 1 <= self.p < math.inf:
+        elif isinstance(self.p, (bool, str)) or not isinstance(self.p, (int, float)) or not 1 <= self.p <= 1e100:
             raise ValueError(f"p is {self.p!r}; give a number of at least 1, the number of arms or more, or 'auto'")
         elif self.horizon is not None:
             raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
@@ -97,6 +97,11 @@ class ContextualEpsilonGreedy:
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
                 f"use p >= {n_arms}"
             )
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        records = sum_shapes(n_arms, dim)
+        return {**records, "sample": (None, dim), "tuning": (2,)} if self.p == "auto" else records
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""

@@ -17,7 +17,8 @@ import numpy as np
 
 from armlet.core.checks import positive, settle
 from armlet.core.choosing import below, best_arms, best_chances, mixed
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards
+from armlet.core.state import table_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
 from armlet.policies.parts.tabular import Means, Tabular
 
 
@@ -49,6 +50,10 @@ class EpsilonNGreedy(Tabular):
     def __post_init__(self) -> None:
         Tabular.__post_init__(self)
         settle(self, gap=positive(), c=positive())
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return table_shapes(n_arms, dim, "n", "sum_r")
 
     def init(self, n_arms: int, dim: int) -> Means:
         """Know no arm."""

@@ -19,8 +19,8 @@ from typing import ClassVar
 from armlet.core.checks import ends, one_of, positive, settle, settle_either, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.rewards import Outside, Range, unit
-from armlet.core.state import Contexts
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards
+from armlet.core.state import Contexts, table_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
 from armlet.policies.parts.tabular import Levels, Tabular
 
 
@@ -64,6 +64,10 @@ class Exp3(Tabular):
     def rate(self, n_arms: int) -> float:
         """Give gamma."""
         return self.gamma or exp_rate(n_arms, math.log(n_arms), self.horizon or 1)
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return table_shapes(n_arms, dim, "gain")
 
     def init(self, n_arms: int, dim: int) -> Levels:
         """Start with equal weights."""

@@ -24,9 +24,11 @@ from typing import ClassVar, Literal, TypeAlias
 from armlet.core.checks import ends, one_of, optional, positive, settle, settle_either, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.rewards import Outside, Range
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.shapes import check_room
+from armlet.core.state import table_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 from armlet.policies.exp3 import estimated_gain, exp_rate, gain_chances, gains
-from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, from_tag
+from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag
 from armlet.policies.parts.tabular import Levels
 
 Experts: TypeAlias = Literal["linear", "all maps"]
@@ -80,8 +82,10 @@ class EXP4:
         needs_count = self.experts == "all maps" and self.gamma is None
         settle(self, n_contexts=whole() if needs_count else optional(whole()))
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
+        """Refuse experts that would not fit."""
+        if self.experts == "linear":
+            check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
 
     def schedule(self) -> None:
         """Run in Python."""
@@ -97,6 +101,12 @@ class EXP4:
         maps = (self.n_contexts or 1) * math.log(n_arms)
         log_experts = maps if self.experts == "all maps" else math.log(self.n_experts + n_arms)
         return exp_rate(n_arms, log_experts, self.horizon or 1)
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        if self.experts == "all maps":
+            return table_shapes(n_arms, dim, "gain")
+        return expert_shapes(n_arms, dim, n_experts=self.n_experts, sums=("gain",))
 
     def init(self, n_arms: int, dim: int) -> ExpertSums | Levels:
         """Trust all experts alike."""

@@ -21,9 +21,10 @@ import numpy as np
 from armlet.core.checks import chance, ends, one_of, optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.rewards import Outside, Range, unit
+from armlet.core.shapes import check_room
 from armlet.core.state import fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
-from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, from_tag
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,8 @@ class EXP4P:
         return math.log(self.n_experts + n_arms + 1)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
-        """Refuse a floor that leaves the experts nothing."""
+        """Refuse a floor that leaves the experts nothing, and experts that would not fit."""
+        check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
         if n_arms * self.floor(n_arms) > 1:
             enough = math.ceil(n_arms * self._log_experts(n_arms))
             fix = f"horizon is {self.horizon}; use at least {enough}" if self.p_min is None else "give a smaller p_min"
@@ -86,6 +88,10 @@ class EXP4P:
     def floor(self, n_arms: int) -> float:
         """Give p_min."""
         return self.p_min or math.sqrt(self._log_experts(n_arms) / (n_arms * self.horizon))
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return expert_shapes(n_arms, dim, n_experts=self.n_experts, sums=("gain", "width"), extra=1)
 
     def init(self, n_arms: int, dim: int) -> ExpertSums:
         """Trust all experts alike."""

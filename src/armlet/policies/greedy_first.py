@@ -24,7 +24,20 @@ from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.state import fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.statistics import sum_shapes
+from armlet.core.types import (
+    Array,
+    Bool,
+    Choice,
+    Coins,
+    Float64,
+    Int64,
+    Interaction,
+    LearnsFrom,
+    Memory,
+    Rewards,
+    Shapes,
+)
 from armlet.policies.parts.derived import Derived
 from armlet.policies.parts.forced import forced_arm
 
@@ -145,6 +158,11 @@ class GreedyFirst:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        records = sum_shapes(n_arms, dim)["records"]
+        return {"everything.records": records, "forced.records": records, "switched": (1,)}
 
     def init(self, n_arms: int, dim: int) -> GreedyFirstState:
         """Know nothing, and be greedy."""

@@ -27,7 +27,7 @@ from armlet.core.checks import chance, one_of, positive, settle
 from armlet.core.choosing import play_drawn
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 
@@ -108,6 +108,11 @@ class Newtron:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        weights = (n_arms, dim)
+        return {"W": weights, "b": weights, "H": weights * 2 if self.hessian == "full" else weights}
 
     def init(self, n_arms: int, dim: int) -> NewtronState:
         """Start from W = 0 and the regulariser."""

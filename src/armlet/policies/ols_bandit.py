@@ -17,8 +17,8 @@ from armlet.core.checks import positive, settle, whole
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import ForcedSampling, Layers
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.statistics import record, sum_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 from armlet.policies.parts.forced import forced_arm
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
@@ -62,6 +62,10 @@ class OLSBandit:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return sum_shapes(n_arms, dim, 2)
 
     def init(self, n_arms: int, dim: int) -> Layers:
         """Start two empty sets of sums: of forced rows and of all rows."""

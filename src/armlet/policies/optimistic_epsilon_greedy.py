@@ -29,8 +29,8 @@ from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import OptimisticGreedy, Snapshots
 from armlet.core.ridge import Ridge
 from armlet.core.state import fresh
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.statistics import record, sum_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
 SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
@@ -83,6 +83,10 @@ class OptimisticEpsilonGreedy:
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
                 f"use p >= {n_arms}, or leave it out"
             )
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return sum_shapes(n_arms, dim, 2)
 
     def init(self, n_arms: int, dim: int) -> Snapshots:
         """Start two empty sets of sums: of rows solved for, and of all rows."""

@@ -22,7 +22,7 @@ import numpy as np
 from armlet.core.checks import chance, number, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 from armlet.policies.parts.factors import lengths, log_det, ridge_rows
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide
@@ -130,6 +130,12 @@ class RarelySwitchingOFUL:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        K, d = n_arms, dim
+        frozen: Shapes = {"frozen_b": (K, d), "frozen_A": (K, d, d), "refreshes": (K,)}
+        return {"n": (K,), "b": (K, d), "A": (K, d, d), **frozen}
 
     def init(self, n_arms: int, dim: int) -> FrozenSums:
         """Know nothing, and freeze that."""

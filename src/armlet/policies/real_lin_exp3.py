@@ -26,7 +26,7 @@ import numpy as np
 from armlet.core.checks import optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it
 
@@ -116,6 +116,10 @@ class RealLinExp3:
         log_t = math.log(max(3, self.horizon))
         eta = self.eta or math.sqrt(math.log(max(2, n_arms)) / (dim * n_arms * self.horizon * log_t))
         return eta, self.gamma or min(1.0, math.sqrt(log_t / self.horizon))
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return {"theta": (n_arms, dim), "contexts": (self.window, dim), "seen": (1,)}
 
     def init(self, n_arms: int, dim: int) -> Window:
         """Start with equal weights."""

@@ -29,7 +29,8 @@ from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.statistics import sum_shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 UNSEEN = math.inf  # no difference yet
 
@@ -172,6 +173,11 @@ class RunningMinimumEpsilonGreedy:
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        seen: Shapes = {"seen.n": (1,), "seen.moment": (dim, dim), "seen.sigma_min": (1,), "seen.delta_min": (1,)}
+        return {"explored.records": sum_shapes(n_arms, dim)["records"], **seen}
 
     def init(self, n_arms: int, dim: int) -> WatchedSums:
         """Know nothing."""

@@ -29,8 +29,8 @@ import numpy as np
 from armlet.core.checks import ends, one_of, positive, settle, settle_either, whole
 from armlet.core.choosing import below, play_drawn
 from armlet.core.rewards import Outside, Range, unit
-from armlet.core.state import fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards
+from armlet.core.state import fresh, table_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
 from armlet.policies.parts.tabular import Levels, Tabular
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
@@ -89,6 +89,10 @@ class SCRiBLe(Tabular):
             return self.eta or 1.0
         horizon = max(2, self.horizon or 2)
         return min(1.0, math.sqrt(n_arms * math.log(horizon) / horizon) / 4) / (n_arms - 1)
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return table_shapes(n_arms, dim, "loss")
 
     def init(self, n_arms: int, dim: int) -> Levels:
         """Start in the middle of the simplex."""

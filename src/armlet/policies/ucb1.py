@@ -19,7 +19,8 @@ import numpy as np
 from armlet.core.checks import ends, one_of, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.rewards import Outside, Range, unit
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards
+from armlet.core.state import table_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
 from armlet.policies.parts.tabular import Means, Tabular
 
 
@@ -54,6 +55,10 @@ class UCB1(Tabular):
     def __post_init__(self) -> None:
         Tabular.__post_init__(self)
         settle(self, width_scale=positive(), reward_range=ends, outside=one_of("refuse", "clip"))
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return table_shapes(n_arms, dim, "n", "sum_r")
 
     def init(self, n_arms: int, dim: int) -> Means:
         """Know no arm."""

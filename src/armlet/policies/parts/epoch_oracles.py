@@ -20,14 +20,17 @@ import numpy as np
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge
-from armlet.core.state import Arrays, Table
-from armlet.core.statistics import record
-from armlet.core.types import Float64, Interaction, State
+from armlet.core.state import Arrays, Table, table_shapes
+from armlet.core.statistics import record, sum_shapes
+from armlet.core.types import Float64, Interaction, Shapes, State
 from armlet.policies.parts.experts import LinearExperts
 
 
 class EpochOracle(Protocol):
     """Learns from explored steps and scores the arms of a context; the best policy plays the highest score."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
 
     def init(self, n_arms: int, dim: int) -> State:
         """Know nothing."""
@@ -55,6 +58,10 @@ class RidgeOracle:
 
     ridge: Ridge
 
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return sum_shapes(n_arms, dim)
+
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Know nothing."""
         return self.ridge.statistics(n_arms, dim)
@@ -75,6 +82,10 @@ class RidgeOracle:
 @dataclass(frozen=True, slots=True)
 class TabularOracle:
     """All maps from contexts to arms."""
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return table_shapes(n_arms, dim, "value")
 
     def init(self, n_arms: int, dim: int) -> Table:
         """Know no context."""
@@ -133,6 +144,10 @@ class FiniteOracle:
 
     n_policies: int
     seed: int
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:  # noqa: ARG002
+        """Give the shapes of the state's arrays."""
+        return {"value": (self.n_policies,)}
 
     def init(self, n_arms: int, dim: int) -> PolicyValues:
         """Draw the policies; none is better than another."""

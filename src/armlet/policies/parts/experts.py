@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.core.errors import MergeError
 from armlet.core.state import Arrays
-from armlet.core.types import Bool, Float64, Int64
+from armlet.core.types import Bool, Float64, Int64, Shapes
 
 TAG_BITS = 31  # of a choice's tag, which is a signed number of 32
 
@@ -186,6 +186,19 @@ class ExpertSums(Arrays):
         for name in self._sums:
             self[name][:] += other[name]
             self[f"{name}_constant"][into] += other[f"{name}_constant"]
+
+
+def expert_shapes(n_arms: int, dim: int, *, n_experts: int, sums: tuple[str, ...], extra: int = 0) -> Shapes:
+    """Give the shapes of the arrays of `ExpertSums`.
+
+    Examples
+    --------
+    >>> expert_shapes(3, 2, n_experts=4, sums=("gain",))
+    {'theta': (3, 4, 2), 'arms_made': (1,), 'gain_constant': (3,), 'gain': (4,)}
+    """
+    constant: Shapes = {f"{name}_constant": (n_arms,) for name in sums}
+    linear: Shapes = dict.fromkeys(sums, (n_experts + extra,))
+    return {"theta": (n_arms, n_experts, dim), "arms_made": (1,), **constant, **linear}
 
 
 def barred_tag(eligible: Bool) -> int:

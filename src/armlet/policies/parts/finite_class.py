@@ -23,8 +23,21 @@ import numpy as np
 from armlet.core.checks import chance, ends, one_of, positive, settle, whole
 from armlet.core.choosing import play_drawn
 from armlet.core.rewards import Outside, unit
+from armlet.core.shapes import check_room
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import (
+    Array,
+    Bool,
+    Choice,
+    Coins,
+    Float64,
+    Int64,
+    Interaction,
+    LearnsFrom,
+    Memory,
+    Rewards,
+    Shapes,
+)
 from armlet.policies.parts.experts import LinearExperts
 
 MASK = 2**64 - 1
@@ -225,8 +238,16 @@ class FiniteClass(ABC):
         settle(self, n_policies=whole(), seed=whole(0), max_contexts=whole(), delta=chance(), width_scale=positive())
         settle(self, reward_range=ends, outside=one_of("refuse", "clip"))
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: B027 - nothing to refuse
-        """Accept any problem."""
+    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
+        """Refuse a class or a table that would not fit."""
+        check_room(self.n_policies * n_arms * dim, "n_policies x n_arms x dim")
+        check_room((self.n_policies + n_arms) * self.max_contexts, "(n_policies + n_arms) x max_contexts")
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        n, room = self.n_policies + n_arms, self.max_contexts
+        sums: Shapes = {"sums": (n,), "alive": (n,), "P": (n,), "rows": (1,), "solved": (2,)}
+        return {**sums, "contexts": (room, dim), "counts": (room,)}
 
     def init(self, n_arms: int, dim: int) -> FiniteClassState:
         """Draw the class; P is uniform and mu = 1 / (2 K) before the first row."""

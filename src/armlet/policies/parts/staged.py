@@ -26,7 +26,7 @@ import numpy as np
 from armlet.core.checks import chance, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.state import Arrays
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
 
 class StagedSums(Arrays):
@@ -152,6 +152,11 @@ class Staged(ABC):
                 f"width_scale is {self.width_scale!r}, which makes the width of an arm that was never played "
                 f"{widths[0]:.3g}, at most 1 / sqrt(horizon), so nothing would be learned; raise it, or theta_norm"
             )
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        shape = (n_arms, self.stages())
+        return {"n": shape, "b": (*shape, dim), "A": (*shape, dim, dim)}
 
     def init(self, n_arms: int, dim: int) -> StagedSums:
         """Start every stage without rows."""

@@ -176,8 +176,9 @@ class Histories:
             raise ValueError(f"rows have shape {arrays['rows'].shape}, not {(len(arms), self._dim)}")
         if arms.size and not (arms.min() >= 0 and arms.max() < self.n_arms and (np.diff(arms) >= 0).all()):
             raise ValueError(f"arms are not those of {self.n_arms} arms in order")
+        ends = np.searchsorted(arms, np.arange(self.n_arms + 1))
         for arm in range(self.n_arms):
-            mine = arms == arm
+            mine = slice(ends[arm], ends[arm + 1])
             self._pasts[arm] = Past.of(*(cast(Float64, arrays[name][mine]) for name in ("rows", "sums", "counts")))
             of_arm = keys[mine] if self._key_size else ()
             self._places[arm] = {key.tobytes(): place for place, key in enumerate(of_arm)}

@@ -25,7 +25,7 @@ class Past:
     """
 
     def __init__(self, dim: int) -> None:
-        self._rows, self._counts, self._sums = np.zeros((4, dim)), np.zeros(4), np.zeros(4)
+        self._rows, self._counts, self._sums = np.zeros((0, dim)), np.zeros(0), np.zeros(0)
         self._size = 0
 
     @classmethod
