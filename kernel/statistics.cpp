@@ -99,6 +99,13 @@ double Statistics::count(std::size_t arm) const {
     return n;
 }
 
+bool Statistics::is_empty() const {
+    if (witness_ < n_arms_ && count(witness_) > 0.0) return false;
+    for (witness_ = 0; witness_ < n_arms_; ++witness_)
+        if (count(witness_) > 0.0) return false;
+    return true;
+}
+
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
     if (waiting_.lengths.empty() || weight < 0.0) {
         settle(arm);

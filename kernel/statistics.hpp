@@ -97,6 +97,8 @@ class Statistics {
     }
     // n of an arm, with the rows that wait.
     double count(std::size_t arm) const;
+    // Whether no arm has a row. Quick once one has: it is remembered which.
+    bool is_empty() const;
     void restore(std::span<const double> records);
     std::size_t bytes() const;
 
@@ -149,6 +151,7 @@ class Statistics {
     Ridge ridge_;
     mutable std::vector<double> records_;  // with the rows that do not wait
     mutable Waiting waiting_;
+    mutable std::size_t witness_ = 0;  // an arm that had a row when somebody last asked
     std::vector<double> theta_;
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score
     std::vector<std::uint8_t> is_stale_;

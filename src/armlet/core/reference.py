@@ -138,7 +138,9 @@ class Reference:
             if self.warmup == "round-robin":
                 return Choice(t % K, 1.0, True)
             return Choice(below(tossed.pick, K), 1.0 / K, True)
-        rate = self.p / t
+        # before the first row all arms tie whatever x is: the step explores, by name too
+        blank = self.learns_from == "explored steps" and not self.n.any()
+        rate = 1.0 if blank else self.p / t
         best = best_arms(self.scores(x), np.arange(K))
         explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
         arm = below(tossed.pick, K) if explored else int(best[below(tossed.tie, len(best))])

@@ -164,9 +164,15 @@ class ContextualUCB:
                 ratios[arm] = subset_search.certified(x, past, self.subset(past, x)).ratio
         return ratios
 
-    def exploration_rate(self, t: int) -> float:
-        """Give the probability that step t explores: only the history of explored rows needs any."""
-        return min(1.0, self.p / t) if self.history == "explored" else 0.0
+    def exploration_rate(self, t: int, state: Histories | None = None) -> float:
+        """Give the probability that step t explores: only the history of explored rows needs any.
+
+        It is 1 while that is empty: all arms tie then, whatever x is, and nothing else would be learned.
+        """
+        if self.history != "explored":
+            return 0.0
+        is_blank = state is not None and not any(len(state.past(arm)) for arm in range(state.n_arms))
+        return 1.0 if is_blank else min(1.0, self.p / t)
 
     def _rotates(self, t: int) -> bool:
         return t <= self.p
@@ -177,14 +183,14 @@ class ContextualUCB:
         if self._rotates(t):
             chances[arms[t % len(arms)]] = 1.0
             return chances
-        return mixed(best_chances(self.upper_bounds(state, t, x), eligible), eligible, self.exploration_rate(t))
+        return mixed(best_chances(self.upper_bounds(state, t, x), eligible), eligible, self.exploration_rate(t, state))
 
     def decide(self, state: Histories, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play by turns at first, then the arm with the highest index, ties broken by the coins."""
         arms, tag = np.flatnonzero(eligible), coins.pick >> 33 if self.history == "coreset" else 0
         if self._rotates(t):
             return Choice(int(arms[t % len(arms)]), 1.0, True, tag)
-        bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t)
+        bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t, state)
         chances = mixed(best_chances(bounds, eligible), eligible, rate)
         explored = coins.coin < rate
         arm = int(arms[below(coins.pick, len(arms))]) if explored else play_best(bounds, eligible, coins).arm
