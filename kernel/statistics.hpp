@@ -113,6 +113,8 @@ class Statistics {
     void mark_all();
     void allocate_factors();
     void solve_arm(std::size_t arm);
+    void solve_sums(std::size_t arm, const double* A, const double* b, double shift);
+    void solve_as_unseen(std::size_t arm);
     void raise_floor(std::size_t arm);
 
     // What is proved about the smallest eigenvalue of V_a. Rows only raise it; rows taken back or sums from elsewhere

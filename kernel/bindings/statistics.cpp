@@ -75,9 +75,7 @@ void restore_arrays(Statistics& s, nb::dict arrays) {
     nb::handle given = arrays["records"];
     const std::size_t size = s.record_size();
     const double* values = doubles(given, "records", {s.n_arms(), size});
-    for (std::size_t i = 0; i < s.n_arms() * size; ++i)
-        if (!std::isfinite(values[i]) || (i % size == 0 && values[i] < 0.0))
-            fail(PyExc_ValueError, "the sums are not those of any rows");
+    check_records(values, s.n_arms() * size, size);
     restore(s, given);
 }
 
@@ -173,12 +171,26 @@ void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double t
 
 }  // namespace
 
-void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+void check_records(const double* values, std::size_t n, std::size_t size) {
+    for (std::size_t i = 0; i < n; ++i)
+        if (!(std::fabs(values[i]) <= largest_sum) || (i % size == 0 && values[i] < 0.0))
+            fail(PyExc_ValueError, "the sums are not those of any rows");
+}
+
+void check_mergeable(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
     if (other.dim() != s.dim() || into.size() != other.n_arms())
         fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_arms()) + " arms of dim " +
                                    std::to_string(other.dim()) + "; these take " + std::to_string(into.size()) +
                                    " arms of dim " + std::to_string(s.dim()));
     for (const auto arm : into) check_arm(s, arm);
+    for (std::size_t arm = 0; arm < into.size(); ++arm)
+        for (std::size_t i = 0; i < s.record_size(); ++i)
+            if (!(std::fabs(s.record(into[arm])[i] + other.record(arm)[i]) <= largest_sum))
+                fail("MergeError", "the sums of the two are too large to be added: beyond " + text(largest_sum));
+}
+
+void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+    check_mergeable(s, other, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
 }
 

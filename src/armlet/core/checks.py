@@ -17,7 +17,8 @@ from armlet.core.ridge import Ridge, RidgeLike
 
 Check: TypeAlias = Callable[[str, object], object]
 
-TINY, HUGE = 1e-100, 1e100  # between them squares and ratios of settings neither vanish nor overflow
+TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
+MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
 
 
 def settle(policy: object, **checks: Check) -> None:
@@ -55,7 +56,7 @@ def settle_either(policy: object, **checks: Check) -> None:
     settle(policy, **given)
 
 
-def number(low: float, high: float = math.inf, *, fix: str | None = None) -> Check:
+def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
     """Ask for a finite number from `low` to `high`.
 
     Examples
@@ -64,10 +65,9 @@ def number(low: float, high: float = math.inf, *, fix: str | None = None) -> Che
     0.5
     >>> number(0)("h", -1)
     Traceback (most recent call last):
-    ValueError: h is -1; give a number from 0 up
+    ValueError: h is -1; give a number from 0 to 1e+40
     """
-    advice = fix or f"give a number from {low:g} " + ("up" if high == math.inf else f"to {high:g}")
-    return _numeric(lambda value: low <= value <= high, advice)
+    return _numeric(lambda value: low <= value <= high, fix or f"give a number from {low:g} to {high:g}")
 
 
 def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
@@ -77,7 +77,7 @@ def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
     --------
     >>> positive()("lam", 0.0)
     Traceback (most recent call last):
-    ValueError: lam is 0.0; give a positive number from 1e-100 to 1e+100
+    ValueError: lam is 0.0; give a positive number from 1e-40 to 1e+40
     """
     room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
     return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
@@ -95,8 +95,8 @@ def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05
     return _numeric(lambda value: TINY <= value < 1, fix)
 
 
-def whole(least: int = 1) -> Check:
-    """Ask for a whole number of at least `least`.
+def whole(least: int = 1, most: int = MOST) -> Check:
+    """Ask for a whole number from `least` to `most`.
 
     Examples
     --------
@@ -109,8 +109,9 @@ def whole(least: int = 1) -> Check:
 
     def check(name: str, value: object) -> int:
         found = plain(value)
-        if isinstance(found, bool) or not isinstance(found, int) or found < least:
-            raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
+        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+            room = f"of at most {most}" if isinstance(found, int) and found > most else f"of at least {least}"
+            raise ValueError(f"{name} is {value!r}; give a whole number {room}")
         return found
 
     return check

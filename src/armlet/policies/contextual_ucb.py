@@ -17,7 +17,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from armlet.core.checks import HUGE
 from armlet.core.choosing import below, best_chances, mixed, play_best
+from armlet.core.errors import DecisionError
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 from armlet.policies import subset_search
 from armlet.policies.subset_search import Coreset, Histories, Past, Subset
@@ -90,7 +92,7 @@ class ContextualUCB:
     def __post_init__(self) -> None:
         _check_choice("search", self.search, tuple(SEARCHES))
         _check_choice("history", self.history, HISTORIES)
-        for name, low, high in (("alpha", 0.0, 1e100), ("p", 0.0, 1e100)):
+        for name, low, high in (("alpha", 0.0, HUGE), ("p", 0.0, HUGE)):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}")
         if not 0 < self.bucket_width < 1:
@@ -199,7 +201,19 @@ class ContextualUCB:
     def update(self, state: Histories, interaction: Interaction) -> None:
         """Add step t to T_a of the arm played."""
         if interaction.explored or self.history != "explored":
+            if self.search == "exact":
+                _check_subsets(state.past(interaction.arm), interaction)
             state.learn(interaction)
+
+
+def _check_subsets(past: Past, interaction: Interaction) -> None:
+    """Refuse a weight that would leave too many subsets to be tried: every later decision would fail."""
+    i = interaction
+    if i.replaces is None and i.weight > 1 and subset_search.doublings(past, i.weight) > EXACT_LIMIT:
+        raise DecisionError(
+            f"weight is {i.weight}, but search='exact' tries all subsets of an arm's rows, at most 2^{EXACT_LIMIT}; "
+            "give a smaller weight, or use search='counts'"
+        )
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

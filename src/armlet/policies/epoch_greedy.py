@@ -139,7 +139,7 @@ class EpochGreedy:
     def __post_init__(self) -> None:
         scale = number(1e-3, 1e6)
         settle(self, oracle=one_of("ridge", "tabular", "finite"), c=scale, log_class=optional(scale))
-        settle(self, gap=optional(scale), cap=whole(), n_policies=whole(2), seed=whole(0), ridge=ridge_like)
+        settle(self, gap=optional(scale), cap=whole(), n_policies=whole(2), seed=whole(0, SEEDS), ridge=ridge_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
