@@ -5,12 +5,12 @@
 namespace armlet {
 
 Best best_arm(const double* scores, Arms eligible) {
-    Best best;
+    Best best{.first = eligible.front()};
     for (const auto arm : eligible) {
         if (scores[arm] > best.score)
             best = {scores[arm], arm, 1};
-        else if (scores[arm] == best.score)
-            ++best.count;
+        else if (scores[arm] == best.score && best.count++ == 0)  // minus infinity
+            best.first = arm;
     }
     return best;
 }

@@ -14,9 +14,11 @@ struct Schedule {
     double p;           // explore step t with probability p / t; infinite: always
     bool round_robin;   // the first ceil(p) steps: arm t mod K, or uniform
     bool learn_always;  // from every step, or (Algorithm 1) from explored steps only
+    // No arm has a row, and only explored steps are learned: all arms tie whatever x is, so every step explores.
+    bool blank = false;
 
     bool warming_up(Word t) const { return static_cast<double>(t) - 1.0 < p; }  // t <= ceil(p)
-    double rate(Word t) const { return warming_up(t) ? 1.0 : p / static_cast<double>(t); }
+    double rate(Word t) const { return blank || warming_up(t) ? 1.0 : p / static_cast<double>(t); }
     bool learns(bool explored) const { return explored || learn_always; }
 };
 

@@ -233,7 +233,8 @@ void diagonal_of_inverse(const Factor& f, std::size_t d, double* out, std::size_
     for (std::size_t first = 0; first < d; first += lanes) {
         double norms[lanes];
         unit_norms(f.M, f.inverse, f.rows, d, first, y.data(), norms);
-        for (std::size_t c = first; c < std::min(first + lanes, d); ++c) out[c * step] = norms[c - first];
+        for (std::size_t c = first; c < std::min(first + lanes, d); ++c)
+            out[c * step] = norms[c - first] <= beyond_any ? norms[c - first] : beyond_any;  // for NaN too
     }
 }
 
@@ -259,6 +260,12 @@ void keep(const Factor& f, std::size_t d, double* kept) {
 }
 
 }  // namespace
+
+bool is_estimate(const double* theta, std::size_t d, std::size_t step) {
+    bool is_one = true;
+    for (std::size_t j = 0; j < d; ++j) is_one &= std::fabs(theta[j * step]) <= beyond_any;  // false for NaN
+    return is_one;
+}
 
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
     substitute(factorise(A, shift, d), b, d, theta, step);

@@ -16,6 +16,14 @@ void add_outer(double* A, const double* x, double w, std::size_t d);
 // A += the sum of w x x' over rows that lie padded(d) apart, zeros after each: many rows in one pass over A.
 void add_outers(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d);
 
+// Contexts, rewards and weights are at most 1e40 in size and a ridge is at least 1e-40, so |theta| <= sqrt(sum r^2) /
+// (2 sqrt(ridge)) stays below 1e100, widths <= |x| / sqrt(ridge) and variances <= 1 / ridge likewise. What is beyond
+// comes of sums that have lost all their digits: of huge rows that were taken back.
+constexpr double beyond_any = 1e100;
+
+// Whether all of theta[0], theta[step], ... could be estimates.
+bool is_estimate(const double* theta, std::size_t d, std::size_t step);
+
 // theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky.
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
 

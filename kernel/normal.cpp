@@ -150,7 +150,7 @@ ARMLET_INLINE double stand_at(const Columns& arms, std::size_t n, double u, doub
     for (std::size_t i = 0; i < n; i += lanes) {
         const Vec precision = load(arms.precision.data() + i);
         Vec z = (u - load(arms.mean.data() + i)) * precision, cdf, density;
-        z = z < -reach ? -reach - Vec{} : z;
+        z = z >= -reach ? z : -reach - Vec{};  // NaN as well: what is looked up must lie in the table
         z = z > reach ? reach - Vec{} : z;
         look_up(z, cdf, density);
         store(ratio + i, precision * density / cdf);

@@ -43,6 +43,11 @@ double propensity_of(std::uint32_t arm, std::span<const double> chances, Arms el
     return chances[static_cast<std::size_t>(place)];
 }
 
+Schedule in_force(Schedule schedule, const Statistics& all) {
+    schedule.blank = !schedule.learn_always && all.is_empty();
+    return schedule;
+}
+
 // One overload for each rule; what they look at is fresh.
 struct Step {
     const Model& model;
@@ -55,7 +60,8 @@ struct Step {
 };
 
 Choice choose(const Schedule& rule, const Step& s, const Coins& coins, Propensities) {
-    return decide(s.model.all->estimates(), rule, s.t, s.x, coins, s.eligible, s.scratch(0, s.width()));
+    const Statistics& all = *s.model.all;
+    return decide(all.estimates(), in_force(rule, all), s.t, s.x, coins, s.eligible, s.scratch(0, s.width()));
 }
 
 Choice choose(const AutoSchedule& rule, const Step& s, const Coins& coins, Propensities wanted) {
@@ -107,7 +113,8 @@ Choice choose(const OptimisticGreedy& rule, const Step& s, const Coins& coins, P
 }
 
 void spread(const Schedule& rule, const Step& s, std::span<double> out) {
-    probabilities(s.model.all->estimates(), rule, s.t, s.x, s.eligible, s.scratch(0, s.width()), out);
+    const Statistics& all = *s.model.all;
+    probabilities(all.estimates(), in_force(rule, all), s.t, s.x, s.eligible, s.scratch(0, s.width()), out);
 }
 
 void spread(const AutoSchedule& rule, const Step& s, std::span<double> out) {
@@ -145,8 +152,9 @@ void spread(const OptimisticGreedy& rule, const Step& s, std::span<double> out) 
 }  // namespace
 
 std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
-    if (const auto* fixed = std::get_if<Schedule>(&rule)) return *fixed;
-    if (const auto* tuned = std::get_if<AutoSchedule>(&rule)) return model.tuner->schedule(*tuned, model.all->n_arms());
+    if (const auto* fixed = std::get_if<Schedule>(&rule)) return in_force(*fixed, *model.all);
+    if (const auto* tuned = std::get_if<AutoSchedule>(&rule))
+        return in_force(model.tuner->schedule(*tuned, model.all->n_arms()), *model.all);
     return std::nullopt;
 }
 

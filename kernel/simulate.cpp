@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "greedy.hpp"
 
@@ -80,7 +81,8 @@ struct Pace {
 
     // A row was learned; returns whether the schedule has changed.
     bool learned(const double* x, Word t) {
-        if (!rule || !model.tuner->learned(*rule, *model.all, x, 1.0, t)) return false;
+        const bool is_first = std::exchange(schedule.blank, false);
+        if (!rule || !model.tuner->learned(*rule, *model.all, x, 1.0, t)) return is_first;
         schedule = model.tuner->schedule(*rule, model.all->n_arms());
         return true;
     }

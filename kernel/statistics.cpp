@@ -99,6 +99,13 @@ double Statistics::count(std::size_t arm) const {
     return n;
 }
 
+bool Statistics::is_empty() const {
+    if (witness_ < n_arms_ && count(witness_) > 0.0) return false;
+    for (witness_ = 0; witness_ < n_arms_; ++witness_)
+        if (count(witness_) > 0.0) return false;
+    return true;
+}
+
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
     if (waiting_.lengths.empty() || weight < 0.0) {
         settle(arm);
@@ -192,16 +199,28 @@ void Statistics::solve_arm(std::size_t arm) {
     settle(arm);
     const Sums s = sums(arm);
     double* theta = theta_.data() + arm;
-    if (keeps_factors()) {
-        log_determinants_[arm] =
-            solve_and_keep(s.A, s.b, ridge_.shift(s.n), dim_, theta, width(), factors_.data() + arm * factor_size(dim_),
-                           variances_.empty() ? nullptr : variances_.data() + arm);
-        raise_floor(arm);
-    } else if (s.n > 0.0)
-        solve(s.A, s.b, ridge_.shift(s.n), dim_, theta, width());
+    if (keeps_factors() || s.n > 0.0) solve_sums(arm, s.A, s.b, ridge_.shift(s.n));
+    if (keeps_factors()) raise_floor(arm);
     if (!(s.n > 0.0))  // nothing seen: theta_hat = 0
         for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+    else if (!is_estimate(theta, dim_, width()))
+        solve_as_unseen(arm);
     if (keeps_factors()) measure_fit(arm);
+}
+
+void Statistics::solve_sums(std::size_t arm, const double* A, const double* b, double shift) {
+    double* theta = theta_.data() + arm;
+    if (!keeps_factors()) return solve(A, b, shift, dim_, theta, width());
+    log_determinants_[arm] =
+        solve_and_keep(A, b, shift, dim_, theta, width(), factors_.data() + arm * factor_size(dim_),
+                       variances_.empty() ? nullptr : variances_.data() + arm);
+}
+
+// No digit of its sums is right: what they say is not played. Rows may still bring it back.
+void Statistics::solve_as_unseen(std::size_t arm) {
+    const std::vector<double> nothing(record_size());
+    solve_sums(arm, nothing.data(), nothing.data(), ridge_.shift(sums(arm).n));
+    if (keeps_factors()) floors_[arm] = {.reach = std::numeric_limits<double>::infinity()};
 }
 
 // The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.
@@ -246,43 +265,6 @@ void Statistics::widths(std::span<const std::uint32_t> arms, const double* x, do
         for (std::size_t k = 0; k < n; ++k) kept[k] = factor(arms[i + k]);
         find_widths(kept, n, x, dim_, out + i);
     }
-}
-
-namespace {
-
-double trace(const double* A, std::size_t d) {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < d; A += d - k, ++k) sum += *A;
-    return sum;
-}
-
-// A number that the smallest eigenvalue of shift I + A exceeds: the first of falling guesses that can be taken off the
-// diagonal and leave the matrix definite, else 0.
-double prove_floor(const double* A, double shift, std::size_t d, double guess) {
-    for (int tries = 0; tries < 12 && guess > shift; ++tries, guess *= 0.6)
-        if (is_definite(A, shift - guess, d)) return guess;
-    return is_definite(A, 0.1 * shift, d) ? 0.9 * shift : 0.0;
-}
-
-}  // namespace
-
-// An eigenvalue of the computed factor can be off by a few units in the last place of the trace for each of d steps,
-// and the sums themselves by one for each row (Higham 2002, theorem 10.3).
-void Statistics::raise_floor(std::size_t arm) {
-    const Sums s = sums(arm);
-    const double shift = ridge_.shift(s.n), d = static_cast<double>(dim_), whole = d * shift + trace(s.A, dim_);
-    Floor& floor = floors_[arm];
-    if (!(s.n > 0.0)) {
-        floor.value = shift;
-    } else if (s.n >= 2.0 * floor.checked) {
-        const bool spans = s.n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
-        if (spans || floor.value == 0.0)
-            floor.value = std::max(floor.value, prove_floor(s.A, shift, dim_, spans ? 0.8 * whole / d : 0.0));
-        if (spans || floor.value == 0.0) floor.checked = s.n;
-    }
-    const double doubt = (d + std::fabs(s.n)) * 0x1p-50 * whole;
-    floor.reach = floor.value > 2.0 * doubt ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt)
-                                            : std::numeric_limits<double>::infinity();
 }
 
 void Statistics::restore(std::span<const double> records) {

@@ -99,6 +99,8 @@ class Statistics {
     }
     // n of an arm, with the rows that wait.
     double count(std::size_t arm) const;
+    // Whether no arm has a row. Quick once one has: it is remembered which.
+    bool is_empty() const;
     void restore(std::span<const double> records);
     void restore(std::size_t arm, std::span<const double> record);
     std::size_t bytes() const;
@@ -114,6 +116,8 @@ class Statistics {
     void mark_all();
     void allocate_factors();
     void solve_arm(std::size_t arm);
+    void solve_sums(std::size_t arm, const double* A, const double* b, double shift);
+    void solve_as_unseen(std::size_t arm);
     void raise_floor(std::size_t arm);
 
     // What is proved about the smallest eigenvalue of V_a. Rows only raise it; rows taken back or sums from elsewhere
@@ -152,6 +156,7 @@ class Statistics {
     Ridge ridge_;
     mutable std::vector<double> records_;  // with the rows that do not wait
     mutable Waiting waiting_;
+    mutable std::size_t witness_ = 0;  // an arm that had a row when somebody last asked
     std::vector<double> theta_;
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score
     std::vector<std::uint8_t> is_stale_;

@@ -16,9 +16,13 @@ constexpr std::size_t few_rows = 32;  // not worth a block
 
 double Past::total() const { return std::accumulate(counts, counts + size, 0.0); }
 
+Width::Width(const double* x, std::size_t dim) : x_(x, x + dim), y_(dim), z_(dim), L_(dim * dim), inverse_(dim) {
+    for (const double v : x_) most_ += v * v;
+}
+
 double Width::operator()(const double* A, double n) {
     const std::size_t d = x_.size();
-    const double scale = 1.0 / std::sqrt(n);
+    const double scale = 1.0 / std::sqrt(n), negligible = static_cast<double>(d) * 0x1p-52;
     double* L = L_.data();
     for (std::size_t k = 0; k < d; ++k)  // B, its lower triangle, row by row
         for (std::size_t i = k; i < d; ++i) L[i * d + k] = *A++ * scale;
@@ -28,14 +32,16 @@ double Width::operator()(const double* A, double n) {
             for (std::size_t j = 0; j < k; ++j) sum -= L[i * d + j] * L[k * d + j];
             L[i * d + k] = sum * inverse_[k];
         }
-        double pivot = 1.0 + L[i * d + i];
+        const double whole = 1.0 + L[i * d + i];
+        double pivot = whole;
         for (std::size_t j = 0; j < i; ++j) pivot -= L[i * d + j] * L[i * d + j];
-        inverse_[i] = 1.0 / std::sqrt(std::max(pivot, 1.0));  // B >= I, whatever rounding makes of it
+        // B >= I, whatever rounding makes of it; and a pivot that it has eaten must not blow up what it left below
+        inverse_[i] = 1.0 / std::sqrt(std::max({pivot, 1.0, negligible * whole}));
     }
     solve(x_, y_);
     double f = 0.0;
     for (const double v : y_) f += v * v;
-    return f;
+    return f <= most_ ? f : most_;  // B >= I; for NaN too
 }
 
 double Width::inner() const {
@@ -91,6 +97,7 @@ std::vector<double> estimate(const Past& past, const double* sums, const Weights
         for (std::size_t j = 0; j < past.dim; ++j) b[j] += paid * past.row(i)[j];
     }
     solve(gram(past, weights).data(), b.data(), std::sqrt(n), past.dim, theta.data(), 1);
+    if (!is_estimate(theta.data(), past.dim, 1)) std::fill(theta.begin(), theta.end(), 0.0);
     return theta;
 }
 

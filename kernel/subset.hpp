@@ -35,9 +35,9 @@ struct Subset {
 // f for one x, and the directions in which it falls.
 class Width {
   public:
-    Width(const double* x, std::size_t dim) : x_(x, x + dim), y_(dim), z_(dim), L_(dim * dim), inverse_(dim) {}
+    Width(const double* x, std::size_t dim);
 
-    // f of the subset with this A, packed, and this n.
+    // f of the subset with this A, packed, and this n; it is finite.
     double operator()(const double* A, double n);
     // With B = I + A / sqrt(n) of the last call: z = B^-1 y, beside y = B^-1 x.
     void find_z() { solve(y_, z_); }
@@ -48,6 +48,7 @@ class Width {
 
   private:
     std::vector<double> x_, y_, z_, L_, inverse_;
+    double most_ = 0.0;  // |x|^2
 };
 
 // A sum of w x x' that grows, packed; rows are added some at a time.

@@ -185,7 +185,7 @@ class Relaxation {
     // The subset of size n that lowers x'B^-1 x most, to first order.
     void find_vertex(double n) {
         std::fill(V_.begin(), V_.end(), 0.0);
-        for (std::size_t place = 0; n > 0.0; ++place) {
+        for (std::size_t place = 0; place < past_.size && n > 0.0; ++place) {  // counts may not add up to the last bit
             const double w = std::min(n, past_.counts[order_[place]]);
             add_outer(V_.data(), past_.row(order_[place]), w, past_.dim);
             n -= w;

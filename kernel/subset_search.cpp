@@ -200,6 +200,7 @@ Subset search_greedily(const Past& past, const double* x) {
         order(scores);
         const double step = is_long || n > every_place ? std::max(1.0, std::floor(greedy_growth * n)) : 1.0;
         const Weights added = order.take(room.data(), step);
+        const double before = n;
         for (std::size_t i = 0; i < past.size; ++i) {
             if (added[i] <= 0.0) continue;
             add_outer(A.data(), past.row(i), added[i], past.dim);
@@ -207,6 +208,7 @@ Subset search_greedily(const Past& past, const double* x) {
         }
         const double f = width(A.data(), n);
         if (f < value) value = f, best = weights;
+        if (n == before) break;  // no room is left, or none that counts beside the rest
     }
     Subset found = finish(past, x, std::move(best));
     if (is_long) follow_slopes(past, x, found, 4);  // rows that came too early can leave again

@@ -85,7 +85,7 @@ void Substitutions::start(const double* kept, const double* x) {
 double Substitutions::width(std::size_t i) const {
     double square;
     sum_squares(arms_[i].y, 0, padded(d_), square);
-    return std::sqrt(square);
+    return square <= beyond_any * beyond_any ? std::sqrt(square) : beyond_any;  // for NaN too
 }
 
 double Substitutions::bound(std::size_t i, double reach) const {

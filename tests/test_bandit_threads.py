@@ -181,7 +181,7 @@ def test_batch_decides_by_one_state_while_others_learn() -> None:
     def learn() -> None:
         reward = 1.0
         while not ended.is_set():
-            reward *= -1.5 if abs(reward) < 1e50 else -1.5e-49
+            reward *= -1.5 if abs(reward) < 1e30 else -1.5e-29
             bandit.partial_fit([[1.0]], ["left"], [reward], explored=True)
             bandit.state.estimates()  # solved at once, under the eyes of whoever is deciding
 

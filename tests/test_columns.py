@@ -66,7 +66,7 @@ def test_a_reward_that_is_not_finite_or_too_large_is_named_by_its_row(
     hold: Callable[[list[Any]], Any], bad: float
 ) -> None:
     assert refusal(ValueError, columns.rewards, hold([0.0, 1.0, bad]), 3) == (
-        f"rewards[2] is {bad}; give a finite number of at most 1e+100 in size"
+        f"rewards[2] is {bad}; give a finite number of at most 1e+40 in size"
     )
 
 
@@ -236,7 +236,7 @@ def test_a_reward_is_any_real_number(value: Any) -> None:
     assert read == value
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1.1e100, np.float64(np.nan), 2**53 + 1])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1.1e40, np.float64(np.nan), 2**53 + 1])
 def test_a_reward_without_a_faithful_float_is_refused(value: Any) -> None:
     assert refusal(ValueError, columns.reward, value).startswith(f"reward is {value}")
 

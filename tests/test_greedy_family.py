@@ -259,8 +259,8 @@ def test_fixed_epsilon_frees_itself_where_greedy_locks_in() -> None:
     ("policy", "settings", "message"),
     [
         (Greedy, {"ridge": 0.0}, "ridge is 0.0"),
-        (GreedyFirst, {"lambda0": -1.0}, "lambda0 is -1.0; give a number from 0 up"),
-        (GreedyFirst, {"h": "wide"}, "h is 'wide'; give a number from 0 up"),
+        (GreedyFirst, {"lambda0": -1.0}, "lambda0 is -1.0; give a number from 0 to 1e\\+40"),
+        (GreedyFirst, {"h": "wide"}, "h is 'wide'; give a number from 0 to 1e\\+40"),
         (GreedyFirst, {"q": 0}, "q is 0; give a whole number of at least 1"),
         (GreedyFirst, {"t0": -1}, "t0 is -1; give a whole number of at least 0, or None"),
         (FixedEpsilon, {"epsilon": 1.5}, "epsilon is 1.5; give a probability from 0 to 1"),

@@ -308,7 +308,7 @@ def test_confidit_gives_a_new_arm_the_ridge() -> None:
         (Newtron, {"beta": -1.0}, "beta is -1.0"),
         (Newtron, {"radius": math.inf}, "radius is inf"),
         (Newtron, {"hessian": "sparse"}, "hessian is 'sparse'; choose 'diagonal' or 'full'"),
-        (Confidit, {"eta": -1.0}, "eta is -1.0; give a number from 0 up, or None"),
+        (Confidit, {"eta": -1.0}, "eta is -1.0; give a number from 0 to 1e\\+40, or None"),
         (Confidit, {"alpha": 0.0}, "alpha is 0.0"),
         (Confidit, {"delta": 0.0}, "delta is 0.0"),
         (Confidit, {"norm": 0.0}, "norm is 0.0"),

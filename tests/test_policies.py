@@ -129,7 +129,7 @@ def test_p_must_be_a_number_of_at_least_one(p: object) -> None:
 def test_wrong_settings_are_named() -> None:
     with pytest.raises(ValueError, match="warmup is 'random'; choose 'round-robin' or 'uniform'"):
         ContextualEpsilonGreedy(p=5, warmup="random")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="ridge is -1; choose 'paper', '1/n' or a positive number from 1e-100"):
+    with pytest.raises(ValueError, match="ridge is -1; choose 'paper', '1/n' or a positive number from 1e-40"):
         ContextualEpsilonGreedy(p=5, ridge=-1)
     with pytest.raises(TypeError, match="policy is the class ContextualEpsilonGreedy; pass an instance"):
         armlet.Bandit(range(4), 3, policy=ContextualEpsilonGreedy)  # type: ignore[arg-type]

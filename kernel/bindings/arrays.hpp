@@ -15,7 +15,9 @@ namespace armlet {
 
 namespace nb = nanobind;
 
-constexpr double largest_value = 1e100;  // beyond it x x' or r^2 could overflow; NaN fails the comparison too
+// Of contexts, rewards, weights and settings; armlet.core.columns.LARGEST says why. NaN fails the comparison too.
+constexpr double largest_value = 1e40;
+constexpr double largest_sum = 1e200;  // no sum of rows comes near it
 
 inline PyTypeObject* ndarray_type = nullptr;
 void load_numpy();

@@ -69,8 +69,9 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
     parse_id(id, d);
-    if (!(propensity > 0.0 && propensity <= 1.0))
-        fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be above 0 and at most 1");
+    // policies that divide by it stay finite, and no policy's own are as small
+    if (!(propensity >= 1e-100 && propensity <= 1.0))
+        fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
     if (dim == 0 || !read_row(x, dim, d.x))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.learned = !reward.is_none();

@@ -35,9 +35,7 @@ nb::dict arrays(const Layers& layers) {
 void restore_arrays(Layers& layers, nb::dict arrays) {
     const std::size_t size = layers[0].record_size(), of_layer = layers.n_arms() * size;
     const double* values = doubles(arrays["records"], "records", {layers.size(), layers.n_arms(), size});
-    for (std::size_t i = 0; i < layers.size() * of_layer; ++i)
-        if (!std::isfinite(values[i]) || (i % size == 0 && values[i] < 0.0))
-            fail(PyExc_ValueError, "the sums are not those of any rows");
+    check_records(values, layers.size() * of_layer, size);
     for (auto& one : layers.all()) one.restore({values, of_layer}), values += of_layer;
 }
 
@@ -56,6 +54,7 @@ void subtract(Layers& layers, const Layers& earlier, const std::vector<std::size
 
 void merge(Layers& layers, const Layers& other, const std::vector<std::size_t>& into) {
     check_layers(layers, other);
+    for (std::size_t i = 0; i < layers.size(); ++i) check_mergeable(layers[i], other[i], into);
     for (std::size_t i = 0; i < layers.size(); ++i) merge_statistics(layers[i], other[i], into);
 }
 

@@ -115,7 +115,9 @@ Thompson theory_thompson(double noise_scale, double delta, double scale) {
 }
 
 ForcedSampling forced_sampling(Word q, double h) {
-    if (q < 1 || q > UINT32_MAX) fail(PyExc_ValueError, "q is " + std::to_string(q) + "; it must be at least 1");
+    if (q < 1 || q > UINT32_MAX)
+        fail(PyExc_ValueError,
+             "q is " + std::to_string(q) + "; it must lie between 1 and " + std::to_string(UINT32_MAX));
     check_positive("h", h);
     return {q, h};
 }

@@ -75,9 +75,7 @@ void restore_arrays(Statistics& s, nb::dict arrays) {
     nb::handle given = arrays["records"];
     const std::size_t size = s.record_size();
     const double* values = doubles(given, "records", {s.n_arms(), size});
-    for (std::size_t i = 0; i < s.n_arms() * size; ++i)
-        if (!std::isfinite(values[i]) || (i % size == 0 && values[i] < 0.0))
-            fail(PyExc_ValueError, "the sums are not those of any rows");
+    check_records(values, s.n_arms() * size, size);
     restore(s, given);
 }
 
@@ -173,6 +171,12 @@ void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double t
 
 }  // namespace
 
+void check_records(const double* values, std::size_t n, std::size_t size) {
+    for (std::size_t i = 0; i < n; ++i)
+        if (!(std::fabs(values[i]) <= largest_sum) || (i % size == 0 && values[i] < 0.0))
+            fail(PyExc_ValueError, "the sums are not those of any rows");
+}
+
 namespace {
 
 void check_into(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
@@ -195,8 +199,16 @@ void subtract_statistics(Statistics& s, const Statistics& earlier, const std::ve
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.subtract(into[arm], earlier, arm);
 }
 
-void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+void check_mergeable(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
     check_into(s, other, into);
+    for (std::size_t arm = 0; arm < into.size(); ++arm)
+        for (std::size_t i = 0; i < s.record_size(); ++i)
+            if (!(std::fabs(s.record(into[arm])[i] + other.record(arm)[i]) <= largest_sum))
+                fail("MergeError", "the sums of the two are too large to be added: beyond " + text(largest_sum));
+}
+
+void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+    check_mergeable(s, other, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
 }
 

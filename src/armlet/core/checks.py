@@ -20,7 +20,8 @@ from armlet.core.ridge import Ridge, RidgeLike
 Check: TypeAlias = Callable[[str, object], object]
 
 MAX = sys.float_info.max
-TINY, HUGE = 1e-100, 1e100  # between them squares and ratios of settings neither vanish nor overflow
+TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
+MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
 
 
 def settle(policy: object, **checks: Check) -> None:
@@ -58,7 +59,7 @@ def settle_either(policy: object, **checks: Check) -> None:
     settle(policy, **given)
 
 
-def number(low: float, high: float = math.inf, *, fix: str | None = None) -> Check:
+def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
     """Ask for a finite number from `low` to `high`.
 
     Examples
@@ -67,10 +68,9 @@ def number(low: float, high: float = math.inf, *, fix: str | None = None) -> Che
     0.5
     >>> number(0)("h", -1)
     Traceback (most recent call last):
-    ValueError: h is -1; give a number from 0 up
+    ValueError: h is -1; give a number from 0 to 1e+40
     """
-    advice = fix or f"give a number from {low:g} " + ("up" if high == math.inf else f"to {high:g}")
-    return _numeric(lambda value: low <= value <= high, advice)
+    return _numeric(lambda value: low <= value <= high, fix or f"give a number from {low:g} to {high:g}")
 
 
 def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
@@ -80,7 +80,7 @@ def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
     --------
     >>> positive()("lam", 0.0)
     Traceback (most recent call last):
-    ValueError: lam is 0.0; give a positive number from 1e-100 to 1e+100
+    ValueError: lam is 0.0; give a positive number from 1e-40 to 1e+40
     """
     room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
     return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
@@ -98,8 +98,8 @@ def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05
     return _numeric(lambda value: TINY <= value < 1, fix)
 
 
-def whole(least: int = 1) -> Check:
-    """Ask for a whole number of at least `least` that 63 bits can hold.
+def whole(least: int = 1, most: int = MOST) -> Check:
+    """Ask for a whole number from `least` to `most`.
 
     Examples
     --------
@@ -110,15 +110,15 @@ def whole(least: int = 1) -> Check:
     ValueError: horizon is 0.5; give a whole number of at least 1
     >>> whole()("horizon", 2**63)
     Traceback (most recent call last):
-    ValueError: horizon is 9223372036854775808; give a whole number of at least 1, below 2^63
+    ValueError: horizon is 9223372036854775808; give a whole number of at most 9223372036854775807
     """
 
     def check(name: str, value: object) -> int:
         found = plain(value)
         if isinstance(found, bool) or not isinstance(found, int) or found < least:
             raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
-        if found >= 2**63:
-            raise ValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at least {least}, below 2^63")
+        if found > most:
+            raise ValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at most {most}")
         return found
 
     return check

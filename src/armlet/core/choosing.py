@@ -56,6 +56,18 @@ def play_best(scores: Float64, eligible: Bool, coins: Coins) -> Choice:
     return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
 
 
+def draw(eligible: Bool, coins: Coins) -> Choice:
+    """Play any of the eligible arms, all with the same chance; such a step explores.
+
+    Examples
+    --------
+    >>> draw(np.array([True, False, True]), Coins(0.0, 2**63, 0, 0))
+    Choice(arm=2, propensity=0.5, explored=True, tag=0)
+    """
+    arms = np.flatnonzero(eligible)
+    return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True)
+
+
 def play_drawn(chances: Float64, coins: Coins) -> Choice:
     """Play an arm drawn with the given probabilities; such a step explores.
 

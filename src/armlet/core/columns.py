@@ -15,7 +15,10 @@ import numpy.typing as npt
 
 from armlet.core.types import Arm, Bool, Float64
 
-LARGEST = 1e100  # beyond it x x' or r^2 could overflow; NaN and infinity fail the same comparison
+# Contexts, rewards, weights and settings. Any float32 is below it. A row then adds w x x' <= 1e120 to a sum, so that no
+# number of rows overflows it, and estimates, widths and their squares stay finite too. NaN and infinity fail the same
+# comparison.
+LARGEST = 1e40
 EXACT = 2**53  # every integer up to here is a float64; beyond, neighbours fall together
 NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
@@ -29,7 +32,7 @@ def reward(value: float, name: str = "reward") -> float:
     1.0
     >>> reward(float("nan"))
     Traceback (most recent call last):
-    ValueError: reward is nan; give a finite number of at most 1e+100 in size
+    ValueError: reward is nan; give a finite number of at most 1e+40 in size
     """
     if type(value) is float and -LARGEST <= value <= LARGEST:
         return value

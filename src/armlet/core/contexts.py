@@ -44,7 +44,7 @@ class ContextReader:
     array([31. ,  1.7])
     >>> reader.row([31, float("nan")])
     Traceback (most recent call last):
-    ValueError: context['height'] is nan; give a finite number of at most 1e+100 in size
+    ValueError: context['height'] is nan; give a finite number of at most 1e+40 in size
     """
 
     dim: int

@@ -16,6 +16,9 @@ from armlet.core.choosing import below, best_arms
 from armlet.core.ridge import Ridge
 from armlet.core.types import Choice, Coins, Float64, Int64
 
+BEYOND_ANY = 1e100
+"""More than any estimate or width of rows up to 1e40 in size with a ridge of at least 1e-40 can be."""
+
 
 def coins(seed: int, t: int) -> Coins:
     """Toss the coins of step t with numpy's own Philox."""
@@ -65,7 +68,7 @@ def width(M: Float64, x: Float64) -> float:
         columns += row
     for column in columns.tolist():
         total += column
-    return math.sqrt(total)
+    return math.sqrt(total) if total <= BEYOND_ANY**2 else BEYOND_ANY
 
 
 def log_determinant(M: Float64) -> float:
@@ -102,10 +105,15 @@ class Reference:
 
     def estimate(self, arm: int) -> Float64:
         """Solve (lambda_n I + A / n) theta = b / n, multiplied by n; theta = 0 before the first row."""
-        if not self.n[arm] > 0:
-            return np.zeros(self.dim)
+        theta = self._solve(arm) if self.n[arm] > 0 else None
+        return np.zeros(self.dim) if theta is None else theta
+
+    def _solve(self, arm: int) -> Float64 | None:
         shift = self.ridge.shift(float(self.n[arm]))
-        return solve(self.A[arm] + shift * np.eye(self.dim), self.b[arm])
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta = solve(self.A[arm] + shift * np.eye(self.dim), self.b[arm])
+        # sums that have lost all their digits, of huge rows that were taken back, say nothing
+        return theta if (np.abs(theta) <= BEYOND_ANY).all() else None
 
     def estimates(self) -> Float64:
         """Give theta_hat of every arm, (K, d)."""
@@ -120,7 +128,8 @@ class Reference:
 
     def precision(self, arm: int) -> Float64:
         """Give V = ridge I + A, what the widths of LinUCB and its kin are made of."""
-        V: Float64 = self.A[arm] + self.ridge.shift(float(self.n[arm])) * np.eye(self.dim)
+        shift = self.ridge.shift(float(self.n[arm])) * np.eye(self.dim)
+        V: Float64 = shift if self._solve(arm) is None else self.A[arm] + shift
         return V
 
     def widths(self, x: Float64) -> Float64:
@@ -138,7 +147,9 @@ class Reference:
             if self.warmup == "round-robin":
                 return Choice(t % K, 1.0, True)
             return Choice(below(tossed.pick, K), 1.0 / K, True)
-        rate = self.p / t
+        # before the first row all arms tie whatever x is: the step explores, by name too
+        blank = self.learns_from == "explored steps" and not self.n.any()
+        rate = 1.0 if blank else self.p / t
         best = best_arms(self.scores(x), np.arange(K))
         explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
         arm = below(tossed.pick, K) if explored else int(best[below(tossed.tie, len(best))])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
+from armlet.core.columns import LARGEST
+
 Range: TypeAlias = tuple[float, float]
 Outside: TypeAlias = Literal["refuse", "clip"]
 """What happens to a reward outside of the range that was declared: an error, or the nearest end of the range."""
@@ -21,6 +23,8 @@ def check_range(reward_range: Range, outside: Outside) -> None:
     """
     if not (len(reward_range) == 2 and -math.inf < reward_range[0] < reward_range[1] < math.inf):
         raise ValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
+    if not (reward_range[0] >= -LARGEST and reward_range[1] <= LARGEST):
+        raise ValueError(f"reward_range is {reward_range!r}; give numbers of at most {LARGEST:g} in size")
     if outside not in ("refuse", "clip"):
         raise ValueError(f"outside is {outside!r}; choose 'refuse' or 'clip'")
 

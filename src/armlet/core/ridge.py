@@ -43,9 +43,9 @@ class Ridge:
         if ridge == "paper" or ridge == "1/n":
             return cls(ridge)
         # |theta| <= max |r| / (2 sqrt(ridge)), so in this range no score overflows
-        if isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and 1e-100 <= ridge <= 1e100:
+        if isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and 1e-40 <= ridge <= 1e40:
             return cls("constant", float(ridge))
-        raise ValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number from 1e-100 to 1e100")
+        raise ValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number from 1e-40 to 1e40")
 
     def shift(self, n: float) -> float:
         """Give n lambda_n, what is added to the diagonal of A."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -118,12 +119,19 @@ def _known(rows: Rows, sample: Float64) -> tuple[Float64, Float64, float]:
     # an arm without rows is known no better than after one
     shifts = np.array([rows.ridge.shift(n) if n > 0 else 1.0 for n in rows.n])
     V = rows.A + shifts[:, None, None] * np.eye(d)
-    theta = np.linalg.solve(V, rows.b[:, :, None])[:, :, 0]
+    theta = _solve(V, rows.b[:, :, None])[:, :, 0]
     residual = rows.sum_rr - (theta * (rows.b + shifts[:, None] * theta)).sum(axis=1)
     n = rows.n.sum()
     noise = math.sqrt(residual.clip(0.0).sum() / max(n - K * d, n / 4))  # a ridge takes less than K d
-    spread = np.linalg.solve(V, np.broadcast_to(sample.T, (K, d, len(sample))))  # (K, d, m)
-    return sample @ theta.T, np.einsum("md,kdm->mk", sample, spread), noise
+    spread = _solve(V, np.broadcast_to(sample.T, (K, d, len(sample))))  # (K, d, m)
+    return sample @ theta.T, np.einsum("md,kdm->mk", sample, spread).clip(0.0), noise
+
+
+def _solve(V: Float64, B: Float64) -> Float64:
+    try:
+        return cast(Float64, np.linalg.solve(V, B))
+    except np.linalg.LinAlgError:  # beside huge contexts rounding has eaten the ridge
+        return np.linalg.pinv(V, hermitian=True) @ B
 
 
 def _duels(means: Float64, variances: Float64) -> tuple[Float64, Float64]:

@@ -25,6 +25,7 @@ from armlet.core.choosing import best_chances, play_best
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.policies.parts.factors import inverse_of
 
 
 class ConfiditState(Arrays):
@@ -33,18 +34,14 @@ class ConfiditState(Arrays):
     def __init__(self, n_arms: int, dim: int, *, ridge: float) -> None:
         self._ridge = ridge
         A = np.tile(ridge * np.eye(dim), (n_arms, 1, 1))  # (K, d, d)
-        by_arm = {"A": A, "inverse": _inverses(A), "w": np.zeros((n_arms, dim)), "spent": np.zeros(n_arms)}
+        by_arm = {"A": A, "inverse": inverse_of(A), "w": np.zeros((n_arms, dim)), "spent": np.zeros(n_arms)}
         Arrays.__init__(self, n_arms, dim, by_arm=by_arm)
 
     def add_arm(self) -> None:
         """Append an arm that knows nothing."""
         Arrays.add_arm(self)
         self["A"][-1] = self._ridge * np.eye(self.dim)
-        self["inverse"][-1] = _inverses(self["A"][-1])
-
-
-def _inverses(A: Float64) -> Float64:
-    return np.asarray(np.linalg.inv(A), dtype=np.float64)  # from A at every update, so no error builds up
+        self["inverse"][-1] = inverse_of(self["A"][-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +133,10 @@ class Confidit:
         A, inverse, w = state["A"][i.arm], state["inverse"][i.arm], state["w"][i.arm]
         margin, spread = float(w @ x), float(x @ inverse @ x)
         inside = min(max(margin, -self.alpha), 1.0)
-        if inside != margin:  # then x is not 0, so spread is positive
+        if inside != margin and spread > 0.0:  # x is not 0 then, but its square may have vanished
             w += ((inside - margin) / spread) * (inverse @ x)
         A += i.weight * (x[:, None] * x)
-        inverse[:] = _inverses(A)
+        inverse[:] = inverse_of(A)  # from A at every update, so no error builds up
         step = i.weight * (inverse @ x)
         w += (s - inside) * step
         state["spent"][i.arm] += float(x @ step)

@@ -17,7 +17,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from armlet.core.checks import HUGE
 from armlet.core.choosing import below, best_chances, mixed, play_best
+from armlet.core.errors import DecisionError
 from armlet.core.shapes import check_room
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 from armlet.policies import subset_search
@@ -91,7 +93,7 @@ class ContextualUCB:
     def __post_init__(self) -> None:
         _check_choice("search", self.search, tuple(SEARCHES))
         _check_choice("history", self.history, HISTORIES)
-        for name, low, high in (("alpha", 0.0, 1e100), ("p", 0.0, 1e100)):
+        for name, low, high in (("alpha", 0.0, HUGE), ("p", 0.0, HUGE)):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}")
         if not 0 < self.bucket_width < 1:
@@ -174,9 +176,15 @@ class ContextualUCB:
                 ratios[arm] = subset_search.certified(x, past, self.subset(past, x)).ratio
         return ratios
 
-    def exploration_rate(self, t: int) -> float:
-        """Give the probability that step t explores: only the history of explored rows needs any."""
-        return min(1.0, self.p / t) if self.history == "explored" else 0.0
+    def exploration_rate(self, t: int, state: Histories | None = None) -> float:
+        """Give the probability that step t explores: only the history of explored rows needs any.
+
+        It is 1 while that is empty: all arms tie then, whatever x is, and nothing else would be learned.
+        """
+        if self.history != "explored":
+            return 0.0
+        is_blank = state is not None and not any(len(state.past(arm)) for arm in range(state.n_arms))
+        return 1.0 if is_blank else min(1.0, self.p / t)
 
     def _rotates(self, t: int) -> bool:
         return t <= self.p
@@ -187,14 +195,14 @@ class ContextualUCB:
         if self._rotates(t):
             chances[arms[t % len(arms)]] = 1.0
             return chances
-        return mixed(best_chances(self.upper_bounds(state, t, x), eligible), eligible, self.exploration_rate(t))
+        return mixed(best_chances(self.upper_bounds(state, t, x), eligible), eligible, self.exploration_rate(t, state))
 
     def decide(self, state: Histories, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play by turns at first, then the arm with the highest index, ties broken by the coins."""
         arms, tag = np.flatnonzero(eligible), coins.pick >> 33 if self.history == "coreset" else 0
         if self._rotates(t):
             return Choice(int(arms[t % len(arms)]), 1.0, True, tag)
-        bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t)
+        bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t, state)
         chances = mixed(best_chances(bounds, eligible), eligible, rate)
         explored = coins.coin < rate
         arm = int(arms[below(coins.pick, len(arms))]) if explored else play_best(bounds, eligible, coins).arm
@@ -203,7 +211,19 @@ class ContextualUCB:
     def update(self, state: Histories, interaction: Interaction) -> None:
         """Add step t to T_a of the arm played."""
         if interaction.explored or self.history != "explored":
+            if self.search == "exact":
+                _check_subsets(state.past(interaction.arm), interaction)
             state.learn(interaction)
+
+
+def _check_subsets(past: Past, interaction: Interaction) -> None:
+    """Refuse a weight that would leave too many subsets to be tried: every later decision would fail."""
+    i = interaction
+    if i.replaces is None and i.weight > 1 and subset_search.doublings(past, i.weight) > EXACT_LIMIT:
+        raise DecisionError(
+            f"weight is {i.weight}, but search='exact' tries all subsets of an arm's rows, at most 2^{EXACT_LIMIT}; "
+            "give a smaller weight, or use search='counts'"
+        )
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

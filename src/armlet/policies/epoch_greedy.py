@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.core.checks import number, one_of, optional, ridge_like, settle, whole
-from armlet.core.choosing import below, best_chances, play_best
+from armlet.core.checks import SEEDS, number, one_of, optional, ridge_like, settle, whole
+from armlet.core.choosing import best_chances, draw, play_best
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.shapes import check_room
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes, State
@@ -140,7 +140,7 @@ class EpochGreedy:
     def __post_init__(self) -> None:
         scale = number(1e-3, 1e6)
         settle(self, oracle=one_of("ridge", "tabular", "finite"), c=scale, log_class=optional(scale))
-        settle(self, gap=optional(scale), cap=whole(), n_policies=whole(2), seed=whole(0), ridge=ridge_like)
+        settle(self, gap=optional(scale), cap=whole(), n_policies=whole(2), seed=whole(0, SEEDS), ridge=ridge_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse policies that would not fit."""
@@ -185,11 +185,9 @@ class EpochGreedy:
         return best_chances(self._oracle().scores(state, x), eligible)
 
     def decide(self, state: Any, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Draw an arm at the start of an epoch, else follow the best policy."""
-        if not self.explores(t, n_arms=state.n_arms, dim=state.dim):
-            return play_best(self._oracle().scores(state, x), eligible, coins)
-        arms = np.flatnonzero(eligible)
-        return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True)
+        """Draw an arm at the start of an epoch and while no policy is better than another, else follow the best."""
+        follows = self._oracle().prefers(state) and not self.explores(t, n_arms=state.n_arms, dim=state.dim)
+        return play_best(self._oracle().scores(state, x), eligible, coins) if follows else draw(eligible, coins)
 
     def update(self, state: Any, interaction: Interaction) -> None:
         """Learn from explored steps only."""

@@ -33,6 +33,9 @@ MOST: Final = 0.25
 class ContextualEpsilonGreedy:
     """Explore with probability p/t, else play the arm that ridge regression on explored steps thinks best.
 
+    Until the first reward has come, all arms tie whatever the context is, so every step explores and is learned. With
+    prompt rewards that is the first step alone, which explores anyway.
+
     Parameters
     ----------
     p
@@ -148,11 +151,25 @@ class ContextualEpsilonGreedy:
         return state.estimates()
 
     def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
-        """Give the probability that step t explores; with p="auto" it depends on the state."""
+        """Give the probability that step t explores; with p="auto" it depends on the state.
+
+        A state without rows explores at every step, if only explored steps are learned: all arms tie, whatever x is.
+
+        Examples
+        --------
+        >>> policy = ContextualEpsilonGreedy(p=60)
+        >>> state = policy.init(n_arms=2, dim=1)
+        >>> policy.exploration_rate(600, state)
+        1.0
+        >>> policy.update(state, Interaction(t=1, x=np.ones(1), arm=0, reward=0.5))
+        >>> policy.exploration_rate(600, state)
+        0.1
+        """
         if state is None and self.p == "auto":
             raise ValueError("state is None but p is 'auto': how much it explores depends on what was seen; pass state")
         p = float(self.p) if state is None else self.current_p(state)
-        return 1.0 if t <= math.ceil(p) else p / t
+        is_blank = state is not None and self.learns_from == "explored steps" and not state.n.any()
+        return 1.0 if is_blank or t <= math.ceil(p) else p / t
 
     def _rotates(self, state: Statistics, t: int) -> bool:
         return self.warmup == "round-robin" and t <= math.ceil(self.current_p(state))

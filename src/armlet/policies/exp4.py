@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from armlet.core.checks import ends, one_of, optional, positive, settle, settle_either, whole
+from armlet.core.checks import SEEDS, ends, one_of, optional, positive, settle, settle_either, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.rewards import Outside, Range
 from armlet.core.shapes import check_room
@@ -76,7 +76,7 @@ class EXP4:
     rewards: ClassVar[Rewards] = "bounded"
 
     def __post_init__(self) -> None:
-        settle(self, experts=one_of("linear", "all maps"), n_experts=whole(), seed=whole(0))
+        settle(self, experts=one_of("linear", "all maps"), n_experts=whole(), seed=whole(0, SEEDS))
         settle(self, reward_range=ends, outside=one_of("refuse", "clip"))
         settle_either(self, horizon=whole(), gamma=positive(1.0))
         needs_count = self.experts == "all maps" and self.gamma is None

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, ends, one_of, optional, positive, settle, whole
+from armlet.core.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.shapes import check_room
@@ -64,7 +64,14 @@ class EXP4P:
     rewards: ClassVar[Rewards] = "bounded"
 
     def __post_init__(self) -> None:
-        settle(self, horizon=whole(), delta=chance(), p_min=optional(positive(1.0)), n_experts=whole(), seed=whole(0))
+        settle(
+            self,
+            horizon=whole(),
+            delta=chance(),
+            p_min=optional(positive(1.0)),
+            n_experts=whole(),
+            seed=whole(0, SEEDS),
+        )
         settle(self, reward_range=ends, outside=one_of("refuse", "clip"))
 
     def _log_experts(self, n_arms: int) -> float:

@@ -31,6 +31,8 @@ from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsF
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 
+FAR = 1e100  # from any ball
+
 
 class NewtronState(Arrays):
     """W, and the quadratic W.H W / 2 + b.W that it minimises; H is (K, d), or (K, d, K, d) if full."""
@@ -147,6 +149,7 @@ class Newtron:
             state["H"][...] += curvature * G[:, :, None, None] * G
             b += i.weight * G - curvature * float((G * state["W"]).sum()) * G
             values, vectors = np.linalg.eigh(state["H"].reshape(b.size, b.size))
+            values[values < 0.5 / self.radius] = 1.0 / self.radius  # beside huge contexts rounding eats the regulariser
             state["W"][:] = (vectors @ in_ball(values, b.ravel() @ vectors, self.radius)).reshape(b.shape)
         else:
             state["H"][:] += curvature * G**2
@@ -180,6 +183,9 @@ def in_ball(h: Float64, b: Float64, radius: float) -> Float64:
     array([-0.6,  0.8])
     """
     m, w = 0.0, -b / h
+    if np.abs(w).max() > FAR:  # its square would overflow; m is at least what brings each entry into the ball
+        m = max(0.0, float((np.abs(b) / radius - h).max()))
+        w = -b / (h + m)
     for _ in range(100):
         square = float(w @ w)
         size = math.sqrt(square)

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.core.choosing import below, best_arms
+from armlet.core.columns import LARGEST
 from armlet.core.kernel import Statistics
 from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
@@ -42,8 +43,10 @@ class Oracle:
 
     def __post_init__(self) -> None:
         rows = np.array(self.theta, dtype=np.float64)
-        if rows.ndim != 2 or not np.isfinite(rows).all():
-            raise ValueError(f"theta has shape {rows.shape}; give one row of finite numbers per arm")
+        if rows.ndim != 2 or not (np.abs(rows) <= LARGEST).all():
+            raise ValueError(
+                f"theta has shape {rows.shape}; give one row of finite numbers per arm, of at most {LARGEST:g} in size"
+            )
         object.__setattr__(self, "theta", tuple(map(tuple, rows.tolist())))
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.core.checks import one_of, ridge_like, settle, whole
-from armlet.core.choosing import best_chances, play_best
+from armlet.core.choosing import best_chances, draw, play_best
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
@@ -52,6 +52,8 @@ def place_in_cycle(t: int, explored: int, exploit: Exploit) -> tuple[int, int]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PEGE:
     """Explore K d steps by turns, play greedily for c steps (or 2^c), and go round again with the next c.
+
+    While no reward has come, all arms tie whatever the context is: greedy steps then draw an arm and are learned.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ class PEGE:
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give 1 to the arm whose turn it is, or to the one that looks best."""
         turn = self._turn(state, t, eligible)
-        if turn is None:
+        if turn is None:  # without a row all scores are 0: all tie
             return best_chances(state.scores(x), eligible)
         chances = np.zeros(state.n_arms)
         chances[turn] = 1.0
@@ -117,7 +119,9 @@ class PEGE:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Explore by turns or play the arm that looks best, as the place in the cycle says."""
         turn = self._turn(state, t, eligible)
-        return play_best(state.scores(x), eligible, coins) if turn is None else Choice(turn, 1.0, True)
+        if turn is not None:
+            return Choice(turn, 1.0, True)
+        return play_best(state.scores(x), eligible, coins) if state.n.any() else draw(eligible, coins)
 
     def update(self, state: Statistics, interaction: Interaction) -> None:
         """Record explored steps only."""

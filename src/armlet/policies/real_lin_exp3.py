@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from armlet.core.checks import optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.state import Arrays, fresh
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.policies.parts.factors import inverse_of
 
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it
 
@@ -149,9 +150,16 @@ class RealLinExp3:
         S = (rows.T * (chances / len(rows))) @ rows
         S.flat[:: state.dim + 1] += self.lam or eta
         ratio = float(chances[newest]) / i.propensity  # 1 but for rows that come late, or from a choice of fewer arms
-        theta_hat = np.linalg.solve(S, i.x) * (i.reward / self.reward_scale * ratio)
+        theta_hat = _solve(S, i.x) * (i.reward / self.reward_scale * ratio)
         moved = eta * abs(float(i.x @ theta_hat))
         state["theta"][i.arm] += theta_hat * (i.weight * min(1.0, STEP / max(moved, 1e-300)))
+
+
+def _solve(S: Float64, x: Float64) -> Float64:
+    try:
+        return cast(Float64, np.linalg.solve(S, x))
+    except np.linalg.LinAlgError:  # beside huge contexts the ridge vanishes
+        return inverse_of(S) @ x
 
 
 def _chances(log_weights: Float64, arm: int, gamma: float) -> Float64:

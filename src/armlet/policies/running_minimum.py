@@ -200,8 +200,9 @@ class RunningMinimumEpsilonGreedy:
         return max(least, self.C * state.n_arms * ratio * ratio)
 
     def exploration_rate(self, state: WatchedSums, t: int) -> float:
-        """Give the probability that step t explores."""
-        return 1.0 if t <= self._warm_up(state) else min(1.0, self.current_p(state) / t)
+        """Give the probability that step t explores: 1 while there is no row, since all arms tie whatever x is."""
+        explores = t <= self._warm_up(state) or not state.explored.n.any()
+        return 1.0 if explores else min(1.0, self.current_p(state) / t)
 
     def _warm_up(self, state: WatchedSums) -> int:
         return math.ceil(self.start * state.n_arms)

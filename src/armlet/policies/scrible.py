@@ -35,6 +35,8 @@ from armlet.policies.parts.tabular import Levels, Tabular
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
 
+LARGEST_LOSS = 1e90  # of what was estimated in all: probabilities stay above 1e-100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SCRiBLe(Tabular):
@@ -125,7 +127,9 @@ class SCRiBLe(Tabular):
             losses[:] = end_losses(chances, axis(chances, end // 2, self.axes), end, loss)
         else:
             losses[i.arm] = loss / i.propensity
-        state.write(i.x)["loss"][:] += i.weight * (losses - losses.mean())
+        known = state.write(i.x)["loss"]
+        # an estimate is divided by a probability that falls with the losses before it: huge weights would run away
+        known[:] = np.clip(known + i.weight * (losses - losses.mean()), -LARGEST_LOSS, LARGEST_LOSS)
 
 
 def barrier_leader(losses: Float64) -> Float64:

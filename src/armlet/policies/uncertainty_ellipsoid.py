@@ -27,6 +27,7 @@ from armlet.core.statistics import record
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
 from armlet.policies.parts.derived import Derived
 
+SMALLEST = 1e-150  # eigenvalues below it count as 0 too: divided by them, estimates could overflow
 ROUNDING = 1e-10  # eigenvalues below this part of the largest, and squares below this part of |x|^2, count as 0
 
 
@@ -44,7 +45,7 @@ def theory_alpha(noise_scale: float, length: float, lambda0: float) -> float:
 def _inverses_and_blanks(A: Float64, b: Float64) -> Float64:  # noqa: ARG001
     """Give the pseudo-inverse of each A and, below it, the projector onto what A has not seen, (m, 2 d, d)."""
     values, vectors = np.linalg.eigh(A)
-    seen = values > ROUNDING * values[:, -1:]
+    seen = values > np.maximum(ROUNDING * values[:, -1:], SMALLEST)
     turned, dim = vectors.transpose(0, 2, 1), A.shape[1]
     both = np.zeros((len(A), 2 * dim, dim))
     both[:, :dim] = (vectors * (seen / np.where(seen, values, 1.0))[:, None, :]) @ turned

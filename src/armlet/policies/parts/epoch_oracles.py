@@ -41,6 +41,9 @@ class EpochOracle(Protocol):
     def scores(self, state: Any, x: Float64) -> Float64:
         """Score every arm, (K,)."""
 
+    def prefers(self, state: Any) -> bool:
+        """Say whether some context may have a best arm; until then steps explore, and are learned."""
+
     def learn(self, state: Any, interaction: Interaction) -> None:
         """Take in an explored step."""
 
@@ -74,6 +77,10 @@ class RidgeOracle:
         """Give x' theta_hat."""
         return state.scores(x)
 
+    def prefers(self, state: Statistics) -> bool:
+        """Say whether there is a row."""
+        return bool(state.n.any())
+
     def learn(self, state: Statistics, interaction: Interaction) -> None:
         """Record the row."""
         record(state, interaction)
@@ -98,6 +105,10 @@ class TabularOracle:
     def scores(self, state: Table, x: Float64) -> Float64:
         """Give the sums of the context."""
         return state.read("value", x)
+
+    def prefers(self, state: Table) -> bool:
+        """Say whether a context was met."""
+        return state.n_contexts > 0
 
     def learn(self, state: Table, interaction: Interaction) -> None:
         """Add to the sum of this context and arm."""
@@ -161,6 +172,10 @@ class FiniteOracle:
         """Give what the best policy, the first of those that tie, thinks of each arm."""
         best: Float64 = state.policies.theta[:, int(state["value"].argmax())] @ x
         return best
+
+    def prefers(self, state: PolicyValues) -> bool:  # noqa: ARG002
+        """Say yes: before the first row it is the first policy that plays, and its arm depends on x."""
+        return True
 
     def learn(self, state: PolicyValues, interaction: Interaction) -> None:
         """Add to the sums of the policies that would have played the same, had all arms been eligible."""

@@ -54,6 +54,29 @@ def truncated_rows(A: Float64, b: Float64) -> Float64:
     return np.concatenate([_estimate(F, b), F, directions * ~known[..., None]], axis=-2)
 
 
+def inverse_of(V: Float64) -> Float64:
+    """Invert V, (..., d, d), a sum of squares and a ridge, even where rounding has eaten the ridge.
+
+    Examples
+    --------
+    >>> inverse_of(np.diag([0.5, 4.0]))
+    array([[2.  , 0.  ],
+           [0.  , 0.25]])
+    >>> bool(np.isfinite(inverse_of(np.full((2, 2), 1e40) + np.eye(2))).all())  # 1e40 + 1 is 1e40: nothing is left of I
+    True
+    """
+    negligible = V.shape[-1] * np.finfo(np.float64).eps
+    try:
+        found = cast(Float64, np.linalg.inv(V))
+        if np.abs(found).max() * np.abs(V).max() * negligible <= 1.0:
+            return found
+    except np.linalg.LinAlgError:
+        pass
+    values, U = np.linalg.eigh(V)
+    roots = U / np.sqrt(np.maximum(values, negligible * values[..., -1:]))[..., None, :]
+    return cast(Float64, roots @ roots.swapaxes(-1, -2))
+
+
 def _estimate(F: Float64, b: Float64) -> Float64:
     """F'F b as a row, (..., 1, d)."""
     return (F @ b[..., None]).swapaxes(-1, -2) @ F

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, ends, one_of, positive, settle, whole
+from armlet.core.checks import SEEDS, chance, ends, one_of, positive, settle, whole
 from armlet.core.choosing import play_drawn
 from armlet.core.rewards import Outside, unit
 from armlet.core.shapes import check_room
@@ -235,7 +235,9 @@ class FiniteClass(ABC):
     rewards: ClassVar[Rewards] = "bounded"
 
     def __post_init__(self) -> None:
-        settle(self, n_policies=whole(), seed=whole(0), max_contexts=whole(), delta=chance(), width_scale=positive())
+        settle(
+            self, n_policies=whole(), seed=whole(0, SEEDS), max_contexts=whole(), delta=chance(), width_scale=positive()
+        )
         settle(self, reward_range=ends, outside=one_of("refuse", "clip"))
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002

@@ -18,7 +18,15 @@ from armlet.core.errors import DecisionError, MergeError
 from armlet.core.kernel import coins
 from armlet.core.state import fresh
 from armlet.core.types import Array, Float64, Interaction
+from armlet.policies.parts.factors import inverse_of
 from armlet.policies.subset_search.histories import Histories
+
+
+def _solve(V: Float64, x: Float64) -> Float64:
+    try:
+        return cast(Float64, np.linalg.solve(V, x))
+    except np.linalg.LinAlgError:  # beside huge contexts rounding has eaten the identity
+        return inverse_of(V) @ x
 
 
 class Coreset(Histories):
@@ -55,7 +63,7 @@ class Coreset(Histories):
             raise DecisionError(f"weight is {i.weight}; a sample of rows has no weights, so leave it out")
         past, arm = self._pasts[i.arm], i.arm
         u = 1.0 - coins((abs(i.tag) << 64) + int(self._seen[arm]), max(i.t, 1)).coin
-        q = float(i.x @ np.linalg.solve(np.eye(self.dim) + self._A[arm], i.x))
+        q = max(0.0, float(i.x @ _solve(np.eye(self.dim) + self._A[arm], i.x)))
         priority = math.log(u) * (1.0 + q) / max(q, 1e-300)
         self._A[arm] += np.outer(i.x, i.x)
         self._seen[arm] += 1

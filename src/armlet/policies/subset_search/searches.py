@@ -60,9 +60,15 @@ def _search(how: str, x: Float64, past: Past) -> Subset:
     return Subset(*kernel.search_subset(how, x, past.rows, past.counts))
 
 
-def _doublings(past: Past) -> float:
-    """Give the logarithm of the number of subsets, to base 2; the number itself may be too large."""
-    return round(float(np.log2(past.counts + 1).sum()), 9)
+def doublings(past: Past, weight: float = 0.0) -> float:
+    """Give the logarithm of the number of subsets, to base 2, with one more row; the number itself may be too large.
+
+    Examples
+    --------
+    >>> doublings(Past.of([[1.0], [2.0]]), weight=3.0)
+    4.0
+    """
+    return round(float(np.log2(past.counts + 1).sum()) + math.log2(weight + 1), 9)
 
 
 def value(x: Float64, past: Past, weights: Float64) -> float:
@@ -101,7 +107,7 @@ def exact(x: Float64, past: Past) -> Subset:
     >>> exact(x, past).weights  # the common row helps in no number
     array([10.,  0.])
     """
-    if _doublings(past) > math.log2(MOST_SUBSETS):
+    if doublings(past) > math.log2(MOST_SUBSETS):
         raise ValueError(
             f"past has {len(past)} rows and more than {MOST_SUBSETS} subsets, too many to try them all; "
             "use relaxed, which proves how close it is, or keep at most 16 rows"
