@@ -116,8 +116,8 @@ def decide_many(s: Session) -> Call:
 def learn(s: Session) -> Call | None:
     if not s.decisions:
         return None
-    d, reward = s.rng.choice(s.decisions), values.number(s.rng, s.deed)
-    more = {"weight": values.number(s.rng, s.deed)} if s.rng.random() < 0.2 else {}
+    d, reward = s.rng.choice(s.decisions), s.number()
+    more = {"weight": s.number()} if s.rng.random() < 0.2 else {}
 
     def check(_: None, before: View) -> None:
         require(d.learned and s.bandit.t == before.t, lambda: f"learned, but the decision says {d.learned}")
@@ -151,8 +151,8 @@ def learn_many(s: Session) -> Call | None:
         some = [d for d in some if not d.learned]
     if s.rng.random() < 0.1:
         some.append(strange(s) if s.rng.random() < 0.5 else s.rng.choice(s.decisions))
-    rewards = values.column(s.rng, [values.number(s.rng, s.deed) for _ in some], s.deed)
-    weights = values.column(s.rng, [values.number(s.rng, s.deed) for _ in some], s.deed)
+    rewards = values.column(s.rng, [s.number() for _ in some], s.deed)
+    weights = values.column(s.rng, [s.number() for _ in some], s.deed)
     chosen = {"weights": weights} if s.rng.random() < 0.2 else {}
     one = some[0] if some else None
     return Call("learn_many", lambda: s.bandit.learn_many(some, rewards, **chosen), "changes", None, one)
@@ -163,7 +163,7 @@ def logged(s: Session) -> Call:
     X, n = contexts(s)
     arms = values.column(s.rng, [upkeep.label(s) if s.rng.random() < 0.1 else known(s) for _ in range(n)], s.deed)
     plain_rewards = s.rng.random() < 0.6
-    rewards = [float(s.rng.randrange(2)) if plain_rewards else values.number(s.rng, s.deed) for _ in range(n)]
+    rewards = [float(s.rng.randrange(2)) if plain_rewards else s.number() for _ in range(n)]
     held = rewards if plain_rewards else values.column(s.rng, rewards, s.deed)
     marks = values.column(s.rng, [s.rng.choice([True, False, 0, 1]) for _ in range(n)], s.deed)
     explored = s.rng.choice([None, True, True, False, marks])
@@ -188,8 +188,8 @@ def amend(s: Session) -> Call | None:
     if not (done or s.decisions):
         return None
     d = s.rng.choice(done or s.decisions)
-    old = d.reward if s.rng.random() < 0.8 and d.learned else values.number(s.rng, s.deed)
-    new = values.number(s.rng, s.deed)
+    old = d.reward if s.rng.random() < 0.8 and d.learned else s.number()
+    new = s.number()
     if s.rng.random() < 0.5:
         return Call("correct", lambda: s.bandit.correct(d, old, new), "changes", check_clock(s), d)  # type: ignore[arg-type]
     return Call("forget", lambda: s.bandit.forget(d, old), "changes", check_clock(s), d)  # type: ignore[arg-type]
@@ -228,7 +228,7 @@ def restored(s: Session) -> Call | None:
         part = s.rng.choice(list(parts))
         parts[part] = s.rng.choice(
             [
-                values.number(s.rng, s.deed),
+                s.number(),
                 context(s),
                 upkeep.label(s),
                 "1-0",

@@ -33,11 +33,16 @@ WILD = (1e-100, 1e-60, 1e-12, 1e-3, 0.5, 1.0, 1.5, 20.0, 1e12, 1e60, 1e100)
 
 
 def draw(rng: Random, case: int) -> Policy:
-    """Draw a policy: one case in eight goes through the registry in turn, most of the others are compiled."""
+    """Draw a policy: one case in eight goes through the registry in turn, most of the others are compiled.
+
+    One in five has extreme settings, to go with the extreme numbers of its calls.
+    """
     names = list(POLICIES)
     name = names[case // 8 % len(names)] if case % 8 == 0 else rng.choice(COMPILED if rng.random() < 0.8 else names)
     if name in SLOW and case % 8 != 0 and rng.random() < 0.8:
         name = rng.choice(COMPILED)
+    if case % 5 == 3 and case % 8 != 0:
+        name = rng.choice((*COMPILED, "ThompsonSampling", "ContextualUCB"))
     settings = dict(rng.choice(SETTINGS[name])) if rng.random() < 0.8 else {}
     if name == "ContextualUCB" and rng.random() < 0.5:
         settings = {}
@@ -45,7 +50,7 @@ def draw(rng: Random, case: int) -> Policy:
         policy: Policy = POLICIES[name](**settings)
     except (TypeError, ValueError):  # some have settings that must be given
         policy = POLICIES[name](**SETTINGS[name][0])
-    return stretched(rng, policy) if rng.random() < 0.4 else policy
+    return stretched(rng, policy) if rng.random() < (0.8 if case % 5 == 3 else 0.3) else policy
 
 
 def stretched(rng: Random, policy: Policy) -> Policy:

@@ -15,6 +15,7 @@ from fuzz import policies, values
 from fuzz.faults import REFUSALS, Fault, Hostility, View, look, plain, require, same_moment
 
 SCALES = (1.0, 1.0, 1.0, 1.0, 1e-100, 1e-12, 1e12, 1e60, 1e100)
+EXTREME_SCALES = (1.0, 1e-100, 1e60, 1e100)
 PLENTY = 60  # decisions and arms that are kept to play with
 SHARED = Path("/dev/shm")
 FOLDER = SHARED if SHARED.is_dir() else Path(tempfile.gettempdir())  # saving waits for the disk, if there is one
@@ -40,7 +41,8 @@ class Session:
         self.policy = policies.Rogue() if self.rogue else policies.draw(rng, case)
         name = policies.name_of(self.policy)
         self.n_arms, self.dim = (4, 3) if name == "Oracle" else (rng.choice((1, 2, 3, 4, 9)), rng.choice((1, 2, 3, 5)))
-        self.scale = rng.choice(SCALES)
+        self.wild = case % 5 == 3
+        self.scale = rng.choice(EXTREME_SCALES if self.wild else SCALES)
         self.features = tuple(f"f{j}" for j in range(self.dim)) if rng.random() < 0.3 else None
         self.settings: dict[str, Any] = {
             "features": self.features,
@@ -63,6 +65,10 @@ class Session:
     def make(self, seed: int) -> Bandit:
         """Build a bandit like this case's, with a seed of its own."""
         return Bandit(self.labels, self.dim, policy=self.policy, seed=seed, **self.settings)
+
+    def number(self) -> Any:
+        """Draw a number to call with."""
+        return values.number(self.rng, self.deed, self.wild)
 
     # ---- what hostile objects do
 

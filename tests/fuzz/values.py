@@ -58,6 +58,11 @@ ODD: tuple[Any, ...] = (
 )
 
 
+def modest(answer: Any) -> Any:
+    """Leave out numbers that are too large for Python itself to count with: its error would not be the library's."""
+    return None if isinstance(answer, int | float) and not abs(answer) < 10**6 else answer
+
+
 class Fights:
     """Does its deed whenever it is looked at, and then answers what the deed gives."""
 
@@ -68,7 +73,7 @@ class Fights:
         return self.deed() or 1.0
 
     def __index__(self) -> int:
-        return self.deed() or 0
+        return modest(self.deed()) or 0
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         answer = self.deed()
@@ -79,7 +84,7 @@ class Fights:
         return iter(self.inner if isinstance(self.inner, list) else [self.inner])
 
     def __len__(self) -> int:
-        return self.deed() or (len(self.inner) if isinstance(self.inner, list) else 1)
+        return modest(self.deed()) or (len(self.inner) if isinstance(self.inner, list) else 1)
 
     def __getitem__(self, key: Any) -> Any:
         self.deed()
@@ -115,7 +120,7 @@ class FightingInt(int):
         return self.deed() or 1.0
 
     def __index__(self) -> int:
-        return self.deed() or 0
+        return modest(self.deed()) or 0
 
     def __abs__(self) -> int:
         return self.deed() or 0
@@ -150,7 +155,7 @@ class FightingList(list[Any]):
         return list.__iter__(self)
 
     def __len__(self) -> int:
-        return self.deed() or list.__len__(self)
+        return modest(self.deed()) or list.__len__(self)
 
 
 class FightingTable:
@@ -174,9 +179,11 @@ def armed(made: Any, deed: Deed) -> Any:
     return made
 
 
-def number(rng: Random, deed: Deed) -> Any:
-    """Draw a number: most of the time an ordinary one."""
+def number(rng: Random, deed: Deed, wild: bool = False) -> Any:
+    """Draw a number: most of the time an ordinary one, or one of the largest and smallest there are."""
     kind = rng.random()
+    if wild and kind < 0.5:
+        return rng.choice(EXTREMES)
     if kind < 0.7:
         return rng.choice([0.0, 1.0, 0.5, rng.uniform(-1, 1), rng.gauss(0, 3), rng.randrange(2)])
     if kind < 0.84:
