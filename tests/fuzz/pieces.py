@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from random import Random
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
 from armlet.core import kernel
+from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import Layers, Snapshots, Statistics, Tuned
 from fuzz import values
 from fuzz.faults import REFUSALS, Fault, Hostility
@@ -222,8 +222,8 @@ def roll(d: Desk) -> None:
 
 
 def simulate(d: Desk) -> None:
-    m, noise = d.rng.choice((1, 1, 2, 3, 0)), d.rng.choice(("none", "proportional", "gaussian", "bernoulli", "odd"))
-    table: Any = SimpleNamespace(
+    m, noise = d.rng.choice((1, 1, 2, 3, 0)), pick(d.rng, ("none", "proportional", "gaussian", "bernoulli", "odd"))
+    table = FiniteWorld(
         contexts=d.array(m, d.dim), means=d.array(m, d.n_arms), noise=noise, scale=d.number(),
         chances=d.rng.choice((np.full(m, 1 / max(m, 1)), d.array(m))),
     )  # fmt: skip
