@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from random import Random
@@ -83,6 +84,11 @@ class Desk:
         if kind > 0.85:
             return self.disguised(made)
         return made
+
+    def floats(self, *shape: int) -> Any:
+        """Draw a float64 array of this shape, with an extreme value here and there."""
+        flat = [self.rng.choice((self.rng.gauss(0, 1), *values.EXTREMES[-9:])) for _ in range(math.prod(shape))]
+        return np.array(flat, dtype=np.float64).reshape(shape)
 
     def disguised(self, made: Any) -> Any:
         return pick(
@@ -224,8 +230,8 @@ def roll(d: Desk) -> None:
 def simulate(d: Desk) -> None:
     m, noise = d.rng.choice((1, 1, 2, 3, 0)), pick(d.rng, ("none", "proportional", "gaussian", "bernoulli", "odd"))
     table = FiniteWorld(
-        contexts=d.array(m, d.dim), means=d.array(m, d.n_arms), noise=noise, scale=d.number(),
-        chances=d.rng.choice((np.full(m, 1 / max(m, 1)), d.array(m))),
+        contexts=d.floats(m, d.dim), means=d.floats(m, d.n_arms), noise=noise, scale=d.number(),
+        chances=d.rng.choice((np.full(m, 1 / max(m, 1)), d.floats(m))),
     )  # fmt: skip
     horizon = d.rng.choice((1, 50, 200))
     marks = np.array(sorted(d.rng.sample(range(1, horizon + 1), min(3, horizon))))
