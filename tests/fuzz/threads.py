@@ -72,7 +72,7 @@ class Worker:
         self.changes_arms = number < 2
         self.menu: list[Callable[[], None]] = [
             *[self.decide] * 6, *[self.decide_many] * 2, *[self.learn] * 6, self.learn_many, self.correct, self.forget,
-            self.read, self.copy, *([self.change] * 3 if self.changes_arms else []),
+            *[self.read] * 3, self.copy, *([self.change] * 3 if self.changes_arms else []),
         ]  # fmt: skip
 
     def run(self) -> None:
@@ -188,7 +188,7 @@ class Worker:
         self.amend(call)
 
     def read(self) -> None:
-        X, arms = np.array([self.context(), self.context()]), self.eligible()
+        X, arms = np.array([self.context() for _ in range(20)]), self.eligible()
         try:
             chances = self.bandit.predict_proba(X, eligible=arms)
             best: Any = self.bandit.predict(X, eligible=arms) if self.estimates else []
