@@ -1,0 +1,71 @@
+"""What may be answered to nonsense, and what a bandit is, so that a refused call can be held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import armlet
+from armlet import ArmletError, Bandit
+
+REFUSALS = (ValueError, TypeError, KeyError, ArmletError)
+"""The errors with which a public function refuses: a value, a type, a label, or what Armlet alone can describe.
+
+`Decisions[i]` adds IndexError and `save` OSError, as lists and `open` do. OverflowError, MemoryError, RuntimeError,
+AttributeError and the like are faults. What a hostile object raises of its own passes through unchanged.
+"""
+
+
+class Fault(Exception):  # noqa: N818 - what was found, not what went wrong here
+    """Something happened that the library promises not to do."""
+
+
+class Hostility(Exception):  # noqa: N818 - likewise
+    """Raised by hostile objects only."""
+
+
+Label: TypeAlias = tuple[str, str]
+
+
+class View(NamedTuple):
+    """All that a refused call must leave as it was."""
+
+    t: int
+    arms: tuple[Label, ...]
+    retired: tuple[Label, ...]
+    arrays: tuple[tuple[str, str, tuple[int, ...], bytes], ...]
+
+
+def plain(label: object) -> Label:
+    """Give a label as plain text, whatever its class says of itself."""
+    return ("str", str.__str__(label)) if isinstance(label, str) else ("int", int.__repr__(label))
+
+
+def look(bandit: Bandit) -> View:
+    """Give all that a refused call must leave as it was."""
+    try:
+        held = bandit.state.arrays()
+    except Exception as error:
+        raise Fault(f"the state cannot be read: {error!r:.300}") from error
+    arrays = tuple((name, a.dtype.str, a.shape, a.tobytes()) for name, a in sorted(held.items()))
+    return View(bandit.t, tuple(map(plain, bandit.arms)), tuple(map(plain, bandit.retired)), arrays)
+
+
+def difference(before: View, after: View) -> str:
+    """Say which parts differ; nothing if none does."""
+    parts = [name for name in ("t", "arms", "retired") if getattr(before, name) != getattr(after, name)]
+    old, new = ({entry[0]: entry for entry in view.arrays} for view in (before, after))
+    parts += [f"array {name}" for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    return ", ".join(parts)
+
+
+def require(holds: bool, what: Callable[[], str]) -> None:
+    """Raise a fault unless something holds."""
+    if not holds:
+        raise Fault(what())
+
+
+def same_moment(bandit: armlet.Bandit, before: View, what: str) -> None:
+    """Require that nothing changed."""
+    changed = difference(before, look(bandit))
+    require(not changed, lambda: f"{what}, but changed: {changed}")

@@ -1,0 +1,107 @@
+"""The fuzzer of `make sanitize` in small: a seeded slice of it finds nothing, and what is planted it finds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import armlet
+from armlet import Bandit
+from armlet.core import model
+from armlet.policies import POLICIES
+from fuzz import policies, runner, threads
+from fuzz.faults import Fault
+
+HERE = Path(__file__).parent
+
+
+def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command, in a process that may crash."""
+    command = [sys.executable, "-m", "fuzz", *arguments]
+    return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500")]
+)
+def test_slice_of_the_fuzzer_finds_no_fault(kind: str, size: str) -> None:
+    done = fuzz(kind, size, "--seed", "1000")
+    assert (done.returncode, "no fault" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_threads_keep_the_books_while_arms_come_and_go() -> None:
+    done = fuzz("threads", "--seconds", "3")
+    assert (done.returncode, done.stdout.count("8 threads on")) == (0, len(threads.POLICIES)), done.stdout + done.stderr
+
+
+def test_case_that_crashes_is_named_and_left_behind(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that dies before its first case is one fault a case, until there are enough of them."""
+    monkeypatch.setattr(runner, "MOST", 2)
+    tally = runner.Tally("no such kind", 10)
+    runner.follow(tally, 0, 1)
+    assert sorted(tally.faults) == [0, 1]
+    assert "FAULT  python -m fuzz no such kind --case 0" in capfd.readouterr().out
+
+
+def finds(play: str, cases: range, what: str) -> bool:
+    """Play cases until one has this fault."""
+    for case in cases:
+        try:
+            runner.KINDS[play](case)
+        except Fault as fault:
+            if what in str(fault):
+                return True
+    return False
+
+
+def test_fuzzer_finds_a_refusal_that_changes_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    retire = Bandit.retire_arm
+
+    def late(self: Bandit, arm: armlet.Arm) -> None:
+        retire(self, arm)
+        raise ValueError("after the deed")
+
+    monkeypatch.setattr(Bandit, "retire_arm", late)
+    assert finds("calls", range(8, 100), "retire_arm was refused (ValueError('after the deed')), but changed: retired")
+
+
+def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Bandit, "predict_expectations", broken)
+    assert finds("calls", range(8, 100), "predict_expectations raised ZeroDivisionError()")
+
+
+def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = model._decode
+
+    def careless(header: dict[str, object], *rest: object) -> object:
+        if header["dim"] != 3:
+            raise OverflowError("too wide")
+        return decode(header, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(model, "_decode", careless)
+    assert finds("files", range(8, 100), "load raised OverflowError('too wide')")
+
+
+def test_books_that_do_not_balance_are_told() -> None:
+    arena = threads.Arena(armlet.LinUCB(), 0.0, 1)
+    worker = threads.Worker(arena, 0, 1)
+    while not arena.count:
+        worker.decide()
+        worker.learn()
+    assert threads.balance(arena) == []
+    arena.total["arm 0"] += 1
+    assert len(threads.balance(arena)) == 1
+
+
+def test_every_policy_has_its_turn() -> None:
+    drawn = {policies.name_of(policies.draw(Random(case), case)) for case in range(0, 8 * len(POLICIES), 8)}
+    assert drawn == set(POLICIES)
