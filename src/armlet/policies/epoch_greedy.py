@@ -26,6 +26,7 @@ from armlet.core.choosing import below, best_chances, play_best
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, State
 from armlet.policies.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
+from armlet.policies.parts.experts import barred_tag
 
 OracleName: TypeAlias = Literal["ridge", "tabular", "finite"]
 
@@ -181,8 +182,8 @@ class EpochGreedy:
         """Draw an arm at the start of an epoch, else follow the best policy."""
         if not self.explores(t, n_arms=state.n_arms, dim=state.dim):
             return play_best(self._oracle().scores(state, x), eligible, coins)
-        arms = np.flatnonzero(eligible)
-        return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True)
+        arms, tag = np.flatnonzero(eligible), barred_tag(eligible) if self.oracle == "finite" else 0
+        return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True, tag)
 
     def update(self, state: Any, interaction: Interaction) -> None:
         """Learn from explored steps only."""
