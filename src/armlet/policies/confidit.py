@@ -128,13 +128,14 @@ class Confidit:
         i, x = interaction, interaction.x
         fresh(i, type(self).__name__)
         s = 1.0 if bit(i.reward) else -self.alpha
-        A, inverse, w = state["A"][i.arm], state["inverse"][i.arm], state["w"][i.arm]
+        inverse, w = state["inverse"][i.arm], state["w"][i.arm].copy()
         margin, spread = float(w @ x), float(x @ inverse @ x)
         inside = min(max(margin, -self.alpha), 1.0)
         if inside != margin:  # then x is not 0, so spread is positive
             w += ((inside - margin) / spread) * (inverse @ x)
-        A += i.weight * (x[:, None] * x)
-        inverse[:] = _inverses(A)
+        A = state["A"][i.arm] + i.weight * (x[:, None] * x)
+        inverse = _inverses(A)
         step = i.weight * (inverse @ x)
         w += (s - inside) * step
+        state["A"][i.arm], state["inverse"][i.arm], state["w"][i.arm] = A, inverse, w
         state["spent"][i.arm] += float(x @ step)

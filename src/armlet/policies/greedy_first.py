@@ -79,8 +79,13 @@ class GreedyFirstState:
         switched: Int64 = arrays["switched"].astype(np.int64)
         if switched.shape != (1,) or switched[0] < NEVER:
             raise ValueError(f"switched is {arrays['switched']!r}, not one step")
-        for prefix, sums in (("everything.", self.everything), ("forced.", self.forced)):
-            sums.restore_arrays({name: arrays[prefix + name] for name in sums.arrays()})
+        kept = {
+            prefix: {name: arrays[f"{prefix}.{name}"] for name in self.forced.arrays()}
+            for prefix in ("everything", "forced")
+        }
+        self._ridge.statistics(self.n_arms, self.dim).restore_arrays(kept["forced"])  # to see whether it is sound
+        self.everything.restore_arrays(kept["everything"])
+        self.forced.restore_arrays(kept["forced"])
         self.switched = int(switched[0])
 
     def copy(self) -> GreedyFirstState:

@@ -110,8 +110,10 @@ class WatchedSums:
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
-        self.seen.restore_arrays({name: arrays[f"seen.{name}"] for name in self.seen.arrays()})
+        seen = {name: arrays[f"seen.{name}"] for name in self.seen.arrays()}
+        self.seen.copy().restore_arrays(seen)  # to see whether it is sound
         self.explored.restore_arrays({name: arrays[f"explored.{name}"] for name in self.explored.arrays()})
+        self.seen.restore_arrays(seen)
 
     def copy(self) -> WatchedSums:
         """Make another that goes its own way."""

@@ -17,6 +17,7 @@ from typing import Self
 import numpy as np
 
 from armlet.core.errors import MergeError
+from armlet.core.refusals import check_mergeable
 from armlet.core.state import Arrays
 from armlet.core.types import Bool, Float64, Int64
 
@@ -190,6 +191,7 @@ class ExpertSums(Arrays):
         """Add the other's sums, if both have the same experts."""
         if not self._additive:
             raise MergeError("this policy's state is no sum of rows, so two of them cannot be added")
+        check_mergeable(self, other, into)
         if not np.array_equal(self["theta"][into], other["theta"]):
             raise MergeError("arms were added in another order here and there, so the experts are not the same")
         for name in self._sums:
