@@ -50,7 +50,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "EXP4": [{"gamma": 0.1, "n_experts": 20}, {"experts": "all maps", "gamma": 0.1}],
     "EXP4P": [{"horizon": 3000, "n_experts": 20}],
     "PolicyElimination": [{"n_policies": 20, "width_scale": 0.1}],
-    "RandomizedUCB": [{"n_policies": 20, "width_scale": 0.1}],
+    "FeasibleRandomizedUCB": [{"n_policies": 20, "width_scale": 0.1}],
     "EpsilonNGreedy": [{"gap": 0.5, "c": 0.5}, {"gap": 0.5, "c": 0.5, "contexts": "table"}],
     "UCB1": [{}, {"contexts": "table"}],
     "Exp3": [{"gamma": 0.1}, {"gamma": 0.1, "contexts": "table"}],

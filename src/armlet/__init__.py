@@ -48,4 +48,6 @@ def __getattr__(name: str) -> Any:
         return import_module("armlet.advice").advise
     if name in _policies.POLICIES:
         return _policies.POLICIES[name]
+    if name in _policies.POLICIES.renamed:
+        return getattr(_policies, name)  # which says what it is called now
     raise AttributeError(f"module 'armlet' has no attribute {name!r}")

@@ -10,7 +10,13 @@ horizon: regret O(sqrt(K d T log K)) up to logarithms, even if an adversary move
 The paper inverts S_a by matrix geometric resampling, which draws new contexts. Nobody can draw contexts here, so S_a is
 the mean of pi(a | x) x x' under the present policy over the last W contexts learned, this one included; S_a + lam I is
 solved. A running mean over time would need no window, but would be that of old policies, so its estimates were biased
-for as long as the policy moves. Ours are biased by lam, and by O(1/W).
+for as long as the policy moves.
+What differs from the paper: its resampling has a bias that falls exponentially with the number of draws, and the bound
+rests on that. Ours is biased in three ways, and has no proved bound. (S_a + lam I)^-1 S_a shrinks the estimate by
+s / (s + lam) along an eigenvector with eigenvalue s. For an arm that only uniform play picks, s is about gamma / K
+times the second moment of contexts, so that lam = eta takes a sixth and more of it with the theorem's rates (K = 6,
+d = 3, T = 10^4), and nearly all with an eta that is far above gamma / K. The window has this very context in it, which
+is a bias of O(1/W). And a row that would move its own log-weight by more than 1 is cut to that.
 Propensities are exact. A row that comes late is reweighted from the propensity it was drawn with to that of the present
 policy. S_a is that of a choice among the arms that were eligible, as far as the tag can say: the first 31.
 """

@@ -1,6 +1,7 @@
 """Experts to learn from: seeded random linear policies and the constant ones, and what is known of each.
 
-They are the class of EXP4, EXP4.P, PolicyElimination and RandomizedUCB, and without the constants that of epoch-greedy.
+They are the class of EXP4, EXP4.P, PolicyElimination and FeasibleRandomizedUCB, and without the constants that of
+epoch-greedy.
 
 A linear expert plays argmax_a x'theta_a for a theta of gaussians; the constant expert of arm a plays a. Each advises
 among the eligible arms only: the linear ones take the best of those, a constant one the next eligible arm. A decision
