@@ -52,7 +52,7 @@ class Programme(NamedTuple):
         within = NonlinearConstraint(
             lambda P: limits - Q @ self.spread(P), 0.0, np.inf, jac=lambda P: -Q @ self.slope(P)
         )
-        solver: Any = minimize  # whose types know nothing of constraint objects in a list
+        solver: Any = minimize  # scipy's stubs refuse this call
         found = solver(
             lambda P: float(P @ self.D),
             start,

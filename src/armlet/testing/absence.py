@@ -57,7 +57,7 @@ def _share(bandit: Bandit, X: Float64, rewards: Float64, eligible: Sequence[int]
 
 
 def check_absent_arms(policy: Policy, n_arms: int, dim: int) -> None:
-    """With an arm that was retired, or is never eligible, the best of the others is found as it is without that arm.
+    """With an arm that was retired, or is never eligible, the best of two or more others is found as without that arm.
 
     At least two thirds of the lead over uniform play is asked for: a policy may pay for arms that it cannot play, with
     wider bounds or smaller rates. The share of one that plays without chance is a mean of 300 zeros and ones, so two
