@@ -39,7 +39,7 @@ ALIKE = (
     "Newtron",
     "PEGE",
     "PolicyElimination",
-    "RandomizedUCB",
+    "FeasibleRandomizedUCB",
     "RarelySwitchingOFUL",
     "UCB1",
 )

@@ -15,7 +15,7 @@ from armlet.environments import FigureA
 from armlet.experiments.runner import simulate
 from armlet.policies.exp4 import EXP4
 from armlet.policies.exp4p import EXP4P
-from armlet.policies.parts.experts import ExpertSums, LinearExperts, barred_tag, from_tag
+from armlet.policies.parts.experts import ExpertSums, LinearExperts, barred_tag, from_tag, known_eligible
 from armlet.policies.uniform import Uniform
 from armlet.testing import check_policy
 
@@ -152,10 +152,18 @@ def test_tag_brings_back_what_was_eligible() -> None:
         tag = barred_tag(eligible)
         assert 0 <= tag < 2**31
         np.testing.assert_array_equal(from_tag(tag, 31, int(np.flatnonzero(eligible)[0])), eligible)
-    late = np.ones(40, dtype=bool)
-    late[35] = False
-    with pytest.raises(ValueError, match="eligible leaves out arm number 35; a policy with experts can leave out"):
-        barred_tag(late)
+
+
+def test_tag_of_many_arms_brings_back_what_is_known_of_them() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        eligible = some(rng, 45)
+        tag = barred_tag(eligible)
+        assert 0 <= tag < 2**31
+        np.testing.assert_array_equal(
+            from_tag(tag, 45, int(np.flatnonzero(eligible)[0])), np.append(eligible[:31], np.ones(14, dtype=bool))
+        )
+        np.testing.assert_array_equal(known_eligible(eligible), np.append(eligible[:31], np.ones(14, dtype=bool)))
 
 
 def test_exp4_takes_rows_back_and_exp4p_refuses() -> None:

@@ -1,4 +1,4 @@
-"""PolicyElimination and RandomizedUCB over a finite class: what the papers define, the long way."""
+"""PolicyElimination and FeasibleRandomizedUCB over a finite class: what the papers define, the long way."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from armlet.core.types import Float64, Int64, Interaction
 from armlet.environments import FigureA
 from armlet.experiments.runner import simulate
 from armlet.policies import Uniform
+from armlet.policies.feasible_randomized_ucb import FeasibleRandomizedUCB, descend
 from armlet.policies.parts.finite_class import FiniteClass, FiniteClassState, toss
 from armlet.policies.policy_elimination import PolicyElimination, spread
-from armlet.policies.randomized_ucb import RandomizedUCB, descend
 from armlet.testing import check_policy
 
-BOTH = (PolicyElimination, RandomizedUCB)
+BOTH = (PolicyElimination, FeasibleRandomizedUCB)
 ALL = np.ones(3, dtype=np.bool_)
 
 
@@ -67,9 +67,9 @@ def variance(policy: FiniteClass, rows: list[Interaction], P: Float64, mu: float
         PolicyElimination(),
         PolicyElimination(n_policies=20, width_scale=0.1, reward_range=(-2.0, 3.0)),
         PolicyElimination(n_policies=7, width_scale=0.02, max_contexts=5),
-        RandomizedUCB(),
-        RandomizedUCB(n_policies=20, width_scale=0.1, reward_range=(-2.0, 3.0), outside="clip"),
-        RandomizedUCB(n_policies=7, width_scale=0.02, max_contexts=5, seed=4),
+        FeasibleRandomizedUCB(),
+        FeasibleRandomizedUCB(n_policies=20, width_scale=0.1, reward_range=(-2.0, 3.0), outside="clip"),
+        FeasibleRandomizedUCB(n_policies=7, width_scale=0.02, max_contexts=5, seed=4),
     ],
     ids=repr,
 )
@@ -99,7 +99,7 @@ def test_elimination_follows_its_definition() -> None:
     assert eliminated > 3
 
 
-@pytest.mark.parametrize("policy", [PolicyElimination(n_policies=12), RandomizedUCB(n_policies=12)], ids=repr)
+@pytest.mark.parametrize("policy", [PolicyElimination(n_policies=12), FeasibleRandomizedUCB(n_policies=12)], ids=repr)
 def test_arms_are_drawn_as_the_distribution_over_policies_says(policy: FiniteClass) -> None:
     state = after(policy, 50)
     for x in itertools.product((0.0, 1.0, -2.5), repeat=3):  # known contexts and new ones
@@ -126,7 +126,7 @@ def test_elimination_keeps_the_variance_of_survivors_below_2k(scale: float) -> N
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.03])
 def test_randomized_ucb_meets_its_constraints(scale: float) -> None:
     # the variance of each policy up to 1e-9 K, and the bound on the regret of P that coordinate descent gives
-    policy, rows, solves = RandomizedUCB(n_policies=12, width_scale=scale), [], 0
+    policy, rows, solves = FeasibleRandomizedUCB(n_policies=12, width_scale=scale), [], 0
     for state, row in stream(policy, 140):
         rows.append(row)
         policy.update(later := state.copy(), row)
@@ -282,7 +282,7 @@ def test_new_arm_starts_over(kind: type[FiniteClass]) -> None:
 
 
 def test_weight_counts_rows_and_zero_is_none() -> None:
-    policy = RandomizedUCB(n_policies=3)
+    policy = FeasibleRandomizedUCB(n_policies=3)
     twice, once = policy.init(3, 3), policy.init(3, 3)
     for _, row in stream(policy, 1):
         policy.update(once, row)
@@ -332,7 +332,7 @@ def test_reward_outside_its_range_is_refused_and_changes_nothing(kind: type[Fini
     "policy",
     [
         PolicyElimination(width_scale=0.1, reward_range=(-6.0, 6.0), outside="clip"),
-        RandomizedUCB(width_scale=0.1, reward_range=(-6.0, 6.0), outside="clip"),
+        FeasibleRandomizedUCB(width_scale=0.1, reward_range=(-6.0, 6.0), outside="clip"),
     ],
     ids=repr,
 )

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.choosing import play_drawn
+from armlet.core.choosing import play_best, play_drawn
+from armlet.core.kernel import Optimism, Schedule
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet.policies import POLICIES, ContextualEpsilonGreedy
+from armlet.policies import POLICIES, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
 from armlet.testing import check_policy
 from armlet.testing.policies import CHECKS, Check
 
@@ -35,9 +36,9 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "GreedyFirst": [{}],
     "LinUCB": [{}],
     "HybridLinUCB": [{}],
-    "SupLinUCB": [{"horizon": 3000}],
+    "SupLinUCB": [{"horizon": 3000}, {"horizon": 3000, "width_scale": 0.2}],
     "LinRel": [{"horizon": 3000}],
-    "SupLinRel": [{"horizon": 3000}],
+    "SupLinRel": [{"horizon": 3000}, {"horizon": 3000, "noise_scale": 0.1}],
     "ConfidenceBall1": [{"beta_scale": 1e-5}],
     "ConfidenceBall2": [{"beta_scale": 1e-5}],
     "UncertaintyEllipsoid": [{"alpha": 0.1}],
@@ -49,7 +50,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "EXP4": [{"gamma": 0.1, "n_experts": 20}, {"experts": "all maps", "gamma": 0.1}],
     "EXP4P": [{"horizon": 3000, "n_experts": 20}],
     "PolicyElimination": [{"n_policies": 20, "width_scale": 0.1}],
-    "RandomizedUCB": [{"n_policies": 20, "width_scale": 0.1}],
+    "FeasibleRandomizedUCB": [{"n_policies": 20, "width_scale": 0.1}],
     "EpsilonNGreedy": [{"gap": 0.5, "c": 0.5}, {"gap": 0.5, "c": 0.5, "contexts": "table"}],
     "UCB1": [{}, {"contexts": "table"}],
     "Exp3": [{"gamma": 0.1}, {"gamma": 0.1, "contexts": "table"}],
@@ -114,6 +115,61 @@ class RollsItsOwnDice(Faulty):
 def test_contract_refuses_a_faulty_policy(fault: type[Faulty]) -> None:
     with pytest.raises(AssertionError):
         check_policy(fault(p=20, warmup="uniform"), n_arms=N_ARMS, dim=DIM)
+
+
+class PlaysTheLowestBound(LinUCB):
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        return play_best(-self.upper_bounds(state, x), eligible, coins)
+
+
+class ForgetsRewards(LinUCB):
+    def update(self, state: armlet.Statistics, interaction: Interaction) -> None:
+        state.add(interaction.arm, interaction.x, 0.0 * interaction.reward + interaction.t % 2)
+
+
+class SpreadsOnlyWhereItDecides(ThompsonSampling):
+    def deviations(self, state: armlet.Statistics, t: int, x: Float64) -> Float64:
+        return 2 * ThompsonSampling.deviations(self, state, t, x)
+
+    def probabilities(self, state: armlet.Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
+        return ThompsonSampling(v=self.v).probabilities(state, t, x, eligible)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribesAnother(LinUCB):
+    """A law of its own, and to the kernel a wider one."""
+
+    def schedule(self) -> Optimism:
+        return Optimism.constant(3 * self.width_factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOfUniform(Uniform):
+    """Started from a copy of uniform.py, with its schedule() left in."""
+
+    def schedule(self) -> Schedule:
+        return Uniform.schedule(self)
+
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        return Choice(int(np.flatnonzero(eligible)[0]), 1.0 / np.count_nonzero(eligible), True)
+
+
+@pytest.mark.parametrize(
+    "faulty",
+    [
+        PlaysTheLowestBound(alpha=0.5),
+        ForgetsRewards(alpha=0.5),
+        SpreadsOnlyWhereItDecides(v=0.5),
+        DescribesAnother(alpha=0.5),
+        CopyOfUniform(),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_contract_refuses_a_compiled_policy_that_is_played_otherwise_than_it_says(faulty: Policy) -> None:
+    # refused when the bandit is made (TypeError), or by the contract: passed over by the engine or asked by it, none of
+    # these says one thing in all of its methods
+    with pytest.raises((AssertionError, TypeError)):
+        check_policy(faulty, n_arms=N_ARMS, dim=DIM)
 
 
 def test_the_same_policy_without_a_fault_passes() -> None:

@@ -81,7 +81,10 @@ def test_numbers_of_numpy_are_as_good_as_pythons_own() -> None:
 
 
 CHANCES: dict[str, tuple[Any, str]] = {
-    "do not sum to 1": (np.array([0.5, 0.6, 0.0]), r"Rogue\.probabilities at step 2 gave probabilities that sum to 1\.1"),
+    "do not sum to 1": (
+        np.array([0.5, 0.6, 0.0]),
+        r"Rogue\.probabilities at step 2 gave probabilities that sum to 1\.1",
+    ),
     "negative": (np.array([-0.5, 1.5, 0.0]), r"gave -0\.5 to arm 0"),
     "nan": (np.array([np.nan, 1.0, 0.0]), "gave nan to arm 0"),
     "of a retired arm": (np.array([0.5, 0.4, 0.1]), r"gave 0\.1 to arm 2, which is not eligible"),

@@ -142,7 +142,12 @@ def test_late_and_restricted_rows_are_importance_weighted() -> None:
     policy.update(state, Interaction(t=1, x=X, arm=late.arm, reward=0.0, propensity=late.propensity, tag=late.tag))
     expected = np.eye(4)[late.arm] / late.propensity
     np.testing.assert_allclose(state.read("loss", X) - before, expected - expected.mean())
-    assert policy.decide(state, 3, X, coins, np.array([True, True, False, False])).tag == 0
+    few = policy.decide(state, 3, X, coins, np.array([True, True, False, False]))
+    before = state.read("loss", X).copy()
+    policy.update(state, Interaction(t=3, x=X, arm=few.arm, reward=0.25, propensity=few.propensity, tag=few.tag))
+    expected = np.array([0.0, 0.0, 0.5, 0.5])  # those that could not play are charged what was paid
+    expected[few.arm] = 0.5 / few.propensity
+    np.testing.assert_allclose(state.read("loss", X) - before, expected - expected.mean())
 
 
 def test_probability_moves_to_the_best_arm() -> None:

@@ -26,7 +26,12 @@ def restored(decision: Decision) -> Decision:
     return Decision.restore(d.id, d.arm, d.propensity, d.explored, d.x.tolist(), d.reward, d.weight, d.tag)
 
 
-WAYS = {"itself": lambda d: d, "restored": restored, "unpickled": lambda d: pickle.loads(pickle.dumps(d)), "copied": copy.copy}
+WAYS = {
+    "itself": lambda d: d,
+    "restored": restored,
+    "unpickled": lambda d: pickle.loads(pickle.dumps(d)),
+    "copied": copy.copy,
+}
 
 
 # ---- whose it is
@@ -106,9 +111,7 @@ def test_seed_of_a_worker_is_its_own_and_is_checked() -> None:
 
 
 def test_restored_decision_is_scaled_when_it_is_learned() -> None:
-    one, other = (
-        Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=9), normalize="l2", seed=1) for _ in range(2)
-    )
+    one, other = (Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=9), normalize="l2", seed=1) for _ in range(2))
     alive, waiting = one.decide([3.0, 4.0]), other.decide([3.0, 4.0])
     assert alive.x.tolist() == [3.0, 4.0]
     one.learn(alive, 2.0)

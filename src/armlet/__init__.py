@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         EpochGreedy,
         EpsilonNGreedy,
         Exp3,
+        FeasibleRandomizedUCB,
         FixedEpsilon,
         Greedy,
         GreedyFirst,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         OptimisticEpsilonGreedy,
         Oracle,
         PolicyElimination,
-        RandomizedUCB,
         RarelySwitchingOFUL,
         RealLinExp3,
         RunningMinimumEpsilonGreedy,
@@ -82,6 +82,7 @@ __all__ = [
     "EpochGreedy",
     "EpsilonNGreedy",
     "Exp3",
+    "FeasibleRandomizedUCB",
     "FixedEpsilon",
     "Greedy",
     "GreedyFirst",
@@ -98,7 +99,6 @@ __all__ = [
     "Policy",
     "PolicyElimination",
     "PolicyError",
-    "RandomizedUCB",
     "RarelySwitchingOFUL",
     "RealLinExp3",
     "RunningMinimumEpsilonGreedy",
@@ -129,6 +129,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         """Find the other policies, the advisor and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
+        if name in policies.POLICIES.renamed:
+            return getattr(policies, name)  # which says what it is called now
         if name == "advise":
             return import_module("armlet.advice").advise
         if name in _MODULES:

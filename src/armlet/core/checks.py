@@ -6,7 +6,6 @@ ValueError that names the setting, its value and the fix.
 
 from __future__ import annotations
 
-import math
 import reprlib
 import sys
 from collections.abc import Callable, Iterable

@@ -158,6 +158,8 @@ def _why(error: Exception) -> str:
 
 def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:
     name, settings = saved["name"], saved["settings"]
+    if (now := getattr(policies, "renamed", {}).get(name)) is not None:
+        raise ValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
     if given is None and name not in policies:
         raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
     policy = policies[name](**settings) if given is None else given

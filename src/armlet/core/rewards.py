@@ -41,6 +41,8 @@ def unit(reward: float, reward_range: Range, outside: Outside) -> float:
     ValueError: reward is 9.0 but reward_range is (1.0, 2.0); widen it, or set outside='clip'
     """
     low, high = reward_range
+    if math.isnan(reward):
+        raise ValueError("reward is nan; leave out what was not observed")
     if outside == "refuse" and not low <= reward <= high:
         raise ValueError(f"reward is {reward!r} but reward_range is {reward_range!r}; widen it, or set outside='clip'")
     return min(max((reward - low) / (high - low), 0.0), 1.0)

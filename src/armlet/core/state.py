@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from armlet.core.errors import DecisionError, MergeError
+from armlet.core.refusals import check_array, check_mergeable
 from armlet.core.types import Arm, Array, Float64, Int64, Interaction, Shapes, State
 
 Contexts: TypeAlias = Literal["ignored", "table"]
@@ -61,11 +62,6 @@ def subtract(later: Any, labels: Sequence[Arm], earlier: State, earlier_labels: 
 def _definer(state: object, method: str) -> type:
     """Give the class that a method is from: one that changes `merge` alone has another idea of what adds up."""
     return next(base for base in type(state).__mro__ if method in vars(base))
-
-
-def _check_numbers(name: str, array: Array) -> None:
-    if array.dtype == np.float64 and np.isnan(array).any():
-        raise ValueError(f"{name} holds values that are no numbers")
 
 
 class Arrays:
@@ -134,13 +130,10 @@ class Arrays:
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
+        for name, array in (*self._by_arm.items(), *self._whole.items()):
+            check_array(name, arrays[name], array)
         for mine in (self._by_arm, self._whole):
-            for name, array in mine.items():
-                given = arrays[name]
-                if given.shape != array.shape or given.dtype != array.dtype:
-                    raise ValueError(f"{name} is {given.dtype} of shape {given.shape}, not {array.shape}")
-                _check_numbers(name, given)
-                mine[name] = given.copy()
+            mine.update({name: arrays[name].copy() for name in mine})
 
     def copy(self) -> Self:
         """Copy everything."""
@@ -172,6 +165,10 @@ class Arrays:
         self._add(other, into, -1.0)
 
     def _add(self, other: Self, into: list[int], sign: float) -> None:
+        check_mergeable(self, other, into)
+        for name, array in self._whole.items():
+            if other._whole[name].shape != array.shape:
+                raise MergeError(f"{name} has shape {other._whole[name].shape} there and {array.shape} here")
         for name in self._by_arm:
             self[name][into] += sign * other[name]
         for name in self._whole:
@@ -256,12 +253,10 @@ class Table:
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
         contexts = cast(Float64, arrays["contexts"])
-        if contexts.ndim != 2 or contexts.shape[1] != self._dim:
-            raise ValueError(f"contexts have shape {contexts.shape}, not (M, {self._dim})")
+        size, like = len(contexts) if contexts.ndim else 0, np.zeros(0)
+        check_array("contexts", contexts, like, (size, self._dim))
         for name in self._fields:
-            if arrays[name].shape != (len(contexts), self._n_arms):
-                raise ValueError(f"{name} has shape {arrays[name].shape}, not {(len(contexts), self._n_arms)}")
-            _check_numbers(name, arrays[name])
+            check_array(name, arrays[name], like, (size, self._n_arms))
         self._places, self._rows = {}, []
         for place, x in enumerate(contexts):
             row = self.write(x)
@@ -299,6 +294,7 @@ class Table:
         self._add(other, into, -1.0)
 
     def _add(self, other: Self, into: list[int], sign: float) -> None:
+        check_mergeable(self, other, into)
         arms: Int64 = np.array(into)
         for key, place in other._places.items():
             row = self.write(np.frombuffer(key) if key else np.zeros(self._dim))

@@ -35,6 +35,9 @@ Rewards: TypeAlias = Literal["any", "bounded", "binary"]
 Memory: TypeAlias = Literal["constant", "grows with contexts", "grows with t"]
 """How the memory of a policy's state depends on time: not at all, with the number of distinct contexts, or with t."""
 
+AbsentArms: TypeAlias = Literal["no hindrance", "hinder"]
+"""Whether a policy finds the best of the arms that play while others are retired or not eligible."""
+
 
 @runtime_checkable
 class ArrowTable(Protocol):
@@ -122,6 +125,8 @@ class Policy(Protocol):
     """A rule for choosing arms: frozen settings, and pure questions about a state that others keep.
 
     States are those that the policy's own `init` made, so its methods may be written for that kind alone.
+
+    One attribute may be left out: `absent_arms`, which is "no hindrance" unless a policy says otherwise (`AbsentArms`).
     """
 
     learns_from: ClassVar[LearnsFrom]

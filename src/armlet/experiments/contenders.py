@@ -24,6 +24,7 @@ from armlet.policies import (
     EpochGreedy,
     EpsilonNGreedy,
     Exp3,
+    FeasibleRandomizedUCB,
     FixedEpsilon,
     Greedy,
     GreedyFirst,
@@ -34,7 +35,6 @@ from armlet.policies import (
     OLSBandit,
     OptimisticEpsilonGreedy,
     PolicyElimination,
-    RandomizedUCB,
     RarelySwitchingOFUL,
     RealLinExp3,
     RunningMinimumEpsilonGreedy,
@@ -205,10 +205,12 @@ CONTENDERS: Final[dict[str, Contender]] = {
             PolicyElimination(width_scale=s, outside=CLIP, reward_range=b.rewards) for s in (0.03, 0.07, 0.1, 0.2)
         ),
     ),
-    "RandomizedUCB": Contender(
+    "RandomizedUCB, feasible point": Contender(
         family="finite class",
-        theory=lambda b: RandomizedUCB(outside=CLIP, reward_range=b.rewards),
-        grid=lambda b: tuple(RandomizedUCB(width_scale=s, outside=CLIP, reward_range=b.rewards) for s in SCALES),
+        theory=lambda b: FeasibleRandomizedUCB(outside=CLIP, reward_range=b.rewards),
+        grid=lambda b: tuple(
+            FeasibleRandomizedUCB(width_scale=s, outside=CLIP, reward_range=b.rewards) for s in SCALES
+        ),
     ),
     "epsilon_n-greedy, table": Contender(
         family="one row a context",

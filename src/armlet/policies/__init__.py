@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from armlet.policies.exp3 import Exp3
     from armlet.policies.exp4 import EXP4
     from armlet.policies.exp4p import EXP4P
+    from armlet.policies.feasible_randomized_ucb import FeasibleRandomizedUCB
     from armlet.policies.fixed_epsilon import FixedEpsilon
     from armlet.policies.greedy import Greedy
     from armlet.policies.greedy_first import GreedyFirst
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from armlet.policies.oracle import Oracle
     from armlet.policies.pege import PEGE
     from armlet.policies.policy_elimination import PolicyElimination
-    from armlet.policies.randomized_ucb import RandomizedUCB
     from armlet.policies.rarely_switching_oful import RarelySwitchingOFUL
     from armlet.policies.real_lin_exp3 import RealLinExp3
     from armlet.policies.running_minimum import RunningMinimumEpsilonGreedy
@@ -78,7 +78,7 @@ _FILES = {
     "EXP4": "exp4",
     "EXP4P": "exp4p",
     "PolicyElimination": "policy_elimination",
-    "RandomizedUCB": "randomized_ucb",
+    "FeasibleRandomizedUCB": "feasible_randomized_ucb",
     "EpsilonNGreedy": "epsilon_n_greedy",
     "UCB1": "ucb1",
     "Exp3": "exp3",
@@ -91,7 +91,12 @@ _FILES = {
 }
 
 
+_RENAMED = {"RandomizedUCB": "FeasibleRandomizedUCB"}  # what was called something else, and what it is called now
+
+
 class _Registry(Mapping[str, type[Policy]]):
+    renamed: Mapping[str, str] = _RENAMED
+
     def __getitem__(self, name: str) -> type[Policy]:
         found: type[Policy] = getattr(import_module(f"armlet.policies.{_FILES[name]}"), name)
         return found
@@ -103,7 +108,7 @@ class _Registry(Mapping[str, type[Policy]]):
         return len(_FILES)
 
 
-POLICIES: Mapping[str, type[Policy]] = _Registry()
+POLICIES = _Registry()
 
 _FACTS = ("learns_from", "memory", "rewards")
 _METHODS = ("check", "init", "schedule", "estimates", "probabilities", "decide", "update")
@@ -161,6 +166,7 @@ __all__ = [
     "EpochGreedy",
     "EpsilonNGreedy",
     "Exp3",
+    "FeasibleRandomizedUCB",
     "FixedEpsilon",
     "Greedy",
     "GreedyFirst",
@@ -172,7 +178,6 @@ __all__ = [
     "OptimisticEpsilonGreedy",
     "Oracle",
     "PolicyElimination",
-    "RandomizedUCB",
     "RarelySwitchingOFUL",
     "RealLinExp3",
     "RunningMinimumEpsilonGreedy",
@@ -189,6 +194,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
 
     def __getattr__(name: str) -> type[Policy]:
+        if name in _RENAMED:
+            raise AttributeError(f"{name} is called {_RENAMED[name]} now, which says what it is; see its documentation")
         if name not in _FILES:
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
         return POLICIES[name]

@@ -8,8 +8,13 @@ Decide O(K d^2); update O(d^3) for one arm; memory O(K d^2). Deterministic but f
 
 Theory: |x| = 1, labels drawn by the model, |u_a'x| <= 1; regret O(sqrt(T) log T). With eta=None the width
 has the form of the theory's, eta = (1 + alpha)^2 (U^2 + sum of x'A^-1 x over the arm's own steps + 18 ln((t + 4) /
-delta)); its constants were not checked against the printed paper. It is far wider than what works best, so the default
-is a constant.
+delta)). It is far wider than what works best, so the default is a constant.
+
+What differs from the paper, as we know it: it projects the w of all arms at every step and goes on from the projected
+ones. Here only the arm that is learned keeps its projection; the others' are taken anew from the unprojected w whenever
+they are scored, so that deciding changes nothing. The bound is not proved for that. The step s = -alpha for a wrong arm
+is taken as the one that makes the mean of s linear. Neither this nor the constants of eta, 18 and 4 among them, could
+be checked against the printed text.
 """
 
 from __future__ import annotations
@@ -130,13 +135,14 @@ class Confidit:
         i, x = interaction, interaction.x
         fresh(i, type(self).__name__)
         s = 1.0 if bit(i.reward) else -self.alpha
-        A, inverse, w = state["A"][i.arm], state["inverse"][i.arm], state["w"][i.arm]
+        inverse, w = state["inverse"][i.arm], state["w"][i.arm].copy()
         margin, spread = float(w @ x), float(x @ inverse @ x)
         inside = min(max(margin, -self.alpha), 1.0)
         if inside != margin and spread > 0.0:  # x is not 0 then, but its square may have vanished
             w += ((inside - margin) / spread) * (inverse @ x)
-        A += i.weight * (x[:, None] * x)
-        inverse[:] = inverse_of(A)  # from A at every update, so no error builds up
+        A = state["A"][i.arm] + i.weight * (x[:, None] * x)
+        inverse = inverse_of(A)  # from A at every update, so no error builds up
         step = i.weight * (inverse @ x)
         w += (s - inside) * step
+        state["A"][i.arm], state["inverse"][i.arm], state["w"][i.arm] = A, inverse, w
         state["spent"][i.arm] += float(x @ step)

@@ -27,6 +27,7 @@ from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.shapes import check_room
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes, State
 from armlet.policies.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
+from armlet.policies.parts.experts import barred_tag
 
 OracleName: TypeAlias = Literal["ridge", "tabular", "finite"]
 
@@ -187,7 +188,9 @@ class EpochGreedy:
     def decide(self, state: Any, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Draw an arm at the start of an epoch and while no policy is better than another, else follow the best."""
         follows = self._oracle().prefers(state) and not self.explores(t, n_arms=state.n_arms, dim=state.dim)
-        return play_best(self._oracle().scores(state, x), eligible, coins) if follows else draw(eligible, coins)
+        if follows:
+            return play_best(self._oracle().scores(state, x), eligible, coins)
+        return draw(eligible, coins)._replace(tag=barred_tag(eligible) if self.oracle == "finite" else 0)
 
     def update(self, state: Any, interaction: Interaction) -> None:
         """Learn from explored steps only."""

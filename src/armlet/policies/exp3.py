@@ -5,8 +5,11 @@ by an adversary. The gains are kept, not the weights, so nothing overflows and r
 Decide O(K + d); update O(d); memory O(K), or O(M (K + d)) for M contexts.
 
 The theorem is for rewards in [0, 1] and a known horizon: regret against the best fixed arm is at most
-2.63 sqrt(T K ln K). With contexts="table" that holds in each table, with its own share of T; gamma is set from the
-whole T. An arm that is not eligible gains nothing in that step. Propensities are exact, and never below gamma / K.
+2.63 sqrt(T K ln K). With contexts="table" gamma is still set from the whole T, while a table sees a share T_x of it.
+For any gamma the regret in a table is at most (e - 1) gamma T_x + K ln K / gamma: with this one at most
+2.63 sqrt(T K ln K) in each, T the whole and not the share, and (M + 1) / 2 times that in M tables together. Where M is
+known, gamma = sqrt(M K ln K / ((e - 1) T)) gives 2.63 sqrt(M T K ln K) for all; give it as a setting.
+An arm that is not eligible gains nothing in that step. Propensities are exact, and never below gamma / K.
 With contexts="ignored" it is a floor.
 """
 

@@ -12,7 +12,9 @@ advised the arm played.
 The theorem is for rewards in [0, 1], a known horizon and a class in which some expert does as well as uniform play
 (the best constant one does): regret against the best expert is at most 2.63 sqrt(T K ln N). For all maps ln N is
 M ln K: what hurts is the regret, not the computation. Propensities are exact, and never below gamma / K.
-A map whose arm is not eligible abstains. Rows in flight while arms come or go credit experts by today's arms.
+A map whose arm is not eligible abstains; so does a linear expert whose arm is not eligible and has a number above 30
+(see `armlet.policies.parts.experts`). Who abstains earns 0, the lowest reward, and the bound holds for experts valued
+like that. Rows in flight while arms come or go credit experts by today's arms.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from armlet.core.shapes import check_room
 from armlet.core.state import table_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 from armlet.policies.exp3 import estimated_gain, exp_rate, gain_chances, gains
-from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag
+from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 from armlet.policies.parts.tabular import Levels
 
 Experts: TypeAlias = Literal["linear", "all maps"]
@@ -120,7 +122,7 @@ class EXP4:
         if isinstance(state, Levels):
             return gain_chances(state.read("gain", x), eligible, gamma)
         trust = shares(gamma / state.n_arms * state.total("gain"))
-        return mixed(advised(state.experts.chosen(x, eligible), trust, state.n_arms), eligible, gamma)
+        return mixed(advised(state.experts.chosen(x, known_eligible(eligible)), trust, eligible), eligible, gamma)
 
     def decide(self, state: ExpertSums | Levels, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Draw an arm, and remember which ones the experts could not advise."""

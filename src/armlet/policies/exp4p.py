@@ -8,6 +8,8 @@ The theorem is for rewards in [0, 1] and a known horizon T >= K ln N: regret aga
 6 sqrt(K T ln(N / delta)) with probability 1 - delta. Propensities are exact.
 A reward that comes late is weighted by the propensity of its decision; the width is then that of the probabilities at
 the time of learning, because those of the decision are not kept.
+An expert whose arm is not eligible and has a number above 30 abstains, as in EXP4, and earns 0 in that step; its width
+is then that of a choice in which the arm was eligible.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from armlet.core.rewards import Outside, Range, unit
 from armlet.core.shapes import check_room
 from armlet.core.state import fresh
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
-from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag
+from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +116,12 @@ class EXP4P:
 
     def _chances(self, state: ExpertSums, chosen: Int64, eligible: Bool) -> Float64:
         trust, n_eligible = self.trust(state), np.count_nonzero(eligible)
-        by_experts = advised(chosen, trust[:-1], state.n_arms) + trust[-1] * eligible / n_eligible
+        by_experts = advised(chosen, trust[:-1], eligible) + trust[-1] * eligible / n_eligible
         return mixed(by_experts, eligible, n_eligible * self.floor(state.n_arms))
 
     def probabilities(self, state: ExpertSums, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Lift what the experts advise to the floor of each eligible arm."""
-        return self._chances(state, state.experts.chosen(x, eligible), eligible)
+        return self._chances(state, state.experts.chosen(x, known_eligible(eligible)), eligible)
 
     def decide(self, state: ExpertSums, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Draw an arm, and remember which ones the experts could not advise."""
@@ -132,6 +134,7 @@ class EXP4P:
         gain = i.weight * unit(i.reward, self.reward_range, self.outside) / i.propensity
         n_eligible, chosen = np.count_nonzero(eligible), state.experts.chosen(i.x, eligible)
         chances = self._chances(state, chosen, eligible)
-        state.add("gain", gain * np.append(chosen == i.arm, 1.0 / n_eligible))
         uniform = (1.0 / chances[eligible]).sum() / n_eligible
-        state.add("width", i.weight * np.append(1.0 / chances[chosen], uniform))
+        widths = np.append(1.0 / chances[chosen], uniform)
+        state.add("gain", gain * np.append(chosen == i.arm, 1.0 / n_eligible))
+        state.add("width", i.weight * widths)

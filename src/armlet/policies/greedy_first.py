@@ -8,7 +8,8 @@ Decide O(K d); update O(d^2), eigenvalues and solve O(d^3) for one arm; memory O
 Theory: rate optimal, of order log T, for bounded contexts and parameters, subgaussian noise, a margin condition, and h,
 q and lambda0 from constants of the problem; no horizon. Our readings: t in the threshold is the weight of all rows
 learned, which is the step where no reward is late; the forced schedule starts its own clock at the switch, as in the
-authors' code; the estimate from all steps keeps the greedy ones, which that code drops.
+authors' code; the estimate from all steps keeps the greedy ones, which that code drops; an arm that cannot play cannot
+starve, so the eigenvalues that count are those of the arms that were eligible.
 """
 
 from __future__ import annotations
@@ -91,8 +92,13 @@ class GreedyFirstState:
         switched: Int64 = arrays["switched"].astype(np.int64)
         if switched.shape != (1,) or switched[0] < NEVER:
             raise ValueError(f"switched is {arrays['switched']!r}, not one step")
-        for prefix, sums in (("everything.", self.everything), ("forced.", self.forced)):
-            sums.restore_arrays({name: arrays[prefix + name] for name in sums.arrays()})
+        kept = {
+            prefix: {name: arrays[f"{prefix}.{name}"] for name in self.forced.arrays()}
+            for prefix in ("everything", "forced")
+        }
+        self._ridge.statistics(self.n_arms, self.dim).restore_arrays(kept["forced"])  # to see whether it is sound
+        self.everything.restore_arrays(kept["everything"])
+        self.forced.restore_arrays(kept["forced"])
         self.switched = int(switched[0])
 
     def copy(self) -> GreedyFirstState:
@@ -204,7 +210,16 @@ class GreedyFirst:
         forced = self._forced(state, t, eligible)
         if forced is not None:
             return Choice(forced, 1.0, True)
-        return play_best(state.everything.scores(x), self._candidates(state, x, eligible), coins)
+        choice = play_best(state.everything.scores(x), self._candidates(state, x, eligible), coins)
+        return choice._replace(tag=self._weakest(state, choice.arm, eligible))
+
+    def _weakest(self, state: GreedyFirstState, arm: int, eligible: Bool) -> int:
+        """Give the tag: 0 if all arms were eligible, else from 1 on the least seen beside the one that is played."""
+        if state.switched != NEVER or eligible.all():
+            return 0
+        rivals = np.flatnonzero(eligible)
+        rivals = rivals[rivals != arm]
+        return 1 + (int(rivals[state.everything.derived()[rivals].argmin()]) if rivals.size else arm)
 
     def update(self, state: GreedyFirstState, interaction: Interaction) -> None:
         """Record every step, forced ones also by themselves; then see whether greedy play must end."""
@@ -213,12 +228,15 @@ class GreedyFirst:
         state.everything.add(i.arm, i.x, i.reward, i.weight)
         if i.explored:
             state.forced.add(i.arm, i.x, i.reward, i.weight)
-        if state.switched == NEVER and i.t >= self._first(state) and self._is_starved(state):
+        if state.switched == NEVER and i.t >= self._first(state) and self._is_starved(state, i):
             state.switched = i.t
 
     def _first(self, state: GreedyFirstState) -> int:
         return 8 * state.n_arms * state.dim if self.t0 is None else self.t0
 
-    def _is_starved(self, state: GreedyFirstState) -> bool:
+    def _is_starved(self, state: GreedyFirstState, i: Interaction) -> bool:
+        """Say whether an arm that was eligible is below the threshold; the row has changed its own arm alone."""
         threshold = self.lambda0 * float(state.everything.n.sum()) / 4
-        return bool(state.everything.derived().min() < threshold)
+        smallest = state.everything.derived()
+        counted = smallest[[i.arm, i.tag - 1]] if 0 < i.tag <= state.n_arms else smallest
+        return bool(counted.min() < threshold)

@@ -144,17 +144,18 @@ class Newtron:
         i = interaction
         fresh(i, type(self).__name__)
         G, kappa = self.gradient(state.n_arms, i)
-        curvature, b = i.weight * kappa * self.beta, state["b"]
+        curvature = i.weight * kappa * self.beta
         if self.hessian == "full":
-            state["H"][...] += curvature * G[:, :, None, None] * G
-            b += i.weight * G - curvature * float((G * state["W"]).sum()) * G
-            values, vectors = np.linalg.eigh(state["H"].reshape(b.size, b.size))
+            H = state["H"] + curvature * G[:, :, None, None] * G
+            b = state["b"] + (i.weight * G - curvature * float((G * state["W"]).sum()) * G)
+            values, vectors = np.linalg.eigh(H.reshape(b.size, b.size))
             values[values < 0.5 / self.radius] = 1.0 / self.radius  # beside huge contexts rounding eats the regulariser
-            state["W"][:] = (vectors @ in_ball(values, b.ravel() @ vectors, self.radius)).reshape(b.shape)
+            W = (vectors @ in_ball(values, b.ravel() @ vectors, self.radius)).reshape(b.shape)
         else:
-            state["H"][:] += curvature * G**2
-            b += i.weight * G - curvature * G**2 * state["W"]
-            state["W"][:] = in_ball(state["H"].ravel(), b.ravel(), self.radius).reshape(b.shape)
+            H = state["H"] + curvature * G**2
+            b = state["b"] + (i.weight * G - curvature * G**2 * state["W"])
+            W = in_ball(H.ravel(), b.ravel(), self.radius).reshape(b.shape)
+        state["H"][...], state["b"][:], state["W"][:] = H, b, W  # all solved before anything changes
 
     def gradient(self, n_arms: int, interaction: Interaction) -> tuple[Float64, float]:
         """Estimate the gradient, (K, d), and give kappa with it."""

@@ -28,10 +28,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.types import Float64, Int64
+from armlet.core.types import AbsentArms, Float64, Int64
 from armlet.policies.parts.finite_class import FiniteClass, FiniteClassState, arm_weights, variances
 
 
@@ -41,6 +42,8 @@ class PolicyElimination(FiniteClass):
 
     The class is `n_policies` random linear policies argmax_a x'Theta_a, Theta of independent gaussians, and the K
     constant ones. Where a policy's arm was not eligible, it earns 0. When an arm is added or removed all starts over.
+    When one is retired it does not: policies that were eliminated for being worse than those that play the retired arm
+    stay so, and what is left may not know the other arms apart. Remove the arm instead.
 
     Parameters
     ----------
@@ -66,6 +69,8 @@ class PolicyElimination(FiniteClass):
     >>> policy.probabilities(policy.init(2, 1), 1, np.array([0.0]), np.array([True, True])).round(3).tolist()
     [0.708, 0.292]
     """
+
+    absent_arms: ClassVar[AbsentArms] = "hinder"
 
     def widths(self, t: float, n_arms: int) -> tuple[float, float]:
         """Give b_t and mu_t after t rows."""

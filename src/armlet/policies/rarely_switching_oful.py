@@ -63,10 +63,10 @@ class FrozenSums(Arrays):
 
     def refresh(self, arm: int) -> None:
         """Freeze an arm's sums as they are now."""
-        self["frozen_A"][arm], self["frozen_b"][arm] = self["A"][arm], self["b"][arm]
+        A, b = self["A"][arm], self["b"][arm]
+        self.rows[arm], self.log_dets[arm] = ridge_rows(A, b, self._lam), log_det(A, self._lam)
+        self["frozen_A"][arm], self["frozen_b"][arm] = A, b
         self["refreshes"][arm] += 1
-        self.rows[arm] = ridge_rows(self["A"][arm], self["b"][arm], self._lam)
-        self.log_dets[arm] = log_det(self["A"][arm], self._lam)
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""

@@ -10,9 +10,15 @@ horizon: regret O(sqrt(K d T log K)) up to logarithms, even if an adversary move
 The paper inverts S_a by matrix geometric resampling, which draws new contexts. Nobody can draw contexts here, so S_a is
 the mean of pi(a | x) x x' under the present policy over the last W contexts learned, this one included; S_a + lam I is
 solved. A running mean over time would need no window, but would be that of old policies, so its estimates were biased
-for as long as the policy moves. Ours are biased by lam, and by O(1/W).
-Propensities are exact. A row that comes late, or from a choice among fewer arms, is reweighted from the propensity it
-was drawn with to that of the present policy.
+for as long as the policy moves.
+What differs from the paper: its resampling has a bias that falls exponentially with the number of draws, and the bound
+rests on that. Ours is biased in three ways, and has no proved bound. (S_a + lam I)^-1 S_a shrinks the estimate by
+s / (s + lam) along an eigenvector with eigenvalue s. For an arm that only uniform play picks, s is about gamma / K
+times the second moment of contexts, so that lam = eta takes a sixth and more of it with the theorem's rates (K = 6,
+d = 3, T = 10^4), and nearly all with an eta that is far above gamma / K. The window has this very context in it, which
+is a bias of O(1/W). And a row that would move its own log-weight by more than 1 is cut to that.
+Propensities are exact. A row that comes late is reweighted from the propensity it was drawn with to that of the present
+policy. S_a is that of a choice among the arms that were eligible, as far as the tag can say: the first 31.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ from armlet.core.checks import optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.state import Arrays, fresh
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.policies.parts.experts import barred_tag, from_tag
 from armlet.policies.parts.factors import inverse_of
 
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it
@@ -38,9 +45,9 @@ class Window(Arrays):
     Examples
     --------
     >>> state = Window(2, 1, window=2)
-    >>> for value in (1.0, 2.0, 3.0):
+    >>> for value in (1.0, 2.0):
     ...     state.keep(np.array([value]))
-    >>> state.recent().ravel()
+    >>> state.recent(np.array([3.0])).ravel()
     array([3., 2.])
     """
 
@@ -54,9 +61,11 @@ class Window(Arrays):
         ring[int(seen[0]) % len(ring)] = x
         seen[0] += 1
 
-    def recent(self) -> Float64:
-        """Give the contexts that are kept, (at most W, d)."""
-        return self["contexts"][: int(self["seen"][0])]
+    def recent(self, x: Float64) -> Float64:
+        """Give the contexts that are kept once this one is, (at most W, d)."""
+        ring, seen = self["contexts"].copy(), int(self["seen"][0])
+        ring[seen % len(ring)] = x
+        return ring[: seen + 1]
 
     def add_arm(self) -> None:
         """Start a new arm at the mean of the others: at 0 it would be far ahead or far behind for no reason."""
@@ -136,22 +145,24 @@ class RealLinExp3:
         return mixed(shares(eta * (state["theta"] @ x), eligible), eligible, gamma)
 
     def decide(self, state: Window, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Draw an arm."""
-        return play_drawn(self.probabilities(state, t, x, eligible), coins)
+        """Draw an arm, and remember which ones could not play."""
+        return play_drawn(self.probabilities(state, t, x, eligible), coins)._replace(tag=barred_tag(eligible))
 
     def update(self, state: Window, interaction: Interaction) -> None:
         """Add the estimate S^-1 x r of the arm that was played."""
         fresh(interaction, type(self).__name__)
         i, (eta, gamma) = interaction, self.rates(state.n_arms, state.dim)
-        state.keep(i.x)
-        rows = state.recent()
-        chances = _chances(rows @ (eta * state["theta"].T), i.arm, gamma)
-        newest = (int(state["seen"][0]) - 1) % self.window
+        newest = int(state["seen"][0]) % self.window
+        rows = state.recent(i.x)
+        eligible = from_tag(i.tag, state.n_arms, i.arm)
+        log_weights = np.where(eligible, rows @ (eta * state["theta"].T), -np.inf)
+        chances = _chances(log_weights, i.arm, gamma / np.count_nonzero(eligible), gamma)
         S = (rows.T * (chances / len(rows))) @ rows
         S.flat[:: state.dim + 1] += self.lam or eta
-        ratio = float(chances[newest]) / i.propensity  # 1 but for rows that come late, or from a choice of fewer arms
+        ratio = float(chances[newest]) / i.propensity  # 1 but for rows that come late
         theta_hat = _solve(S, i.x) * (i.reward / self.reward_scale * ratio)
         moved = eta * abs(float(i.x @ theta_hat))
+        state.keep(i.x)
         state["theta"][i.arm] += theta_hat * (i.weight * min(1.0, STEP / max(moved, 1e-300)))
 
 
@@ -162,8 +173,8 @@ def _solve(S: Float64, x: Float64) -> Float64:
         return inverse_of(S) @ x
 
 
-def _chances(log_weights: Float64, arm: int, gamma: float) -> Float64:
-    """Give the probability of an arm in each of many contexts, all arms eligible, (W,)."""
+def _chances(log_weights: Float64, arm: int, least: float, gamma: float) -> Float64:
+    """Give the probability of an arm in each of many contexts, (W,); log-weights of arms not eligible are -inf."""
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    out: Float64 = (1.0 - gamma) * weights[:, arm] / weights.sum(axis=1) + gamma / log_weights.shape[1]
+    out: Float64 = (1.0 - gamma) * weights[:, arm] / weights.sum(axis=1) + least
     return out

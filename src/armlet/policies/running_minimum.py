@@ -6,10 +6,11 @@ smallest difference seen until now between the largest and the second largest x'
 a minimum never recovers. Early estimates are noise, and one near tie among them fixes p for ever; where contexts do not
 repeat, or are zero, differences come as close to 0 as one waits for. So p runs away from t, and every step explores.
 
-Our readings: differences are taken from the first step after the warm-up on, explored or not, among all arms, with the
-estimates from before the step's reward; an exact tie, and so a zero context, is a difference of 0 and makes p infinite;
-the first ceil(start K) steps play the arms by turns; L = sd / sqrt 2, the paper's unit, which a normal reward of
-standard deviation sd has; a second moment of 0 counts as Sigma' = 1.
+Our readings: differences are taken from the first step after the warm-up on, explored or not, among the arms that were
+eligible (of those beyond the first 31, among all: a tag has no room), with the estimates from before the step's reward;
+an exact tie, and so a zero context, is a difference of 0 and makes p infinite; the first ceil(start K) steps play the
+arms by turns; L = sd / sqrt 2, the paper's unit, which a normal reward of standard deviation sd has; a second moment of
+0 counts as Sigma' = 1.
 Decide O(K d^2); update O(K d + d^2), solve O(d^3) for one arm, eigenvalues O(d^3) when the number of contexts has
 doubled; memory O(K d^2) whatever t. Propensities are exact.
 """
@@ -31,6 +32,7 @@ from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.state import Arrays, fresh
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.policies.parts.experts import barred_tag, from_tag
 
 UNSEEN = math.inf  # no difference yet
 
@@ -88,10 +90,11 @@ class WatchedSums:
         if n & (n - 1) == 0 and self.seen["moment"].any():  # n is a power of 2
             self.seen["sigma_min"][0] = smallest_eigenvalue(self.seen["moment"] / n)
 
-    def compare(self, x: Float64) -> None:
+    def compare(self, x: Float64, eligible: Bool) -> None:
         """Take note of the difference between the two highest scores of a context; a single arm has none."""
-        if self.n_arms > 1:
-            second, first = np.sort(self.explored.scores(x))[-2:]
+        scores = self.explored.scores(x)[eligible]
+        if len(scores) > 1:
+            second, first = np.sort(scores)[-2:]
             self.seen["delta_min"][0] = min(self.delta_min, float(first - second))
 
     def variance(self) -> float:
@@ -108,8 +111,10 @@ class WatchedSums:
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
-        self.seen.restore_arrays({name: arrays[f"seen.{name}"] for name in self.seen.arrays()})
+        seen = {name: arrays[f"seen.{name}"] for name in self.seen.arrays()}
+        self.seen.copy().restore_arrays(seen)  # to see whether it is sound
         self.explored.restore_arrays({name: arrays[f"explored.{name}"] for name in self.explored.arrays()})
+        self.seen.restore_arrays(seen)
 
     def copy(self) -> WatchedSums:
         """Make another that goes its own way."""
@@ -225,14 +230,14 @@ class RunningMinimumEpsilonGreedy:
             arm = int(arms[below(coins.pick, len(arms))])
         else:
             arm = play_best(state.explored.scores(x), eligible, coins).arm
-        return Choice(arm, float(chances[arm]), explored)
+        return Choice(arm, float(chances[arm]), explored, barred_tag(eligible))
 
     def update(self, state: WatchedSums, interaction: Interaction) -> None:
         """Look at the context and at the lead of the best arm, then record the reward of an explored step."""
         i = interaction
         fresh(i, type(self).__name__)  # a minimum cannot be taken back
         if i.t > self._warm_up(state):
-            state.compare(i.x)
+            state.compare(i.x, from_tag(i.tag, state.n_arms, i.arm))
         state.see(i.x)
         if i.explored:
             state.explored.add(i.arm, i.x, i.reward, i.weight)

@@ -12,9 +12,12 @@ With contexts="ignored" it is a floor.
 
 Propensities are exact: the two ends of an axis average to the centre, so an arm's probability is p_a itself. The axis
 and the end travel in the tag. An axis belongs to one centre only: where the centre has moved since the decision (the
-arm's probability is then another than the propensity), where not all arms were eligible (arms are then drawn from p
-over the eligible ones), or where another policy chose, the loss is estimated by loss / propensity for the arm played:
-unbiased too, and an arm that was not eligible counts as one with loss 0, the middle of the range.
+arm's probability is then another than the propensity), where not all arms were eligible, or where another policy chose,
+the loss is estimated by loss / propensity for the arm played: unbiased too.
+Arms that are not eligible have no part in the simplex: the centre is that of the eligible ones, whatever the others'
+losses. They are charged what was paid, and so neither gain nor lose on those that play, as the sleeping experts of
+Freund, Schapire, Singer and Warmuth (1997), "Using and combining predictors that specialize". The tag says which they
+were, for the first 31 arms; a later one that is not eligible is charged 0, the middle of the range.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from armlet.core.choosing import below, play_drawn
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.state import fresh, table_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.policies.parts.experts import barred_tag, from_tag
 from armlet.policies.parts.tabular import Levels, Tabular
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
@@ -105,14 +109,18 @@ class SCRiBLe(Tabular):
         return barrier_leader(self.rate(state.n_arms) * state.read("loss", x))
 
     def probabilities(self, state: Levels, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give the centre, over the eligible arms: what all ends of all axes average to."""
-        return _normalised(self.centre(state, x) * eligible)
+        """Give the centre of the simplex over the eligible arms: what all ends of all axes average to."""
+        if eligible.all():
+            return _normalised(self.centre(state, x))
+        chances = np.zeros(state.n_arms)
+        chances[eligible] = barrier_leader(self.rate(state.n_arms) * state.read("loss", x)[eligible])
+        return chances
 
     def decide(self, state: Levels, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Draw an end of an axis, then an arm from it."""
+        """Draw an end of an axis, then an arm from it; or an arm, and remember which ones could not play."""
         chances, n_axes = self.probabilities(state, t, x, eligible), state.n_arms - 1
         if n_axes == 0 or not eligible.all():
-            return play_drawn(chances, coins)
+            return play_drawn(chances, coins)._replace(tag=-barred_tag(eligible))
         end = below(coins.pick, 2 * n_axes)
         arm = play_drawn(end_point(chances, axis(chances, end // 2, self.axes), end), coins).arm
         return Choice(arm, float(chances[arm]), True, tag=end + 1)  # a tag of 0 says that there was no axis
@@ -122,6 +130,7 @@ class SCRiBLe(Tabular):
         fresh(interaction, type(self).__name__)
         i, loss = interaction, 1.0 - 2.0 * unit(interaction.reward, self.reward_range, self.outside)
         losses, end = np.zeros(state.n_arms), i.tag - 1
+        losses[~from_tag(max(0, -i.tag), state.n_arms, i.arm)] = loss
         chances = self.probabilities(state, i.t, i.x, np.ones(state.n_arms, dtype=bool))
         if 0 <= end < 2 * (state.n_arms - 1) and chances[i.arm] == i.propensity:
             losses[:] = end_losses(chances, axis(chances, end // 2, self.axes), end, loss)

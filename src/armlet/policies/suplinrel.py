@@ -2,7 +2,11 @@
 
 LinRel's estimates and widths, computed stage by stage from rows that widths alone chose; see
 `armlet.policies.parts.staged`. That independence gives regret O(sqrt(T K d) log^(3/2)(K T log T)) for rewards within
-[0, 1], |x| <= 1, |theta| <= 1 and a known horizon, with delta divided by 1 + log T. Stages halve widths from 1/2 on, so
+[0, 1], |x| <= 1, |theta| <= 1 and a known horizon. What differs from the paper: it runs every stage with
+delta / (1 + log T), so that all stages together fail with chance delta. Here delta is taken as given for each stage,
+and the widths are smaller: for the theorem's, divide it before. Its theta is one for all arms, with a vector for each
+arm; here arms have parameters of their own, so its dimension is K d. Of several wide arms it takes any, ours the
+widest; and stages that nothing can reach are left out. Stages halve widths from 1/2 on, so
 rewards must be scaled by a factor to about that range. With the theory's widths short runs explore nearly always (a
 test has it at 99 % of 1024 steps): in practice lower `noise_scale`, which leaves directions that were never seen as
 wide as they are.
@@ -30,7 +34,7 @@ class SupLinRel(Staged):
     horizon
         T, how many steps are planned; it sets widths, thresholds and the number of stages.
     delta
-        The chance that some interval of a stage fails.
+        The chance that some interval of one stage fails; the paper's delta divided by 1 + log T.
     noise_scale
         The sub-gaussian scale R of rewards. The default gives the paper's sqrt(log(2 T K / delta)).
     theta_norm

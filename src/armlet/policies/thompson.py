@@ -4,6 +4,11 @@ Plays the arm that would be best if theta_a were a draw from N(theta_hat_a, v^2 
 x' theta_a, which is normal, so a single standard normal for each arm is drawn: the same law at a fraction of the cost.
 Decide O(K d^2), plus an integral over O(K) normals for its propensity; update O(d^2), refactoring O(d^3) for one arm;
 memory O(K d^2) whatever t.
+
+What differs from the paper: it has one parameter of d values for all arms, and proves its bound for
+v = R sqrt(9 d log(t / delta)) with that d, |x| <= 1 and |theta| <= 1. All arms' parameters side by side have K d
+values. The v of the theory here takes the d of a single arm, so it is smaller by sqrt(K), and the bound is not proved
+for it; width_scale = sqrt(K) gives the paper's.
 """
 
 from __future__ import annotations
@@ -29,8 +34,8 @@ class ThompsonSampling:
     Parameters
     ----------
     v
-        How far to spread; about the noise of a reward in practice. Left out it is that of the theory,
-        width_scale R sqrt(9 d log(t / delta)).
+        How far to spread; about the noise of a reward in practice. Left out it is that of the theory, for the d of one
+        arm: width_scale R sqrt(9 d log(t / delta)).
     noise_scale
         R of the theory: the noise of a reward is R-sub-Gaussian.
     delta

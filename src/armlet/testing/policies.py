@@ -7,77 +7,41 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from armlet.bandit import Bandit, load
+from armlet.bandit import load
 from armlet.core.errors import DecisionError, MergeError
-from armlet.core.kernel import Decision
-from armlet.core.types import Array, Float64, Interaction, Policy, State
+from armlet.core.types import Array, Interaction, Policy
+from armlet.testing.absence import check_absent_arms, check_many_arms
+from armlet.testing.laws import check_law
+from armlet.testing.plays import STEPS, interaction, new_bandit, play, require, same, world
 
 Check: TypeAlias = Callable[[Policy, int, int], None]
-
-STEPS = 400
-
-
-def _bandit(policy: Policy, n_arms: int, dim: int, seed: int = 5) -> Bandit:
-    return Bandit(range(n_arms), dim, policy=policy, seed=seed)
-
-
-def _world(policy: Policy, n_arms: int, dim: int, steps: int = STEPS) -> tuple[Float64, Float64]:
-    """Contexts with zeros and repeats among them, so that ties happen, and rewards of the kind that it takes."""
-    rng = np.random.default_rng(17)
-    X = rng.integers(-1, 2, size=(steps, dim)).astype(np.float64)
-    theta = rng.normal(size=(n_arms, dim))
-    rewards = X @ theta.T + rng.normal(size=(steps, n_arms))
-    if policy.rewards == "binary":
-        rewards = (rewards > 0).astype(np.float64)
-    elif policy.rewards == "bounded":
-        low, high = policy.reward_range  # type: ignore[attr-defined]  # only those have it
-        rewards = low + (high - low) / (1 + np.exp(-rewards))
-    return X, rewards
-
-
-def _same(one: State, other: State) -> bool:
-    first, second = one.arrays(), other.arrays()
-    return set(first) == set(second) and all(np.array_equal(first[name], second[name]) for name in first)
-
-
-def _play(bandit: Bandit, X: Float64, rewards: Float64) -> Iterator[tuple[Decision, float]]:
-    for x, row in zip(X, rewards, strict=True):
-        decision = bandit.decide(x)
-        reward = float(row[int(decision.arm)])
-        bandit.learn(decision, reward)
-        yield decision, reward
-
-
-def _require(holds: bool, promise: str) -> None:
-    if not holds:
-        raise AssertionError(promise)
 
 
 def check_decide_is_a_query(policy: Policy, n_arms: int, dim: int) -> None:
     """Deciding leaves the state as it was."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
-    for i, _ in enumerate(_play(bandit, X, rewards)):
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim)
+    for i, _ in enumerate(play(bandit, X, rewards)):
         before = bandit.state.copy()
         bandit.decide(X[i])
-        _require(_same(before, bandit.state), f"decide changed the state at step {bandit.t}")
+        require(same(before, bandit.state), f"decide changed the state at step {bandit.t}")
 
 
 def check_seeds_repeat(policy: Policy, n_arms: int, dim: int) -> None:
     """The same seed on the same world plays the same arms."""
-    runs = [[repr(d) for d, _ in _play(_bandit(policy, n_arms, dim), *_world(policy, n_arms, dim))] for _ in range(2)]
-    _require(runs[0] == runs[1], "two runs with one seed differ")
+    runs = [[repr(d) for d, _ in play(new_bandit(policy, n_arms, dim), *world(policy, n_arms, dim))] for _ in range(2)]
+    require(runs[0] == runs[1], "two runs with one seed differ")
 
 
 def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
     """Probabilities are exact: they sum to 1, spare the ineligible, and are what decisions report."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim)
     rng = np.random.default_rng(23)
     for x, row in zip(X, rewards, strict=True):
         eligible = sorted(rng.choice(n_arms, size=rng.integers(1, n_arms + 1), replace=False).tolist())
@@ -85,15 +49,15 @@ def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
         decision = bandit.decide(x, eligible=eligible)
         bandit.learn(decision, float(row[int(decision.arm)]))
         barred = np.delete(chances, eligible)
-        _require(abs(chances.sum() - 1) < 1e-12, f"probabilities sum to {chances.sum()} at step {decision.t}")
-        _require(not barred.any(), f"an arm that is not eligible has a positive probability at step {decision.t}")
-        _require(decision.arm in eligible, f"an arm that is not eligible was played at step {decision.t}")
-        _require(decision.propensity == chances[int(decision.arm)], f"the propensity of step {decision.t} is another's")
+        require(abs(chances.sum() - 1) < 1e-12, f"probabilities sum to {chances.sum()} at step {decision.t}")
+        require(not barred.any(), f"an arm that is not eligible has a positive probability at step {decision.t}")
+        require(decision.arm in eligible, f"an arm that is not eligible was played at step {decision.t}")
+        require(decision.propensity == chances[int(decision.arm)], f"the propensity of step {decision.t} is another's")
 
 
 def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
     """Arms are played as often as their probabilities say, within six standard deviations."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim, 3000)
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 3000)
     expected, variance, played = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
     for x, row in zip(X, rewards, strict=True):
         chances = bandit.predict_proba([x])[0]
@@ -102,55 +66,49 @@ def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
         expected, variance = expected + chances, variance + chances * (1 - chances)
         played[int(decision.arm)] += 1
     worst = np.abs(played - expected) - 6 * np.sqrt(variance)
-    _require(bool((worst <= 1e-6).all()), f"arms were played {played} times, expected {expected}")
-
-
-def _interaction(d: Decision, reward: float) -> Interaction:
-    return Interaction(
-        t=d.t, x=d.x, arm=int(d.arm), reward=reward, propensity=d.propensity, explored=d.explored, tag=d.tag
-    )
+    require(bool((worst <= 1e-6).all()), f"arms were played {played} times, expected {expected}")
 
 
 def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
     """Folding the interactions through `update` rebuilds the state bit for bit."""
-    bandit, state = _bandit(policy, n_arms, dim), policy.init(n_arms, dim)
-    for d, reward in _play(bandit, *_world(policy, n_arms, dim)):
-        policy.update(state, _interaction(d, reward))
-    _require(_same(state, bandit.state), "replaying the log gave another state")
+    bandit, state = new_bandit(policy, n_arms, dim), policy.init(n_arms, dim)
+    for d, reward in play(bandit, *world(policy, n_arms, dim)):
+        policy.update(state, interaction(d, reward))
+    require(same(state, bandit.state), "replaying the log gave another state")
 
 
 def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
     """The state takes the same memory whatever t, or no more than for all distinct contexts, or as the policy says."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim, 2000)
-    sizes = [bandit.nbytes for _ in _play(bandit, X, rewards)]
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 2000)
+    sizes = [bandit.nbytes for _ in play(bandit, X, rewards)]
     if policy.memory == "constant":
-        _require(min(sizes) == max(sizes), f"the state took between {min(sizes)} and {max(sizes)} bytes")
+        require(min(sizes) == max(sizes), f"the state took between {min(sizes)} and {max(sizes)} bytes")
     elif policy.memory == "grows with contexts":
         # when a context is first learned from is up to the policy, so a state that met each of them once is the measure
         state, (contexts, first) = policy.init(n_arms, dim), np.unique(X, axis=0, return_index=True)
         for x, row in zip(contexts, rewards[first], strict=True):
             policy.update(state, Interaction(t=1, x=x, arm=0, reward=float(row[0])))
         most = state.nbytes
-        _require(max(sizes) <= most, f"the state took {max(sizes)} bytes, but {len(contexts)} contexts take {most}")
+        require(max(sizes) <= most, f"the state took {max(sizes)} bytes, but {len(contexts)} contexts take {most}")
 
 
 def check_late_rewards(policy: Policy, n_arms: int, dim: int) -> None:
     """Rewards that come late and out of order are learned as they come."""
-    bandit, state = _bandit(policy, n_arms, dim), policy.init(n_arms, dim)
-    X, rewards = _world(policy, n_arms, dim, 200)
+    bandit, state = new_bandit(policy, n_arms, dim), policy.init(n_arms, dim)
+    X, rewards = world(policy, n_arms, dim, 200)
     for start in range(0, 200, 20):
         block = [(bandit.decide(X[i]), rewards[i]) for i in range(start, start + 20)]
         for d, row in reversed(block):
             reward = float(row[int(d.arm)])
             bandit.learn(d, reward)
-            policy.update(state, _interaction(d, reward))
-    _require(_same(state, bandit.state), "late rewards gave another state than folding them in the order they came")
+            policy.update(state, interaction(d, reward))
+    require(same(state, bandit.state), "late rewards gave another state than folding them in the order they came")
 
 
 def check_forget(policy: Policy, n_arms: int, dim: int) -> None:
     """Forgetting and correcting undo what was learned, or are refused and change nothing."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
-    for _ in _play(bandit, X[:-1], rewards[:-1]):
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim)
+    for _ in play(bandit, X[:-1], rewards[:-1]):
         pass
     before, decision = bandit.state.copy(), bandit.decide(X[-1])
     reward = float(rewards[-1][int(decision.arm)])
@@ -159,24 +117,24 @@ def check_forget(policy: Policy, n_arms: int, dim: int) -> None:
     try:
         bandit.forget(decision, reward)
     except DecisionError:
-        _require(_same(after, bandit.state), "forget was refused but changed the state")
+        require(same(after, bandit.state), "forget was refused but changed the state")
     else:
         # a row of no weight: a table keeps the place of a context even when all of its rows were taken back
         with contextlib.suppress(DecisionError):  # a history of whole rows knows none without weight
-            policy.update(before, replace(_interaction(decision, reward), weight=0.0))
+            policy.update(before, replace(interaction(decision, reward), weight=0.0))
         found, expected = bandit.state.arrays(), before.arrays()
         sums = set(expected) - set(getattr(before, "not_summed", ()))
         close = all(np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9) for name in sums)
-        _require(close, "forget did not undo what was learned")
+        require(close, "forget did not undo what was learned")
 
 
 def check_merge(policy: Policy, n_arms: int, dim: int) -> None:
     """Two states add up to that of all rows, or are refused; a state names what it keeps besides in `not_summed`."""
-    one, two = (_bandit(policy, n_arms, dim, seed) for seed in (5, 6))
-    (X, rewards), whole = _world(policy, n_arms, dim), policy.init(n_arms, dim)
+    one, two = (new_bandit(policy, n_arms, dim, seed) for seed in (5, 6))
+    (X, rewards), whole = world(policy, n_arms, dim), policy.init(n_arms, dim)
     for bandit, rows in ((one, slice(0, None, 2)), (two, slice(1, None, 2))):
-        for d, reward in _play(bandit, X[rows], rewards[rows]):
-            policy.update(whole, _interaction(d, reward))
+        for d, reward in play(bandit, X[rows], rewards[rows]):
+            policy.update(whole, interaction(d, reward))
     try:
         one.merge(two)
     except MergeError:
@@ -184,7 +142,7 @@ def check_merge(policy: Policy, n_arms: int, dim: int) -> None:
     found, expected = _in_order(one.state.arrays()), _in_order(whole.arrays())
     sums = set(expected) - set(getattr(whole, "not_summed", ()))
     close = all(np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9) for name in sums)
-    _require(close, "merged states differ from that of all rows")
+    require(close, "merged states differ from that of all rows")
 
 
 def _in_order(arrays: dict[str, Array]) -> dict[str, Array]:
@@ -197,17 +155,17 @@ def _in_order(arrays: dict[str, Array]) -> dict[str, Array]:
 
 def check_arms(policy: Policy, n_arms: int, dim: int) -> None:
     """Arms come and go, unless the policy is for a fixed number of them."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms + 1, dim)
-    for _ in _play(bandit, X[:100], rewards[:100]):
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms + 1, dim)
+    for _ in play(bandit, X[:100], rewards[:100]):
         pass
     try:
         bandit.add_arm(n_arms)
     except ValueError:
         return
-    for _ in _play(bandit, X[100:200], rewards[100:200]):
+    for _ in play(bandit, X[100:200], rewards[100:200]):
         pass
     bandit.remove_arm(0)
-    _require(bandit.state.n_arms == n_arms, "removing an arm did not reach the state")
+    require(bandit.state.n_arms == n_arms, "removing an arm did not reach the state")
     for x, row in zip(X[200:], rewards[200:], strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
@@ -215,16 +173,16 @@ def check_arms(policy: Policy, n_arms: int, dim: int) -> None:
 
 def check_file(policy: Policy, n_arms: int, dim: int) -> None:
     """A loaded bandit goes on as the saved one does."""
-    bandit, (X, rewards) = _bandit(policy, n_arms, dim), _world(policy, n_arms, dim)
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim)
     half = STEPS // 2
-    for _ in _play(bandit, X[:half], rewards[:half]):
+    for _ in play(bandit, X[:half], rewards[:half]):
         pass
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.armlet"
         bandit.save(path)
         twin = load(path, policy=policy)
-    runs = [[repr(d) for d, _ in _play(b, X[half:], rewards[half:])] for b in (bandit, twin)]
-    _require(runs[0] == runs[1], "after save and load the decisions differ")
+    runs = [[repr(d) for d, _ in play(b, X[half:], rewards[half:])] for b in (bandit, twin)]
+    require(runs[0] == runs[1], "after save and load the decisions differ")
 
 
 CHECKS: tuple[Check, ...] = (
@@ -239,6 +197,9 @@ CHECKS: tuple[Check, ...] = (
     check_merge,
     check_arms,
     check_file,
+    check_law,
+    check_absent_arms,
+    check_many_arms,
 )
 
 

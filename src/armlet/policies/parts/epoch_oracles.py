@@ -3,11 +3,14 @@
 - `RidgeOracle`: regression, then the arm with the highest estimate. State O(K d^2).
 - `TabularOracle`: the best of all maps from contexts to arms. Its sum of r / propensity over the steps where a map
   agrees with what was played is a sum over contexts, so the best map takes the best arm of each. State O(|X| K).
-- `FiniteOracle`: the best of N random linear policies, with a running sum for each. State O(N K d).
+- `FiniteOracle`: the best of N random linear policies, with a running sum for each. State O(N K d). A policy plays the
+  best of the arms that are eligible; one that prefers an arm which is not, with a number above 30, earns 0 in that
+  step, since a decision cannot remember more (`armlet.policies.parts.experts`).
 
 The last two are exact minimisers of the empirical risk over their class. The same over all linear policies is NP-hard,
 so it is not offered. Rows of a log come without propensities and count as if they had 1: give those of a log that was
-played uniformly the weight K, so that they count as live ones do.
+played uniformly the weight K, so that they count as live ones do. The last two compare sums, not means: an arm that is
+eligible in fewer steps than another has a smaller sum.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from armlet.core.ridge import Ridge
 from armlet.core.state import Arrays, Table, table_shapes
 from armlet.core.statistics import record, sum_shapes
 from armlet.core.types import Float64, Interaction, Shapes, State
-from armlet.policies.parts.experts import LinearExperts
+from armlet.policies.parts.experts import LinearExperts, from_tag
 
 
 class EpochOracle(Protocol):
@@ -112,7 +115,8 @@ class TabularOracle:
 
     def learn(self, state: Table, interaction: Interaction) -> None:
         """Add to the sum of this context and arm."""
-        state.write(interaction.x)["value"][interaction.arm] += _gain(interaction)
+        gain = _gain(interaction)
+        state.write(interaction.x)["value"][interaction.arm] += gain
 
 
 class PolicyValues(Arrays):
@@ -178,6 +182,7 @@ class FiniteOracle:
         return True
 
     def learn(self, state: PolicyValues, interaction: Interaction) -> None:
-        """Add to the sums of the policies that would have played the same, had all arms been eligible."""
-        agrees = state.policies.linear(interaction.x) == interaction.arm
-        state["value"][agrees] += _gain(interaction)
+        """Add to the sums of the policies that would have played the same among the arms that were eligible."""
+        i = interaction
+        agrees = state.policies.linear(i.x, from_tag(i.tag, state.n_arms, i.arm)) == i.arm
+        state["value"][agrees] += _gain(i)

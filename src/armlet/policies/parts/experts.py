@@ -1,9 +1,12 @@
 """Experts to learn from: seeded random linear policies and the constant ones, and what is known of each.
 
-They are the class of EXP4, EXP4.P, PolicyElimination and RandomizedUCB, and without the constants that of epoch-greedy.
+They are the class of EXP4, EXP4.P, PolicyElimination and FeasibleRandomizedUCB, and without the constants that of
+epoch-greedy.
 
 A linear expert plays argmax_a x'theta_a for a theta of gaussians; the constant expert of arm a plays a. Each advises
-among the eligible arms only: the linear ones take the best of those, a constant one the next eligible arm.
+among the eligible arms only: the linear ones take the best of those, a constant one the next eligible arm. A decision
+can only remember which of the first 31 arms were not eligible (`barred_tag`). Of an expert that prefers a later one of
+these, nobody could say afterwards what else it would have advised: it abstains in that step.
 Advice O(N K d); memory O(N K d) for N linear experts.
 """
 
@@ -15,6 +18,7 @@ from typing import Self
 import numpy as np
 
 from armlet.core.errors import MergeError
+from armlet.core.refusals import check_mergeable
 from armlet.core.state import Arrays
 from armlet.core.types import Bool, Float64, Int64, Shapes
 
@@ -97,16 +101,23 @@ def draw_arm(n_experts: int, dim: int, seed: int, number: int) -> Float64:
     return np.random.default_rng([seed, number]).standard_normal((n_experts, dim))
 
 
-def advised(chosen: Int64, trust: Float64, n_arms: int) -> Float64:
-    """Sum the trust in the experts that chose each arm, (K,).
+def advised(chosen: Int64, trust: Float64, eligible: Bool) -> Float64:
+    """Sum the trust in the experts that chose each arm, (K,); that in experts who abstain goes to the others' arms.
+
+    It is shared in proportion to what these have; if all abstain, every eligible arm gets the same.
 
     Examples
     --------
-    >>> advised(np.array([0, 2, 2]), np.array([0.5, 0.25, 0.25]), 3)
+    >>> advised(np.array([0, 2, 2]), np.array([0.5, 0.25, 0.25]), np.array([True, True, True]))
     array([0.5, 0. , 0.5])
+    >>> advised(np.array([0, 1, 2]), np.array([0.5, 0.25, 0.25]), np.array([True, True, False]))
+    array([0.66666667, 0.33333333, 0.        ])
     """
-    out: Float64 = np.bincount(chosen, weights=trust, minlength=n_arms).astype(np.float64, copy=False)
-    return out
+    out: Float64 = np.bincount(chosen, weights=trust, minlength=len(eligible)).astype(np.float64, copy=False)
+    if not out[~eligible].any():
+        return out
+    heard: Float64 = out * eligible if out[eligible].any() else eligible.astype(np.float64)
+    return heard * (float(out.sum()) / float(heard.sum()))
 
 
 class ExpertSums(Arrays):
@@ -181,6 +192,7 @@ class ExpertSums(Arrays):
         """Add the other's sums, if both have the same experts."""
         if not self._additive:
             raise MergeError("this policy's state is no sum of rows, so two of them cannot be added")
+        check_mergeable(self, other, into)
         if not np.array_equal(self["theta"][into], other["theta"]):
             raise MergeError("arms were added in another order here and there, so the experts are not the same")
         for name in self._sums:
@@ -202,9 +214,10 @@ def expert_shapes(n_arms: int, dim: int, *, n_experts: int, sums: tuple[str, ...
 
 
 def barred_tag(eligible: Bool) -> int:
-    """Write which arms were not eligible into a tag; 0 if all were.
+    """Write which of the first 31 arms were not eligible into a tag; 0 if all were.
 
-    Experts would have advised something else had those arms been eligible, so learning needs to know.
+    Who learns from a choice among fewer arms needs to know which they were, whenever the reward comes. Arms from number
+    31 on do not fit: see `known_eligible`.
 
     Examples
     --------
@@ -213,17 +226,26 @@ def barred_tag(eligible: Bool) -> int:
     """
     if eligible.all():
         return 0
-    barred = np.flatnonzero(~eligible)
-    if barred[-1] >= TAG_BITS:
-        raise ValueError(
-            f"eligible leaves out arm number {barred[-1]}; a policy with experts can leave out the first {TAG_BITS} "
-            f"arms only"
-        )
-    return sum(1 << int(arm) for arm in barred)
+    return sum(1 << int(arm) for arm in np.flatnonzero(~eligible[:TAG_BITS]))
+
+
+def known_eligible(eligible: Bool) -> Bool:
+    """Give what a tag will say was eligible, (K,): of the arms from number 31 on, all.
+
+    Examples
+    --------
+    >>> np.flatnonzero(~known_eligible(np.arange(40) % 10 != 0))  # not arms 0, 10, 20, 30 of 40
+    array([ 0, 10, 20, 30])
+    >>> np.flatnonzero(~known_eligible(np.arange(40) != 35))
+    array([], dtype=int64)
+    """
+    known: Bool = eligible.copy()
+    known[TAG_BITS:] = True
+    return known
 
 
 def from_tag(tag: int, n_arms: int, arm: int) -> Bool:
-    """Read back which arms were eligible, (K,); the one that was played was.
+    """Read back which arms were eligible, as far as a tag can say, (K,); the one that was played was.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What PolicyElimination and RandomizedUCB share: a finite class of policies, and a table of contexts.
+"""What PolicyElimination and FeasibleRandomizedUCB share: a finite class of policies, and a table of contexts.
 
 Both are of Dudik, Hsu, Kale, Karampatziakis, Langford, Reyzin and Zhang (2011), "Efficient optimal learning for
 contextual bandits". A distribution P over the class induces W_P(x, a), the weight of the policies that play a in x;

@@ -25,6 +25,7 @@ import numpy as np
 
 from armlet.core.checks import chance, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.refusals import check_counted
 from armlet.core.state import Arrays
 from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
 
@@ -71,6 +72,8 @@ class StagedSums(Arrays):
         if stage == 0:
             return
         at = (i.arm, stage - 1)
+        if i.replaces is not None or i.weight < 0.0:
+            check_counted(float(self["n"][at]), i.weight)
         if i.replaces is None:
             self["n"][at] += i.weight
             self["A"][at] += i.weight * np.outer(i.x, i.x)

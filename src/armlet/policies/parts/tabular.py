@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.core.checks import one_of, settle
+from armlet.core.refusals import check_counted
 from armlet.core.state import Contexts, Table
 from armlet.core.types import Float64, Interaction, LearnsFrom, Memory
 
@@ -63,7 +64,10 @@ class Means(Table):
 
     def add(self, interaction: Interaction, reward: float, replaces: float | None) -> None:
         """Add a row, take it back, or change its reward: all of them are sums."""
-        i, row = interaction, self.write(interaction.x)
+        i = interaction
+        if replaces is not None or i.weight < 0.0:
+            check_counted(float(self.read("n", i.x)[i.arm]), i.weight)
+        row = self.write(i.x)
         row["sum_r"][i.arm] += i.weight * (reward - (replaces or 0.0))
         if replaces is None:
             row["n"][i.arm] += i.weight

@@ -87,6 +87,8 @@ class Coreset(Histories):
         given = cast(Float64, arrays["priorities"])
         if given.shape != arrays["counts"].shape or arrays["A"].shape != self._A.shape:
             raise ValueError(f"priorities have shape {given.shape}, A has {arrays['A'].shape}, not {self._A.shape}")
+        if arrays["seen"].shape != self._seen.shape:
+            raise ValueError(f"seen has shape {arrays['seen'].shape}, not {self._seen.shape}")
         if max(np.bincount(arrays["arms"].astype(np.int64)), default=0) > self._limit:
             raise ValueError(f"an arm has more than {self._limit} rows")
         super().restore_arrays(arrays)

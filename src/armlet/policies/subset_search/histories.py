@@ -13,6 +13,7 @@ from typing import Literal, Self, TypeAlias, cast
 import numpy as np
 
 from armlet.core.errors import ArmletError, DecisionError
+from armlet.core.refusals import check_mergeable
 from armlet.core.types import Array, Float64, Int64, Interaction
 from armlet.policies.subset_search.past import Past
 
@@ -172,16 +173,23 @@ class Histories:
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
         arms, keys = cast(Int64, arrays["arms"]), arrays["keys"]
-        if arrays["rows"].shape != (len(arms), self._dim) or len(keys) != (len(arms) if self._key_size else 0):
-            raise ValueError(f"rows have shape {arrays['rows'].shape}, not {(len(arms), self._dim)}")
+        n = arms.size
+        shapes = {"arms": (n,), "rows": (n, self._dim), "counts": (n,), "sums": (n,)}
+        shapes["keys"] = (n, self._key_size) if self._key_size else (0, 0)
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape:
+                raise ValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
+        if self._key_size and keys.dtype != np.int64:
+            raise ValueError(f"keys are {keys.dtype}, not int64")
         if arms.size and not (arms.min() >= 0 and arms.max() < self.n_arms and (np.diff(arms) >= 0).all()):
             raise ValueError(f"arms are not those of {self.n_arms} arms in order")
-        ends = np.searchsorted(arms, np.arange(self.n_arms + 1))
+        ends, pasts, places = np.searchsorted(arms, np.arange(self.n_arms + 1)), [], []
         for arm in range(self.n_arms):
             mine = slice(ends[arm], ends[arm + 1])
-            self._pasts[arm] = Past.of(*(cast(Float64, arrays[name][mine]) for name in ("rows", "sums", "counts")))
+            pasts.append(Past.of(*(cast(Float64, arrays[name][mine]) for name in ("rows", "sums", "counts"))))
             of_arm = keys[mine] if self._key_size else ()
-            self._places[arm] = {key.tobytes(): place for place, key in enumerate(of_arm)}
+            places.append({key.tobytes(): place for place, key in enumerate(of_arm)})
+        self._pasts, self._places = pasts, places
 
     def copy(self) -> Self:
         """Copy everything."""
@@ -198,6 +206,7 @@ class Histories:
 
     def merge(self, other: Self, into: list[int]) -> None:
         """Append the other's rows; equal contexts and buckets add up."""
+        check_mergeable(self, other, into)
         for theirs, arm in enumerate(into):
             self._check_room(arm, len(other._new_entries(theirs, self._places[arm])))
         for theirs, arm in enumerate(into):

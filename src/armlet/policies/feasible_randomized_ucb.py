@@ -1,8 +1,10 @@
-"""Finite-class RandomizedUCB, solved in epochs.
+"""A feasible point of the programme of RandomizedUCB, for a finite class of policies, in epochs.
 
-Dudik et al. (2011), "Efficient optimal learning for contextual bandits". Plays mostly the policy that looks best, and
-others just as much as it takes to value every policy precisely enough for how bad it looks; nothing is eliminated.
-Propensities are exact.
+After Dudik et al. (2011), "Efficient optimal learning for contextual bandits". Plays mostly the policy that looks best,
+and others as it takes to value every policy precisely enough for how bad it looks; nothing is eliminated. It is not
+RandomizedUCB: that one solves for the distribution of least regret among all that meet its constraints, this one takes
+the first that it finds, which regrets more. `tests/test_feasible_randomized_ucb.py` solves the programme and has by how
+much. Propensities are exact.
 Decide O(K) in a known context, O(N K d) in a new one; update O(N); a solve O(M N ln(1 / (K mu)) / mu) at worst;
 memory O(M N), constant.
 
@@ -18,11 +20,13 @@ text. Approximated here:
 - it is met by the coordinate descent of Agarwal et al. (2014), "Taming the monster: a fast and simple algorithm for
   contextual bandits", with b(pi) = max(4 K, t D^2 / (180 C_t)) - 2 K. It raises the weight of the policy that is most
   short, and shrinks all weights when sum_pi P(pi) (2 K + b(pi)) exceeds 2 K; what is left of 1 goes to the best policy.
-  So sum_pi P(pi) b(pi) <= 2 K bounds the regret of P, which is small but not minimal;
+  So sum_pi P(pi) b(pi) <= 2 K bounds the regret of P, which is not the least that is possible: once the constraints
+  bind, more by a fifth at least in that test;
 - it is done when the number of rows has doubled, with P and mu fixed in between; and the law of contexts is the
   empirical one, from the table.
 
-Theory: rewards in [0, 1], independent rows; regret O(sqrt(T K ln(N T / delta)) + K ln(N K / delta)).
+Theory: for the programme solved as printed, rewards in [0, 1] and independent rows, regret
+O(sqrt(T K ln(N T / delta)) + K ln(N K / delta)). It is not proved for what is played here.
 """
 
 from __future__ import annotations
@@ -37,8 +41,8 @@ from armlet.policies.parts.finite_class import FiniteClass, FiniteClassState, va
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomizedUCB(FiniteClass):
-    """Randomise over a finite class, less over policies that look worse.
+class FeasibleRandomizedUCB(FiniteClass):
+    """Randomise over a finite class, less over policies that look worse, by weights that are allowed but not the best.
 
     The class is `n_policies` random linear policies argmax_a x'Theta_a, Theta of independent gaussians, and the K
     constant ones. Where a policy's arm was not eligible, it earns 0. When an arm is added or removed all starts over.
@@ -62,7 +66,7 @@ class RandomizedUCB(FiniteClass):
 
     Examples
     --------
-    >>> policy = RandomizedUCB(n_policies=10)
+    >>> policy = FeasibleRandomizedUCB(n_policies=10)
     >>> policy.probabilities(policy.init(2, 1), 1, np.array([0.0]), np.array([True, True])).round(3).tolist()
     [0.708, 0.292]
     """

@@ -1,0 +1,75 @@
+"""What states refuse before they change anything: rows that are not theirs, arrays and states that do not fit."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from armlet.core.errors import DecisionError, MergeError
+from armlet.core.types import Array
+
+
+def check_counted(n: float, weight: float) -> None:
+    """Refuse to take back or change a row that counts more than all that are there.
+
+    Examples
+    --------
+    >>> check_counted(0.0, -1.0)
+    Traceback (most recent call last):
+    armlet.core.errors.DecisionError: there is no such row: n is 0.0 and the row counts 1.0; another bandit learned ...
+    """
+    if n < 0.999 * abs(weight):  # rounding leaves a little of n, or takes it
+        raise DecisionError(
+            f"there is no such row: n is {n} and the row counts {abs(weight)}; another bandit learned it, or it was "
+            f"forgotten with its arm"
+        )
+
+
+def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | None = None) -> None:
+    """Refuse an array of another kind or shape than what it is to replace, and one with nan.
+
+    Examples
+    --------
+    >>> check_array("W", np.zeros(3), np.zeros(2))
+    Traceback (most recent call last):
+    ValueError: W is float64 of shape (3,), not float64 of shape (2,)
+    """
+    shape = like.shape if shape is None else shape
+    if given.shape != shape or given.dtype != like.dtype:
+        raise ValueError(f"{name} is {given.dtype} of shape {given.shape}, not {like.dtype} of shape {shape}")
+    if given.dtype == np.float64 and np.isnan(given).any():
+        raise ValueError(f"{name} holds values that are no numbers")
+
+
+class Sized(Protocol):
+    """What has arms and a dimension."""
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+
+    @property
+    def dim(self) -> int:
+        """D."""
+
+
+def check_mergeable(mine: Sized, other: Sized, into: list[int]) -> None:
+    """Refuse a state of another kind or size, and arms that are not there, before anything is added.
+
+    Examples
+    --------
+    >>> from armlet.core.state import Arrays
+    >>> state = Arrays(2, 1, by_arm={"W": np.zeros((2, 1))}, additive=True)
+    >>> state.merge(state.copy(), [0, 2])
+    Traceback (most recent call last):
+    armlet.core.errors.MergeError: into is [0, 2]; give each of the other's 2 arms a place of its own among 2
+    """
+    if type(other) is not type(mine) or other.dim != mine.dim:
+        raise MergeError(
+            f"other is a {type(other).__name__} of dim {other.dim}, not a {type(mine).__name__} of {mine.dim}"
+        )
+    if len(into) != other.n_arms or len(set(into)) != len(into) or not set(into) <= set(range(mine.n_arms)):
+        raise MergeError(
+            f"into is {into}; give each of the other's {other.n_arms} arms a place of its own among {mine.n_arms}"
+        )
