@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
+import joblib  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped]
 
 import armlet
 from armlet import Bandit, ContextualEpsilonGreedy, ModelFileError, Policy
+from armlet.policies import POLICIES
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from test_policies import SETTINGS
 
@@ -88,8 +89,8 @@ def test_copies_are_exact_and_go_their_own_way(policy: Policy, way: str) -> None
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_policy_is_copied_and_pickled(name: str) -> None:
-    for policy in SETTINGS[name]:
-        bandit = Bandit(range(4), 3, policy=policy, seed=5)
+    for settings in SETTINGS[name]:
+        bandit = Bandit(range(4), 3, policy=POLICIES[name](**settings), seed=5)
         for way in ("copy()", "pickle"):
             twin = COPIES[way](bandit)
             assert repr(twin.decide([1.0, 0.0, 1.0])) == repr(bandit.copy().decide([1.0, 0.0, 1.0]))

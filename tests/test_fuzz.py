@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def finds(play: str, cases: range, what: str) -> bool:
 def test_fuzzer_finds_a_refusal_that_changes_something(monkeypatch: pytest.MonkeyPatch) -> None:
     retire = Bandit.retire_arm
 
-    def late(self: Bandit, arm: armlet.Arm) -> None:
+    def late(self: Bandit, arm: str | int) -> None:
         retire(self, arm)
         raise ValueError("after the deed")
 
@@ -80,15 +81,16 @@ def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPa
 
 
 def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = model._decode
+    read = model.read
 
-    def careless(header: dict[str, object], *rest: object) -> object:
-        if header["dim"] != 3:
+    def careless(*given: Any) -> model.Model:
+        found = read(*given)
+        if found.settings.dim != 3:
             raise OverflowError("too wide")
-        return decode(header, *rest)  # type: ignore[arg-type]
+        return found
 
-    monkeypatch.setattr(model, "_decode", careless)
-    assert finds("files", range(8, 100), "load raised OverflowError('too wide')")
+    monkeypatch.setattr(model, "read", careless)
+    assert finds("files", range(8, 300), "load raised OverflowError('too wide')")
 
 
 def test_books_that_do_not_balance_are_told() -> None:

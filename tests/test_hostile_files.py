@@ -153,7 +153,7 @@ def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
         ("EXP4", {"gamma": 0.1, "n_experts": 10**9}),
         ("EXP4P", {"horizon": 10**9, "n_experts": 10**8}),
         ("PolicyElimination", {"n_policies": 10**9}),
-        ("RandomizedUCB", {"max_contexts": 10**9}),
+        ("FeasibleRandomizedUCB", {"max_contexts": 10**9}),
         ("EpochGreedy", {"oracle": "finite", "n_policies": 10**9}),
         ("ContextualUCB", {"history": "coreset", "history_limit": 10**9}),
     ],

@@ -54,8 +54,9 @@ def test_making_masking_and_indexing_look_at_each_a_few_times() -> None:
     held: list[Bandit] = []
     assert MANY <= looks(lambda: held.append(Bandit(names, 1, policy=Uniform(), seed=1))) <= 8 * MANY
     bandit = held[0]
-    assert MANY <= looks(lambda: arms.mask(bandit, names)) <= 8 * MANY
-    assert MANY <= looks(lambda: arms.indices(bandit, names)) <= 8 * MANY
+    assert looks(lambda: bandit.decide([0.5], eligible=names)) <= 8 * MANY
+    rows = [[0.5]] * MANY
+    assert looks(lambda: bandit.partial_fit(rows, names, [1.0] * MANY, explored=True)) <= 8 * MANY
 
 
 def test_reading_contexts_by_name_looks_at_each_a_few_times() -> None:

@@ -33,8 +33,8 @@ nb::object key_of(nb::handle label) {
         key = PyNumber_Index(given);
     if (key) return nb::steal(key);
     PyErr_Clear();
-    fail(PyExc_TypeError, "an arm is named " + quoted(label) + ", a " + text(label.type().attr("__name__")) +
-                              "; use a str or an int");
+    fail(PyExc_TypeError,
+         "an arm is named " + quoted(label) + ", a " + text(label.type().attr("__name__")) + "; use a str or an int");
 }
 
 Keys keys_of(nb::handle eligible) {

@@ -76,7 +76,8 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);
-    d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored, d.weight = read_weight(weight);
+    d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
+    d.weight = read_weight(weight);
     d.tag = tag;
     return made;
 }

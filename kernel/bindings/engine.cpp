@@ -133,8 +133,8 @@ void Engine::check_reward(double reward) const {
 // The clock after n more steps.
 Word Engine::next_steps(std::size_t n) const {
     if (n > last_step - t)
-        fail(PyExc_OverflowError, "the clock stands at " + std::to_string(t) + " and cannot take " + std::to_string(n) +
-                                      " more steps: it ends at 2^63 - 1");
+        fail(PyExc_ValueError, "the clock stands at " + std::to_string(t) + " and cannot take " + std::to_string(n) +
+                                   " more steps: it ends at 2^63 - 1");
     return t + n;
 }
 
@@ -147,7 +147,7 @@ void Engine::check_state() const {
     for (const Statistics* sums : {model_.all, model_.forced, model_.solved})
         if (sums && sums->n_arms() != arms_.size())
             fail(PyExc_ValueError, "the state has " + std::to_string(sums->n_arms()) + " arms but the bandit has " +
-                                         std::to_string(arms_.size()) + "; add and remove arms of the bandit");
+                                       std::to_string(arms_.size()) + "; add and remove arms of the bandit");
 }
 
 nb::object Engine::decide(nb::handle x, nb::handle eligible) {
@@ -174,8 +174,8 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible) {
 void Engine::check_known(const Decision& d) const {
     const bool known = d.has_stream ? streams_.knows(d.stream) : streams_.marked(d.t, d.mark) != nullptr;
     if (!known)
-        fail("DecisionError", "decision " + d.id() +
-                                  " was made by another bandit; learn it there, or merge that bandit into this one");
+        fail("DecisionError",
+             "decision " + d.id() + " was made by another bandit; learn it there, or merge that bandit into this one");
 }
 
 std::uint32_t Engine::locate(const Decision& d) const {
@@ -271,8 +271,7 @@ void Engine::add_arm(nb::object label) {
     const nb::object key = key_of(label);
     const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
     if (arms_.find(key))
-        fail(PyExc_ValueError,
-             "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
+        fail(PyExc_ValueError, "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
     policy.attr("check")(arms_.size() + 1, dim_, t);
     state.attr("add_arm")();
     arms_.add(label);
@@ -300,9 +299,7 @@ void Engine::set_active(nb::handle label, bool active) {
     arms_.set_active(arm, active);
 }
 
-Array<bool> Engine::active() const {
-    return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()});
-}
+Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
 
 // ---- the whole
 

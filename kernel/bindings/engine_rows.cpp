@@ -207,8 +207,8 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     std::vector<std::uint32_t> arms;
     for (std::size_t i = 0; i < rows; ++i) {
         if (all[i]->learned)
-            fail("DecisionError", "decision " + all[i]->id() + " in row " + std::to_string(i) +
-                                      " was learned already; leave it out");
+            fail("DecisionError",
+                 "decision " + all[i]->id() + " in row " + std::to_string(i) + " was learned already; leave it out");
         arms.push_back(locate(*all[i]));
     }
     learn_all(rows, arms, [&](std::size_t i) { update(*all[i], arms[i], r[i], w[i], std::nullopt); });

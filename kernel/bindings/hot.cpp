@@ -59,9 +59,8 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
         in[0] = args[0];
     else if (!parse("decide", std::array{"x", "eligible"}, 1, 1, args, n, keywords, in))
         return nullptr;
-    return guarded([&] {
-        return engine_of(self).decide(in[0], in[1] ? nb::handle(in[1]) : nb::handle(Py_None)).release().ptr();
-    });
+    return guarded(
+        [&] { return engine_of(self).decide(in[0], in[1] ? nb::handle(in[1]) : nb::handle(Py_None)).release().ptr(); });
 }
 
 PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {

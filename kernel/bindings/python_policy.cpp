@@ -9,6 +9,8 @@ namespace armlet {
 
 namespace {
 
+constexpr double rounding = 1e-9;  // by which sums of probabilities may miss 1
+
 Array<double> copy_row(const double* x, std::size_t d) { return to_numpy(std::vector<double>(x, x + d), {d}); }
 
 Array<bool> mask_of(Arms eligible, std::size_t n_arms) {
@@ -63,36 +65,40 @@ Choice PythonPolicy::read_choice(Word step, const nb::object& answer, Arms eligi
         refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
     const auto arm = as_integer(answer[0]);
     if (!arm || !is_eligible(eligible, *arm))
-        refuse("decide", step, "chose arm " + quoted(answer[0]) + " of " + std::to_string(n_arms) + " arms; choose one of " +
-                                   quoted(nb::cast(mask_of(eligible, n_arms)).attr("nonzero")()[0].attr("tolist")()) +
-                                   ", the eligible ones");
+        refuse("decide", step,
+               "chose arm " + quoted(answer[0]) + " of " + std::to_string(n_arms) + " arms; choose one of " +
+                   quoted(nb::cast(mask_of(eligible, n_arms)).attr("nonzero")()[0].attr("tolist")()) +
+                   ", the eligible ones");
     const auto propensity = as_double(answer[1]);
-    if (!propensity || !(*propensity > 0.0 && *propensity <= 1.0))
+    if (!propensity || !(*propensity > 0.0 && *propensity <= 1.0 + rounding))
         refuse("decide", step, "gave the propensity " + quoted(answer[1]) + "; it must be above 0 and at most 1");
     const int explored = PyObject_IsTrue(nb::object(answer[2]).ptr());
     if (explored < 0) throw nb::python_error();
     const auto tag = n == 4 ? as_integer(answer[3]) : 0;
     if (!tag || *tag < INT32_MIN || *tag > INT32_MAX)
         refuse("decide", step, "gave the tag " + quoted(answer[3]) + "; it must be a whole number of 32 bits");
-    return {static_cast<std::uint32_t>(*arm), *propensity, explored == 1, static_cast<std::int32_t>(*tag)};
+    return {static_cast<std::uint32_t>(*arm), std::min(*propensity, 1.0), explored == 1,
+            static_cast<std::int32_t>(*tag)};
 }
 
 void PythonPolicy::probabilities(Word step, const double* x, Arms eligible, std::size_t n_arms, double* out) const {
     nb::object row = policy_.attr("probabilities")(state_, step, copy_row(x, dim_), mask_of(eligible, n_arms));
     if (!is_plain(row, NPY_DOUBLE, 1) ||
         static_cast<std::size_t>(PyArray_DIM(reinterpret_cast<PyArrayObject*>(row.ptr()), 0)) != n_arms)
-        refuse("probabilities", step, "gave " + quoted(row) + "; give a float64 array with one number for each of the " +
-                                          std::to_string(n_arms) + " arms");
+        refuse("probabilities", step,
+               "gave " + quoted(row) + "; give a float64 array with one number for each of the " +
+                   std::to_string(n_arms) + " arms");
     std::copy_n(doubles(row, "probabilities", {n_arms}), n_arms, out);
     double sum = 0.0;
     for (std::size_t arm = 0; arm < n_arms; ++arm) {
         const bool allowed = is_eligible(eligible, static_cast<std::int64_t>(arm));
         if (!(out[arm] >= 0.0) || !std::isfinite(out[arm]) || (!allowed && out[arm] != 0.0))
-            refuse("probabilities", step, "gave " + text(out[arm]) + " to arm " + std::to_string(arm) +
-                                              (allowed ? "; give a probability" : ", which is not eligible; give it 0"));
+            refuse("probabilities", step,
+                   "gave " + text(out[arm]) + " to arm " + std::to_string(arm) +
+                       (allowed ? "; give a probability" : ", which is not eligible; give it 0"));
         sum += out[arm];
     }
-    if (std::fabs(sum - 1.0) > 1e-9) refuse("probabilities", step, "gave probabilities that sum to " + text(sum));
+    if (std::fabs(sum - 1.0) > rounding) refuse("probabilities", step, "gave probabilities that sum to " + text(sum));
 }
 
 void PythonPolicy::check_estimates(const nb::object& theta, std::size_t n_arms) const {
@@ -105,11 +111,11 @@ void PythonPolicy::check_estimates(const nb::object& theta, std::size_t n_arms) 
 }
 
 void PythonPolicy::update(const Event& event) const {
-    nb::object interaction = interaction_type_(
-        nb::arg("t") = event.t, nb::arg("x") = copy_row(event.x, dim_), nb::arg("arm") = event.arm,
-        nb::arg("reward") = event.reward, nb::arg("propensity") = event.propensity,
-        nb::arg("explored") = event.explored, nb::arg("weight") = event.weight, nb::arg("replaces") = event.replaces,
-        nb::arg("tag") = event.tag);
+    nb::object interaction =
+        interaction_type_(nb::arg("t") = event.t, nb::arg("x") = copy_row(event.x, dim_), nb::arg("arm") = event.arm,
+                          nb::arg("reward") = event.reward, nb::arg("propensity") = event.propensity,
+                          nb::arg("explored") = event.explored, nb::arg("weight") = event.weight,
+                          nb::arg("replaces") = event.replaces, nb::arg("tag") = event.tag);
     policy_.attr("update")(state_, interaction);
 }
 

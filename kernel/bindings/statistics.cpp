@@ -194,7 +194,8 @@ void subtract_statistics(Statistics& s, const Statistics& earlier, const std::ve
     for (std::size_t arm = 0; arm < into.size(); ++arm)
         if (const double n = s.count(into[arm]), less = earlier.count(arm); n < less * (1.0 - 1e-12))
             fail("MergeError", "arm " + std::to_string(into[arm]) + " has n = " + text(n) + ", fewer than the " +
-                                   text(less) + " of the earlier state; rows that were forgotten since, or an arm that "
+                                   text(less) +
+                                   " of the earlier state; rows that were forgotten since, or an arm that "
                                    "was removed and added again, are no difference that can be added");
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.subtract(into[arm], earlier, arm);
 }

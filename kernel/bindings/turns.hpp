@@ -1,8 +1,8 @@
 // Who may look at a bandit, and who may change it, while many threads hold it.
 //
-// A call of a compiled policy runs from its first look to its last change under the interpreter lock, so a look at these
-// flags is all it needs. What spans several holds of that lock takes a turn: a policy written in Python, a change of
-// arms, a batch in slices. All flags are read and written under the interpreter lock; waiting lets go of it.
+// A call of a compiled policy runs from its first look to its last change under the interpreter lock, so a look at
+// these flags is all it needs. What spans several holds of that lock takes a turn: a policy written in Python, a change
+// of arms, a batch in slices. All flags are read and written under the interpreter lock; waiting lets go of it.
 #pragma once
 #include <nanobind/nanobind.h>
 

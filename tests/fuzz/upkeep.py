@@ -85,7 +85,7 @@ def busy_elsewhere(s: Session) -> None:
 
 
 def files(s: Session) -> Call:
-    given = {"policy": s.policy} if s.rogue else {}
+    given = s.policy if s.rogue else None
     if s.rng.random() < 0.15:
         where: Any = values.pick(
             s.rng, ["", "/", "/no/such/folder/m", "\0", b"bytes\xff", 3.5, None, object(), s.path.parent, io.BytesIO()]
@@ -94,7 +94,7 @@ def files(s: Session) -> Call:
 
     def there_and_back() -> Bandit:
         s.bandit.save(s.path)
-        return armlet.load(s.path, **given)
+        return armlet.load(s.path, policy=given)
 
     return Call("save and load", there_and_back, "reads", twin_check(s))
 
@@ -111,27 +111,24 @@ def twin_check(s: Session) -> Callable[[Any, View], None]:
     return check
 
 
-def copies(s: Session) -> Call | None:
+def copies(s: Session) -> Call:
     ways: list[Callable[[], Any]] = [
         lambda: copy.copy(s.bandit),
         lambda: copy.deepcopy(s.bandit),
         lambda: pickle.loads(pickle.dumps(s.bandit)),
+        lambda: s.bandit.copy(),
+        lambda: s.bandit.copy(seed=s.rng.randrange(2**128)),
+        lambda: armlet.from_bytes(s.bandit.to_bytes(), policy=s.policy if s.rogue else None),
     ]
-    if hasattr(s.bandit, "copy"):
-        ways += [lambda: s.bandit.copy(), lambda: s.bandit.copy(seed=s.rng.randrange(2**128))]  # type: ignore[attr-defined]
-    if hasattr(s.bandit, "to_bytes"):
-        given = {"policy": s.policy} if s.rogue else {}
-        ways.append(lambda: armlet.from_bytes(s.bandit.to_bytes(), **given))  # type: ignore[attr-defined]
     return Call("a copy", s.rng.choice(ways), "reads", twin_check(s))
 
 
-def streams(s: Session) -> Call | None:
+def streams(s: Session) -> Call:
     """A new stream of coins, and what was learned since."""
-    if not hasattr(s.bandit, "reseed"):
-        return None
     if s.rng.random() < 0.5:
-        return Call("since", lambda: s.bandit.since(s.rng.choice([s.other, None, s.bandit])), "reads")  # type: ignore[attr-defined]
-    return Call("reseed", lambda: s.bandit.reseed(), "changes")  # type: ignore[attr-defined]
+        base: Any = s.rng.choice([s.other, None, s.bandit])
+        return Call("since", lambda: s.bandit.since(base), "reads")
+    return Call("reseed", lambda: s.bandit.reseed(s.rng.choice([None, 1, -1, s.rng.randrange(2**128)])), "changes")
 
 
 def another(s: Session) -> Call:

@@ -185,6 +185,8 @@ def ends(name: str, value: object) -> Range:
     (-6.0, 6.0)
     """
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         pair = tuple(float(end) for end in cast(Iterable[float], value))
     except (TypeError, ValueError):
         raise ValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None

@@ -91,7 +91,8 @@ def mixed(chances: Float64, eligible: Bool, rate: float) -> Float64:
     >>> mixed(np.array([1.0, 0.0]), np.array([True, True]), 0.5)
     array([0.75, 0.25])
     """
-    return (1.0 - rate) * chances + rate * eligible / np.count_nonzero(eligible)
+    shared: Float64 = (1.0 - rate) * chances + rate * eligible / np.count_nonzero(eligible)
+    return np.minimum(shared, 1.0)  # a certain arm may round to more
 
 
 def shares(log_weights: Float64, eligible: Bool | None = None) -> Float64:
