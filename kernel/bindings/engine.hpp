@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "decision.hpp"
-#include "rules.hpp"
+#include "rules/rules.hpp"
 
 namespace armlet {
 

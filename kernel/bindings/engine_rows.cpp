@@ -1,9 +1,9 @@
 // Many contexts at once.
 #include <algorithm>
 
-#include "batch.hpp"
 #include "binding.hpp"
 #include "engine.hpp"
+#include "rules/batch.hpp"
 
 namespace armlet {
 
