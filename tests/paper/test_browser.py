@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from playwright.sync_api import Browser
 
 from armlet.core.intervals import Estimate
+from armlet.paper.page import Section, render
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Section, render
 from armlet.report.plots import Curve, Series
 from support import browser
 from support.browser import CHECKS, SCREENS, Check, Visit

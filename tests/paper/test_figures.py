@@ -12,9 +12,9 @@ from armlet.environments.figure_a import FigureA
 from armlet.environments.figure_b import FigureB
 from armlet.paper import figure_a, figure_b, verdicts
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.page import render
 from armlet.paper.verdicts import Finding, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.report import document
 from armlet.simulation import events
 from armlet.simulation.lab import Lab
 
@@ -44,13 +44,13 @@ def test_every_verdict_has_its_section_and_the_page_takes_them(find: Callable[[]
     assert [verdict.claim.key for verdict in found.verdicts] == keys
     assert [section.claim for section in found.sections] == keys
     assert all(section.pictures for section in found.sections)
-    page = document.render("Figures", found.sections, found.verdicts, {"seed": SEED})
+    page = render("Figures", found.sections, found.verdicts, {"seed": SEED})
     assert all(f'id="claim-{key}"' in page for key in keys)
 
 
 def test_both_experiments_share_a_page() -> None:
     a, b = found_a(), found_b()
-    page = document.render("Figures", a.sections + b.sections, a.verdicts + b.verdicts, {})
+    page = render("Figures", a.sections + b.sections, a.verdicts + b.verdicts, {})
     assert page.count("<svg") == 6
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from armlet.core.intervals import Estimate
-from armlet.paper.verdicts import Claim, Criterion, Role, Statistic, Verdict, show
+from armlet.paper.page import Section, render
+from armlet.paper.verdicts import Claim, Criterion, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Section, render
+from armlet.report.numbers import show
 from armlet.report.plots import Curve, Picture
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}

@@ -18,10 +18,10 @@ from armlet.core.intervals import Estimate
 from armlet.paper import EXPERIMENTS, lemma_2
 from armlet.paper import reproduce as paper
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Statistic, Verdict
 from armlet.parallel.progress import Progress, silent
 from armlet.report import plots
-from armlet.report.document import Section
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays
 

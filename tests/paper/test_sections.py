@@ -18,9 +18,9 @@ from armlet.environments.section7_growing import Rate
 from armlet.environments.section41 import Section41
 from armlet.paper import EXPERIMENTS, merge, section_4_1, section_7
 from armlet.paper.experiment import Findings
+from armlet.paper.page import render
 from armlet.paper.verdicts import Role, to_json
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.report.document import render
 from armlet.simulation.lab import Archive, Lab
 from armlet.simulation.shelf import Shelf, as_floats
 

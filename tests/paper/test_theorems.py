@@ -12,10 +12,10 @@ from scipy import stats
 from armlet import theory
 from armlet.paper import lemma_2, theorem_1
 from armlet.paper.experiment import SEED, Findings
+from armlet.paper.page import render
 from armlet.paper.theorem_2 import experiment as theorem_2
 from armlet.paper.theorem_2 import worlds
 from armlet.paper.verdicts import Finding, Outcome, Role, to_json
-from armlet.report.document import render
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import as_floats
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from armlet.core.intervals import Estimate
 from armlet.paper import verdicts
 from armlet.paper.verdicts import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
+from armlet.report.numbers import show
 
 CLAIM = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600, theta fixed.")
 AROUND_ONE = Criterion("within", 0.8, 1.3)
@@ -191,8 +192,8 @@ def test_json_holds_every_number_and_repeats_to_the_byte() -> None:
     ],
 )
 def test_numbers_of_every_size_are_readable(value: float, words: str) -> None:
-    assert verdicts.show(Estimate(value, value, value)) == words
+    assert show(Estimate(value, value, value)) == words
 
 
 def test_an_estimate_and_its_interval_have_as_many_digits() -> None:
-    assert verdicts.show(Estimate(-0.0619, -0.125, 0.00496)) == "-0.062 [-0.125 to 0.005]"
+    assert show(Estimate(-0.0619, -0.125, 0.00496)) == "-0.062 [-0.125 to 0.005]"

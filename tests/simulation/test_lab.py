@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from armlet.log.tables import load_pyarrow
 from armlet.parallel.pool import Engine, engine
 from armlet.simulation.lab import Archive, Lab, Unfinished
-from armlet.simulation.results import load_pyarrow
 from armlet.simulation.shelf import Arrays, Shelf
 
 

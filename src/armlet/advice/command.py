@@ -15,11 +15,12 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from armlet.advice import Advice, Prior, advise, page, words
+from armlet.advice.logs import read_pilot
 from armlet.advice.sources import SourceLike
 from armlet.core.files import write_atomically
 from armlet.core.settings import Objective
 from armlet.environments import ENVIRONMENTS, World
-from armlet.log.tables import Roles, read_pilot
+from armlet.log.tables import Roles
 from armlet.parallel.progress import reporter
 from armlet.simulation.commands import make_world, parse_settings
 

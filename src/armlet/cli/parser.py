@@ -176,11 +176,11 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
+    from armlet.cli import rebuild
     from armlet.core.errors import ArmletError
-    from armlet.simulation import commands
 
     try:
-        code = commands.report(arguments.folder)
+        code = rebuild.report(arguments.folder)
     except (ModuleNotFoundError, OSError, ArmletError) as error:
         fail(arguments, error, "matplotlib", "pyarrow")
     if code:
@@ -193,9 +193,9 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(_: argparse.Namespace) -> None:
-    from armlet.simulation import commands
+    from armlet.cli.listing import listing
 
-    print(*commands.listing(), sep="\n")
+    print(*listing(), sep="\n")
 
 
 def _add_simulate(parser: argparse.ArgumentParser) -> None:

@@ -1,19 +1,15 @@
-"""A log on disk as a pilot for `armlet advise`: CSV, Parquet or Arrow, read with pyarrow. O(N d)."""
+"""A log on disk as a table: CSV, Parquet or Arrow, read with pyarrow. O(N d)."""
 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from armlet.advice import Pilot
 from armlet.core.types import Arm
-from armlet.simulation.results import load_pyarrow
 
 CONSTANT: Final = "1"
 MOST_TEXTS: Final = 50  # flags that one column may become
@@ -38,32 +34,12 @@ class Flags(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_pilot(path: str | os.PathLike[str], roles: Roles) -> tuple[Pilot, tuple[str, ...]]:
-    """Read a log; give it as a pilot, with notes on how its columns were read."""
-    table = read_table(Path(path))
-    _check_columns(table, Path(path).name, roles)
-    flags = _flag_texts(table, roles.features)
-    pilot = Pilot.from_table(
-        flags.table,
-        features=flags.features,
-        arm=roles.arm,
-        reward=roles.reward,
-        propensity=roles.propensity,
-        arm_names=_labels(table[roles.arm].type, roles.arm_names),
-    )
-    return pilot, (*flags.notes, *_without_constant(pilot))
-
-
-def _without_constant(pilot: Pilot) -> tuple[str, ...]:
-    """Warn if no weights of the features sum to the same in every row: the model then has no base level."""
-    ones = np.ones(pilot.n_rows)
-    weights = np.linalg.lstsq(pilot.X, ones, rcond=None)[0]
-    if np.abs(pilot.X @ weights - ones).max() < 1e-6:
-        return ()
-    return (
-        "the features hold no constant, so a reward is taken to be 0 on average where all of them are 0; "
-        "if that is wrong, put 1 among --features, and a 1 into the bandit's contexts",
-    )
+def load_pyarrow() -> tuple[ModuleType, ModuleType]:
+    """Import what reads and writes tables, or say how to get it."""
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ModuleNotFoundError("tables need pyarrow; pip install 'armlet[bench]'", name="pyarrow") from error
 
 
 def read_table(path: Path) -> Any:
@@ -93,7 +69,8 @@ def _read_arrow(path: Path) -> Any:
         return (pa.ipc.open_file if whole else pa.ipc.open_stream)(file).read_all()
 
 
-def _check_columns(table: Any, name: str, roles: Roles) -> None:
+def check_columns(table: Any, name: str, roles: Roles) -> None:
+    """Refuse roles that name columns the table does not have, or one column twice, and a table without rows."""
     given = [("--features", each) for each in roles.features]
     given += [("--arm", roles.arm), ("--reward", roles.reward)]
     given += [] if roles.propensity is None else [("--propensity", roles.propensity)]
@@ -113,7 +90,7 @@ def _check_columns(table: Any, name: str, roles: Roles) -> None:
         raise ValueError(f"--log is {name}, which has no rows; give one for each decision")
 
 
-def _flag_texts(table: Any, features: Sequence[str]) -> Flags:
+def flag_texts(table: Any, features: Sequence[str]) -> Flags:
     """Put a column of 0 and 1 in place of every text that a feature has, and add the constant if it is asked for."""
     pa = importlib.import_module("pyarrow")
     columns: list[str] = []
@@ -154,7 +131,8 @@ def _is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
 
 
-def _labels(kind: Any, arm_names: tuple[str, ...] | None) -> Sequence[Arm] | None:
+def labels(kind: Any, arm_names: tuple[str, ...] | None) -> Sequence[Arm] | None:
+    """Give the labels of arms in the kind that the column has: whole numbers, or words."""
     if arm_names is None or not importlib.import_module("pyarrow").types.is_integer(kind):
         return arm_names
     if wrong := [name for name in arm_names if not name.lstrip("-").isdecimal()]:

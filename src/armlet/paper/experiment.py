@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from armlet.paper.page import Section
 from armlet.paper.verdicts import Verdict
-from armlet.report.document import Section
 from armlet.simulation.lab import Lab
 
 SEED = 12073024

@@ -21,10 +21,11 @@ from armlet.core.ridge import RidgeLike
 from armlet.core.types import Float64, Int64
 from armlet.environments.figure_a import FigureA, Zero
 from armlet.paper.experiment import Experiment, Findings
-from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
+from armlet.paper.page import Section
+from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy as Policy
 from armlet.report import plots
-from armlet.report.document import Section
+from armlet.report.numbers import show
 from armlet.simulation import events
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats

@@ -20,10 +20,11 @@ from armlet.core.intervals import Estimate, bootstrap, paired_difference, power_
 from armlet.core.types import Float64
 from armlet.environments.figure_b import FigureB
 from armlet.paper.experiment import Experiment, Findings
-from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
+from armlet.paper.page import Section
+from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
-from armlet.report.document import Section
+from armlet.report.numbers import show
 from armlet.simulation import events
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats

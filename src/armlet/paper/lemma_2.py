@@ -18,10 +18,10 @@ from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64
 from armlet.environments.figure_a import FigureA
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
-from armlet.report.document import Section
 from armlet.simulation import events
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats

@@ -25,10 +25,10 @@ from typing import Any, Final
 from armlet.core.files import write_atomically
 from armlet.paper import EXPERIMENTS, verdicts
 from armlet.paper.experiment import SEED, Experiment, Findings
+from armlet.paper.page import Section, render
 from armlet.paper.verdicts import Verdict
 from armlet.parallel.pool import Engine, EngineLike, opened
 from armlet.parallel.progress import Progress, reporter
-from armlet.report.document import Section, render
 from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
 from armlet.simulation.shelf import Shelf
 from armlet.simulation.store import new_session, read_manifest, versions

@@ -21,9 +21,10 @@ from armlet.core.types import Float64
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
 from armlet.paper.experiment import Experiment, Findings
-from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
+from armlet.paper.page import Section
+from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Section
+from armlet.report.numbers import show
 from armlet.report.plots import Series
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats

@@ -21,10 +21,10 @@ from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
 from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
-from armlet.report.document import Section
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Literal
 
 from armlet.core.intervals import Estimate
+from armlet.report.numbers import show
 
 
 class Outcome(StrEnum):
@@ -195,21 +196,6 @@ class Verdict:
         start = f"{role.value.capitalize()}, {passed} of {len(ours)} {'check' if len(ours) == 1 else 'checks'} passed"
         but = "" if worst is Finding.PASSES else f", but passes if {first.passes_if}"
         return f"{start}: {first.name} is {show(first.estimate)}{but}."
-
-
-def show(estimate: Estimate | None) -> str:
-    """Write an estimate with as many digits as can be read, and its interval unless it is exact.
-
-    Examples
-    --------
-    >>> show(Estimate(1.0512, 0.97, 1.118)), show(Estimate(20501.0, 20501.0, 20501.0)), show(None)
-    ('1.05 [0.97 to 1.12]', '20,501', 'not defined')
-    """
-    if estimate is None:
-        return "not defined"
-    size = max(abs(estimate.value), abs(estimate.low), abs(estimate.high))
-    spec = f",.{max(0, 2 - math.floor(math.log10(size)))}f" if 1e-3 <= size < 1e9 else ".3g"
-    return f"{estimate.value:{spec}}" if estimate.low == estimate.high else f"{estimate:{spec}}"
 
 
 def table(verdicts: Sequence[Verdict], width: int = 100) -> str:

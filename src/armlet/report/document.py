@@ -1,4 +1,4 @@
-"""The paper's claims with their verdicts as one HTML page that opens from disk.
+"""An HTML page that opens from disk, with its tables and figures.
 
 Nothing is loaded: styles and figures are inside, and the page's own policy forbids the rest. Every text is
 escaped; a figure, which cannot be, is read through first. The same input gives the same bytes.
@@ -15,12 +15,7 @@ from html import escape
 from typing import Final
 from xml.etree import ElementTree
 
-from armlet.paper.verdicts import Finding, Outcome, Statistic, Verdict, count, show
 from armlet.report.pictures import Picture
-
-SIGNS: Final = {Outcome.HOLDS: "✓", Outcome.UNDER_READING: "◐", Outcome.FAILS: "✗", Outcome.UNSETTLED: "?"}
-CLASSES: Final = {Outcome.HOLDS: "yes", Outcome.UNDER_READING: "partly", Outcome.FAILS: "no", Outcome.UNSETTLED: "open"}
-MARKS: Final = {Finding.PASSES: "yes", Finding.FAILS: "no", Finding.OPEN: "open"}
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -90,49 +85,6 @@ class Table:
         return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """What the page shows of one claim besides its verdict."""
-
-    claim: str  # the key of the claim
-    heading: str
-    pictures: tuple[Picture, ...] = ()
-    notes: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-
-
-def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict], manifest: Mapping[str, object]) -> str:
-    """Give the page: all verdicts in a table, then a section for each claim, then how it was made.
-
-    Parameters
-    ----------
-    title
-        Of the page.
-    sections
-        One for each verdict, in the order of the page.
-    verdicts
-        What was found.
-    manifest
-        How it was found: seed, versions, settings, machine, duration; any values that JSON can hold.
-
-    Examples
-    --------
-    >>> from armlet.core.intervals import Estimate
-    >>> from armlet.paper.verdicts import Claim, Criterion
-    >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
-    >>> ratio = Statistic("doubling ratio", Estimate(1.0, 0.9, 1.1), Criterion("within", 0.8, 1.3))
-    >>> verdict = Verdict(claim=claim, statistics=(ratio,))
-    >>> page = render("The paper", [Section(claim="fig-a", heading="Figure (a)")], [verdict], {"seed": 7})
-    >>> '<a href="#claim-fig-a">' in page and "✓" in page
-    True
-    """
-    found = _match(sections, verdicts)
-    ordered = [found[section.claim] for section in sections]
-    check_pictures([picture for section in sections for picture in section.pictures])
-    told = [_section(section, verdict) for section, verdict in zip(sections, ordered, strict=True)]
-    return document(title, f"{count(verdicts)}.", [_overview(sections, ordered), *told], manifest)
-
-
 def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[str, object]) -> str:
     """Give a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
 
@@ -143,23 +95,10 @@ def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[
     """
     body = [
         f"<header><h1>{escape(title)}</h1><p>{escape(subtitle)}</p></header>",
-        f"<main>{_lines(parts)}",
+        f"<main>{lines(parts)}",
         f"{_manifest(manifest)}</main>",
     ]
     return "\n".join([_head(title), *body, "</body>", "</html>", ""])
-
-
-def _match(sections: Sequence[Section], verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
-    """Find every section's verdict, and refuse a page that would leave one out or tell one twice."""
-    told, judged = (
-        Counter(section.claim for section in sections),
-        Counter(verdict.claim.key for verdict in verdicts),
-    )
-    if told != judged or max(told.values(), default=1) > 1:
-        raise ValueError(
-            f"sections are {sorted(told.elements())} but verdicts {sorted(judged.elements())}; give one each"
-        )
-    return {verdict.claim.key: verdict for verdict in verdicts}
 
 
 def check_pictures(pictures: Sequence[Picture]) -> None:
@@ -187,38 +126,6 @@ def _head(title: str) -> str:
     )
 
 
-def _overview(sections: Sequence[Section], verdicts: Sequence[Verdict]) -> str:
-    rows = [
-        f'<tr><th scope="row"><a href="#claim-{verdict.claim.key}">{escape(section.heading)}</a>'
-        f"<small>{escape(verdict.claim.says)}</small></th><td>{_badge(verdict.outcome)}</td></tr>"
-        for section, verdict in zip(sections, verdicts, strict=True)
-    ]
-    return (
-        "<table><caption>Every claim and its verdict</caption><thead>"
-        '<tr><th scope="col">Claim</th><th scope="col">Verdict</th></tr></thead>'
-        f"<tbody>\n{_lines(rows)}\n</tbody></table>"
-    )
-
-
-def _section(section: Section, verdict: Verdict) -> str:
-    claim = verdict.claim
-    return _lines(
-        [
-            f'<section id="claim-{claim.key}" aria-labelledby="heading-{claim.key}">',
-            f'<h2 id="heading-{claim.key}">{escape(section.heading)}</h2><p class="where">{escape(claim.where)}</p>',
-            f"<dl><dt>The paper says</dt><dd>{escape(claim.says)}</dd>",
-            f"<dt>Our reading</dt><dd>{escape(claim.reading)}</dd></dl>",
-            *(f"<p>{escape(note)}</p>" for note in section.notes),
-            *(figure(picture) for picture in section.pictures),
-            *map(table, section.tables),
-            _statistics(verdict.statistics),
-            f'<div class="outcome {CLASSES[verdict.outcome]}">{_badge(verdict.outcome)}',
-            f"<p>{escape(verdict.reason)}</p></div>",
-            "</section>",
-        ]
-    )
-
-
 def figure(picture: Picture) -> str:
     """Give a picture with its caption."""
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
@@ -238,7 +145,7 @@ def table(given: Table) -> str:
     ]
     return (
         f'<div class="wide"><table class="stack" role="table"><caption>{escape(given.caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>\n{_lines(rows)}\n</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead><tbody>\n{lines(rows)}\n</tbody></table></div>"
     )
 
 
@@ -260,35 +167,15 @@ def _reaches_out(name: str, value: str) -> bool:
     return elsewhere or name.startswith("on") or re.search(r"url\((?!#)", value) is not None
 
 
-def _statistics(statistics: Iterable[Statistic]) -> str:
-    # on a narrow screen the cells stack; the roles keep it a table for those who hear it
-    rows = [
-        f'<tr role="row"><th scope="row" role="rowheader">{escape(each.name)}<small>{escape(each.role)}</small></th>'
-        f'<td role="cell" class="number" data-name="measured">{escape(show(each.estimate))}</td>'
-        f'<td role="cell" data-name="passes if">{escape(each.passes_if)}</td>'
-        f'<td role="cell" class="{MARKS[each.finding]}"><strong>{escape(each.finding)}</strong></td></tr>'
-        for each in statistics
-    ]
-    names = "".join(f'<th scope="col">{name}</th>' for name in ("Statistic", "Measured", "Passes if", "Result"))
-    return (
-        '<table class="stack" role="table"><caption>What was measured, with 95 % intervals</caption>'
-        f"<thead><tr>{names}</tr></thead><tbody>\n{_lines(rows)}\n</tbody></table>"
-    )
-
-
-def _badge(outcome: Outcome) -> str:
-    sign = f'<span class="sign" aria-hidden="true">{SIGNS[outcome]}</span>'
-    return f'<span class="verdict {CLASSES[outcome]}">{sign}{escape(outcome)}</span>'
-
-
 def _manifest(manifest: Mapping[str, object]) -> str:
     rows = [f"<dt>{escape(name)}</dt><dd>{escape(_value(value))}</dd>" for name, value in manifest.items()]
-    return f'<section aria-labelledby="made"><h2 id="made">How this was made</h2><dl>\n{_lines(rows)}\n</dl></section>'
+    return f'<section aria-labelledby="made"><h2 id="made">How this was made</h2><dl>\n{lines(rows)}\n</dl></section>'
 
 
 def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _lines(parts: Iterable[str]) -> str:
+def lines(parts: Iterable[str]) -> str:
+    """Give each part a line of its own."""
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""The commands `armlet simulate`, `report` and `list`: from words to worlds, policies and tables."""
+"""The command `armlet simulate`: from words to worlds, policies and tables."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ import numpy as np
 
 from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
-from armlet.paper import EXPERIMENTS, reproduce
 from armlet.parallel.pool import Engine
 from armlet.parallel.progress import reporter
 from armlet.policies import POLICIES
-from armlet.simulation.overview import write_overview
 from armlet.simulation.play import Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
-from armlet.simulation.store import read, read_manifest
+from armlet.simulation.store import read
 
 T = TypeVar("T")
 
@@ -95,14 +93,6 @@ def simulate(job: Job, *, engine: Engine, out: str | os.PathLike[str]) -> None:
     print("", *summary(job, result), f"Written: {folder / 'results.parquet'}, {folder / 'manifest.json'}", sep="\n")
 
 
-def report(folder: str | os.PathLike[str]) -> int:
-    """Write the report of a folder anew; give the exit code."""
-    if read_manifest(folder).get("kind") == reproduce.KIND:
-        return reproduce.rebuild(folder)
-    print(f"Report: {write_overview(folder)}")
-    return 0
-
-
 def make_job(
     *,
     world: str,
@@ -131,35 +121,6 @@ def summary(job: Job, result: Result) -> list[str]:
         paid, explored = (curve[:, at].mean() for curve in (result.exploring, result.explored))
         lines.append(f"{step:18,}{regret:>38}{paid:20,.1f}{explored:18,.1f}")
     return lines
-
-
-def listing() -> list[str]:
-    """Name every world and policy, with one line and the settings of each, and every experiment.
-
-    Examples
-    --------
-    >>> listing()[0]
-    'worlds (armlet simulate --world NAME):'
-    """
-    lines = ["worlds (armlet simulate --world NAME):"]
-    lines += [_entry(name, kind, kind.draw) for name, kind in ENVIRONMENTS.items()]
-    lines += ["", "policies (armlet simulate --policy NAME):"]
-    lines += [_entry(name, kind, kind) for name, kind in POLICIES.items()]
-    lines += ["", "experiments (armlet paper --only NAME):"]
-    return lines + [f"  {name}\n      {reproduce.load(name).title}" for name in EXPERIMENTS]
-
-
-def _entry(name: str, kind: type, maker: Callable[..., object]) -> str:
-    first = (inspect.getdoc(kind) or "").partition("\n")[0]
-    return f"  {name}\n      {first}\n      settings: {', '.join(_settings(maker)) or 'none'}"
-
-
-def _settings(maker: Callable[..., object]) -> list[str]:
-    return [
-        parameter.name if parameter.default is parameter.empty else f"{parameter.name}={parameter.default}"
-        for parameter in inspect.signature(maker).parameters.values()
-        if parameter.name != "rng"
-    ]
 
 
 def _find(what: str, name: str, registry: Mapping[str, T]) -> T:

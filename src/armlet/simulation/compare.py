@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from armlet.core.intervals import Estimate, paired_difference
-from armlet.paper.verdicts import show
 from armlet.parallel.pool import Engine
 from armlet.parallel.progress import reporter
+from armlet.report.numbers import show
 from armlet.simulation.commands import make_policy, make_world, parse_settings
 from armlet.simulation.overview import describe, write_overview
 from armlet.simulation.play import Job

@@ -11,9 +11,9 @@ import numpy as np
 
 from armlet.core.files import Json, write_atomically
 from armlet.core.intervals import Estimate, band, doubling_ratio
-from armlet.paper.verdicts import show
 from armlet.report import plots
 from armlet.report.document import check_pictures, document, figure
+from armlet.report.numbers import show
 from armlet.simulation.results import Result
 from armlet.simulation.store import ResultsError, read, read_manifest
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +20,7 @@ import numpy as np
 from armlet.core.files import Json, write_atomically
 from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64, Int64
+from armlet.log.tables import load_pyarrow
 from armlet.simulation.play import Curves, Job
 
 Settings: TypeAlias = dict[str, Json]
@@ -166,14 +165,6 @@ def read_parquet(path: str | os.PathLike[str]) -> list[Result]:
         raise ValueError(f"{os.fspath(path)} is a table, but none of Armlet's results") from error
     columns = {name: table.column(name).to_numpy() for name in COLUMNS}
     return [_result(described, columns, columns["job"] == job) for job, described in enumerate(settings)]
-
-
-def load_pyarrow() -> tuple[ModuleType, ModuleType]:
-    """Import what reads and writes tables, or say how to get it."""
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ModuleNotFoundError("tables need pyarrow; pip install 'armlet[bench]'", name="pyarrow") from error
 
 
 def _columns(job: int, result: Result) -> list[np.ndarray[Any, Any]]:

@@ -21,7 +21,8 @@ import numpy as np
 from armlet.core.errors import ModelFileError
 from armlet.core.files import Array, Json, read_model, write_atomically, write_model
 from armlet.core.types import Float64
-from armlet.simulation.results import load_pyarrow, plain
+from armlet.log.tables import load_pyarrow
+from armlet.simulation.results import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -23,15 +23,9 @@ import numpy as np
 from armlet.core.errors import ArmletError, ModelFileError
 from armlet.core.files import Json, read_model, write_atomically, write_model
 from armlet.core.version import __version__
+from armlet.log.tables import load_pyarrow
 from armlet.simulation.play import Curves, Job
-from armlet.simulation.results import (
-    Result,
-    Settings,
-    load_pyarrow,
-    read_parquet,
-    settings_of,
-    write_parquet,
-)
+from armlet.simulation.results import Result, Settings, read_parquet, settings_of, write_parquet
 
 FORMAT = 1
 

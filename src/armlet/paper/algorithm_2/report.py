@@ -10,9 +10,11 @@ import numpy as np
 from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64
 from armlet.paper.experiment import Findings
-from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict, show
+from armlet.paper.page import Section
+from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Section, Table
+from armlet.report.document import Table
+from armlet.report.numbers import show
 
 OURS, FIRST = "Contextual UCB", "Algorithm 1"
 GROWING: Final = ("I = 2 + log^2 t", "I = 2 + sqrt t")

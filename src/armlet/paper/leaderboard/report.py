@@ -12,8 +12,9 @@ from armlet.core.types import Float64
 from armlet.paper.experiment import Findings
 from armlet.paper.leaderboard.costs import Cost
 from armlet.paper.leaderboard.verdicts import FIRST, NAMED, OURS, RIVALS, Rank, constant_cost, meets_the_best
+from armlet.paper.page import Section
 from armlet.report import plots
-from armlet.report.document import Section, Table
+from armlet.report.document import Table
 from armlet.report.scatter import Point, scatter
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from armlet.core.intervals import Estimate, band, bootstrap
 from armlet.core.types import Float64
 from armlet.paper.experiment import Findings
+from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Section, Table
+from armlet.report.document import Table
 from armlet.simulation.together import ratio_of_means
 
 BOUND: Final = 1.5

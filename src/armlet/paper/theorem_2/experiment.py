@@ -15,11 +15,11 @@ import numpy as np
 from armlet.core.intervals import Estimate, band, bootstrap, doubling_ratio, log_slope
 from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.page import Section
 from armlet.paper.theorem_2.worlds import WORLDS, Problem, figure_a, one_context, two_contexts
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
-from armlet.report.document import Section
 from armlet.simulation import events
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
