@@ -49,6 +49,13 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add what says where tasks run."""
+    names = "processes, threads, serial, dask, or the address of a Dask scheduler"
+    parser.add_argument("--engine", default="processes", help=f"where to compute: {names}; default: processes")
+    parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
+
+
 def fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoReturn:
     """End with exit code 1 and one line; a missing module that no extra provides is a defect of ours and stays one."""
     if isinstance(error, ModuleNotFoundError) and error.name not in extras:
