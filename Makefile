@@ -6,9 +6,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
-SOUND  := $(addprefix tests/test_,$(addsuffix .py,auto_p bandit_* checks columns contexts contextual_ucb files \
-	greedy_family optimistic_epsilon_greedy policies reference ridge_family simulations subset_* widths))
-KERNEL := CMakeLists.txt $(wildcard kernel/*.?pp kernel/bindings/*.?pp)
+SOUND  := tests/bandit tests/kernel tests/policies tests/core
+KERNEL := CMakeLists.txt $(wildcard kernel/*/*.?pp)
 
 .PHONY: help run test lint browser docs leaderboard calibrate explore bench stubs sanitize clean
 
@@ -26,7 +25,7 @@ lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	@echo "==> ruff, clang-format, mypy, import-linter"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror kernel/*.?pp kernel/bindings/*.?pp
+	$(BIN)/clang-format --dry-run --Werror kernel/*/*.?pp
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
@@ -38,22 +37,22 @@ browser: ## Find the browser that the tests open the report in; as root on Debia
 	|| { echo "the tests need a browser: install Chromium or Chrome, or set ARMLET_BROWSER to its path" >&2; exit 1; }
 
 docs: run ## Rebuild what the docs quote from the paper's evaluation
-	$(BIN)/python docs/paste.py docs/paper.md verdicts results/paper/verdicts.md
+	$(BIN)/python docs/paste.py docs/reference/paper.md verdicts results/paper/verdicts.md
 
 leaderboard: $(VENV)/installed ## Rank every policy (a quarter of an hour) and put the ranking into the docs
 	$(BIN)/armlet paper --full --only leaderboard --out results/leaderboard
-	$(BIN)/python docs/paste.py docs/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
+	$(BIN)/python docs/paste.py docs/reference/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
 	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew (three minutes) and put the table into the docs
 	mkdir -p results
-	$(BIN)/python -m armlet.experiments.calibration > results/calibration.md
-	$(BIN)/python docs/paste.py docs/how-much-to-explore.md calibration results/calibration.md
+	$(BIN)/python -m armlet.paper.section_4_2.calibration > results/calibration.md
+	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md calibration results/calibration.md
 
 explore: calibrate ## Rebuild the trials and figures of how much to explore (half an hour)
 	$(BIN)/armlet paper --full --only choosing-p,advisor --out results/explore
-	$(BIN)/python docs/paste.py docs/how-much-to-explore.md trials results/explore/tables/section42-online.md
-	$(BIN)/python docs/paste.py docs/how-much-to-explore.md advice results/explore/tables/section42-prior.md
+	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md trials results/explore/tables/section42-online.md
+	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md advice results/explore/tables/section42-prior.md
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
 bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own

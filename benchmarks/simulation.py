@@ -21,9 +21,9 @@ import numpy as np
 
 import armlet
 from armlet.environments import FigureA
-from armlet.experiments.engines import Engine, EngineLike, engine
-from armlet.experiments.playing import Method
-from armlet.experiments.runner import simulate
+from armlet.parallel.pool import Engine, EngineLike, engine
+from armlet.simulation.play import Method
+from armlet.simulation.run import simulate
 from loops import Loop, cached, only_draw, only_draw_philox, printed, stretches
 from peers import RIVER, VOWPAL_WABBIT_NEXT, Peer, Row
 from stream import ROWS, save_stream

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/how-much-to-explore.md.
+"""Draws the figures of docs/how-to/how-much-to-explore.md.
 
     python docs/explore_figures.py results/explore docs/figures
 
@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from armlet.advice import advise
+from armlet.advice.plots import regret_by_p
 from armlet.environments import Customers
-from armlet.experiments.advice_plots import regret_by_p
 
 if __name__ == "__main__":
     found, figures = map(Path, sys.argv[1:])

@@ -1,6 +1,6 @@
 """Puts what a command printed into a page, between its marks, so that nobody types it.
 
-    python docs/paste.py docs/paper.md verdicts results/paper/verdicts.md
+    python docs/paste.py docs/reference/paper.md verdicts results/paper/verdicts.md
 
 replaces what stands between `<!-- verdicts: begin -->` and `<!-- verdicts: end -->` in the page.
 """

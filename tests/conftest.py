@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from armlet.experiments import EXPERIMENTS, paper
-from armlet.experiments.experiment import SEED
+from armlet.paper import EXPERIMENTS
+from armlet.paper.experiment import SEED
+from armlet.paper.reproduce import reproduce
 
 TIMED = ("theorem-1", "contextual-ucb", "leaderboard")
 
@@ -20,6 +21,6 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reproduction")
     names = [name for name in EXPERIMENTS if name not in TIMED]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        code = paper.reproduce(names, "quick", SEED, folder, workers=2)
+        code = reproduce(names, "quick", SEED, folder, workers=2)
     assert code == 0, printed.getvalue()
     return folder

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import armlet
-from armlet.experiments import demo
+from armlet.simulation import demo
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "armlet").rglob("*.py"))
@@ -99,7 +99,7 @@ def test_every_pin_is_exact_and_names_no_host() -> None:
 
 def published() -> dict[str, str]:
     """Read the outcome of each claim from the verdicts in the docs."""
-    page = (ROOT / "docs" / "paper.md").read_text().split("<!-- verdicts: begin -->")[1]
+    page = (ROOT / "docs" / "reference" / "paper.md").read_text().split("<!-- verdicts: begin -->")[1]
     rows = [line.split(" | ") for line in page.splitlines() if " | " in line]
     return {row[0].removeprefix("| "): row[3] for row in rows[1:]}
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "epsilon_greedy.hpp"
+#include "rules/epsilon_greedy.hpp"
 
 namespace armlet {
 

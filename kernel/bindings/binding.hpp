@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "philox.hpp"
-#include "statistics.hpp"
+#include "coins/philox.hpp"
+#include "state/statistics.hpp"
 
 namespace armlet {
 

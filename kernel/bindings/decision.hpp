@@ -1,8 +1,8 @@
 // What `decide` answers and `learn` takes back: small, immutable to its holder, mindful of what was learned from it.
 #pragma once
 #include "arrays.hpp"
-#include "epsilon_greedy.hpp"
-#include "philox.hpp"
+#include "coins/philox.hpp"
+#include "rules/epsilon_greedy.hpp"
 
 namespace armlet {
 

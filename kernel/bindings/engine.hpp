@@ -5,7 +5,7 @@
 #include "arm_table.hpp"
 #include "decision.hpp"
 #include "python_policy.hpp"
-#include "rules.hpp"
+#include "rules/rules.hpp"
 #include "streams.hpp"
 #include "turns.hpp"
 

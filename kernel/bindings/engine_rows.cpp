@@ -1,8 +1,8 @@
 // Many contexts at once, in slices.
 #include <algorithm>
 
-#include "batch.hpp"
 #include "engine.hpp"
+#include "rules/batch.hpp"
 #include "slices.hpp"
 #include "undo.hpp"
 

@@ -1,4 +1,4 @@
-#include "layers.hpp"
+#include "state/layers.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "arrays.hpp"
-#include "batch.hpp"
 #include "binding.hpp"
 #include "rule_binding.hpp"
+#include "rules/batch.hpp"
 
 namespace armlet {
 

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "arrays.hpp"
-#include "epsilon_greedy.hpp"
-#include "philox.hpp"
+#include "coins/philox.hpp"
+#include "rules/epsilon_greedy.hpp"
 
 namespace armlet {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-#include "rules.hpp"
+#include "rules/rules.hpp"
 
 namespace armlet {
 

@@ -5,7 +5,7 @@
 
 #include "arrays.hpp"
 #include "binding.hpp"
-#include "normal.hpp"
+#include "coins/normal.hpp"
 
 namespace armlet {
 

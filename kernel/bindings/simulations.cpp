@@ -4,7 +4,7 @@
 #include "arrays.hpp"
 #include "binding.hpp"
 #include "rule_binding.hpp"
-#include "simulate.hpp"
+#include "simulate/simulate.hpp"
 
 namespace armlet {
 

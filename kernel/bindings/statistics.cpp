@@ -1,4 +1,4 @@
-#include "statistics.hpp"
+#include "state/statistics.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

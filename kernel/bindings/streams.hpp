@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "philox.hpp"
+#include "coins/philox.hpp"
 
 namespace armlet {
 

@@ -1,4 +1,4 @@
-#include "subset_search.hpp"
+#include "subsets/subset_search.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

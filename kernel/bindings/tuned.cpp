@@ -1,4 +1,4 @@
-#include "tuner.hpp"
+#include "rules/tuner.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

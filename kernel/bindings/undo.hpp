@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "rules.hpp"
+#include "rules/rules.hpp"
 
 namespace armlet {
 

@@ -17,7 +17,8 @@ from armlet.core.errors import (
 from armlet.core.kernel import Decision, Decisions, Statistics
 from armlet.core.types import Interaction, Policy
 from armlet.core.version import __version__
-from armlet.policies.epsilon_greedy import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
+from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 if TYPE_CHECKING:
     from armlet import environments, testing, theory

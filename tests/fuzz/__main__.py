@@ -6,7 +6,8 @@ import argparse
 import faulthandler
 import sys
 
-from armlet.arguments import count
+from armlet.cli.arguments import count
+
 from fuzz import runner, threads
 
 SHARES = {"calls": 0.8, "pieces": 0.2}

@@ -20,7 +20,7 @@ from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import simulate_steps
 from armlet.core.types import Float64
 from armlet.policies.linucb import LinUCB
-from armlet.policies.thompson import ThompsonSampling
+from armlet.policies.thompson_sampling import ThompsonSampling
 
 WIDTHS: Final = (0.25, 0.5, 1.0, 2.0)  # times the noise
 BUDGET: Final = 3e9  # nanoseconds of one core, by the estimate of `step_cost`

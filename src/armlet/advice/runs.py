@@ -19,7 +19,7 @@ from armlet.advice.problem import Problem
 from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import simulate_events, simulate_steps
 from armlet.core.types import Float64, Int64
-from armlet.policies.epsilon_greedy import ContextualEpsilonGreedy
+from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 SHORT: Final = 1000  # steps for each context of a table
 CHUNK: Final = 16  # runs in a task, so that several workers can share the runs on one problem

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from armlet.core.types import Policy
 
 if TYPE_CHECKING:
+    from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
     from armlet.policies.banditron import Banditron
     from armlet.policies.confidence_ball import ConfidenceBall1, ConfidenceBall2
     from armlet.policies.confidit import Confidit
+    from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
     from armlet.policies.contextual_ucb import ContextualUCB
     from armlet.policies.epoch_greedy import EpochGreedy
-    from armlet.policies.epsilon_greedy import AllDataEpsilonGreedy, ContextualEpsilonGreedy
     from armlet.policies.epsilon_n_greedy import EpsilonNGreedy
     from armlet.policies.exp3 import Exp3
     from armlet.policies.exp4 import EXP4
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from armlet.policies.greedy import Greedy
     from armlet.policies.greedy_first import GreedyFirst
     from armlet.policies.hybrid_linucb import HybridLinUCB
-    from armlet.policies.inverse_gap import SquareCB
     from armlet.policies.linrel import LinRel
     from armlet.policies.linucb import LinUCB
     from armlet.policies.newtron import Newtron
@@ -41,20 +41,21 @@ if TYPE_CHECKING:
     from armlet.policies.policy_elimination import PolicyElimination
     from armlet.policies.rarely_switching_oful import RarelySwitchingOFUL
     from armlet.policies.real_lin_exp3 import RealLinExp3
-    from armlet.policies.running_minimum import RunningMinimumEpsilonGreedy
+    from armlet.policies.running_minimum_epsilon_greedy import RunningMinimumEpsilonGreedy
     from armlet.policies.scrible import SCRiBLe
+    from armlet.policies.square_cb import SquareCB
     from armlet.policies.suplinrel import SupLinRel
     from armlet.policies.suplinucb import SupLinUCB
-    from armlet.policies.thompson import ThompsonSampling
+    from armlet.policies.thompson_sampling import ThompsonSampling
     from armlet.policies.ucb1 import UCB1
     from armlet.policies.uncertainty_ellipsoid import UncertaintyEllipsoid
     from armlet.policies.uniform import Uniform
 
 _FILES = {
-    "ContextualEpsilonGreedy": "epsilon_greedy",
-    "AllDataEpsilonGreedy": "epsilon_greedy",
+    "ContextualEpsilonGreedy": "contextual_epsilon_greedy",
+    "AllDataEpsilonGreedy": "all_data_epsilon_greedy",
     "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
-    "RunningMinimumEpsilonGreedy": "running_minimum",
+    "RunningMinimumEpsilonGreedy": "running_minimum_epsilon_greedy",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
     "EpochGreedy": "epoch_greedy",
@@ -72,8 +73,8 @@ _FILES = {
     "UncertaintyEllipsoid": "uncertainty_ellipsoid",
     "OFUL": "oful",
     "RarelySwitchingOFUL": "rarely_switching_oful",
-    "ThompsonSampling": "thompson",
-    "SquareCB": "inverse_gap",
+    "ThompsonSampling": "thompson_sampling",
+    "SquareCB": "square_cb",
     "RealLinExp3": "real_lin_exp3",
     "EXP4": "exp4",
     "EXP4P": "exp4p",

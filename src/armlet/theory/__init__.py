@@ -1,6 +1,6 @@
 """The paper's theory as numbers: the constants of a problem, the p that Theorem 2 asks for, and its bound.
 
-Arrays in, numbers out, and no number where an assumption fails. docs/theory.md derives what is repaired.
+Arrays in, numbers out, and no number where an assumption fails. docs/explanation/theory.md derives what is repaired.
 """
 
 from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma, smallest_eigenvalue

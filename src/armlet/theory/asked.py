@@ -1,7 +1,7 @@
 """Which p the theorem asks for in a world that is a table, or why there is none: Theorem 2 and Section 4.2.
 
-Neither p is a default anywhere: on problems like Figure (a) both exceed the horizon by far (docs/theory.md).
-O(M d^2 + d^3 + M K d) for M contexts.
+Neither p is a default anywhere: on problems like Figure (a) both exceed the horizon by far
+(docs/explanation/theory.md). O(M d^2 + d^3 + M K d) for M contexts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Steps of the paper's proof that do not hold, each with numbers that break it: Section 5.
 
 Each function gives a `Counterexample`: the two sides of an inequality that the proof states, computed where the left
-side is larger. docs/theory.md says how each step is repaired. O(1) each, but for the count of Lemma 2, O(t p / K).
+side is larger. docs/explanation/theory.md says how each step is repaired. O(1) each, but for the count of Lemma 2,
+O(t p / K).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Theorem 2 as printed, with every constant in the open: Section 4, and the conditions at the end of Section 5.
 
-The proof has gaps (`armlet.theory.gaps`, docs/theory.md), so these are the paper's numbers, not guarantees; the
-statement that is proved is in `armlet.theory.repaired`. Everything is O(1).
+The proof has gaps (`armlet.theory.gaps`, docs/explanation/theory.md), so these are the paper's numbers, not guarantees;
+the statement that is proved is in `armlet.theory.repaired`. Everything is O(1).
 
 Three readings. The theorem's C is left open; the proof's conditions give it in terms of the C of Lemma 1, which is
 left open too. Rewards are divided by Q if Q > 1, as Section 3 allows, and primes cut at 1 after that: cut before,

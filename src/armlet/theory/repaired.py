@@ -1,4 +1,6 @@
-"""Theorem 2 with its proof repaired: a p that is enough, and a bound that then holds; derived in docs/theory.md.
+"""Theorem 2 with its proof repaired: a p that is enough, and a bound that then holds.
+
+Derived in docs/explanation/theory.md.
 
 For contexts of length at most B that span r dimensions, p a multiple of K, and Algorithm 1 with its own ridge:
 

@@ -1,0 +1,288 @@
+#include "linear/linear.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "linear/simd.hpp"
+
+namespace armlet {
+
+namespace {
+
+ARMLET_INLINE void add_outer_body(double* A, const double* x, double w, std::size_t d) {
+    for (std::size_t k = 0; k < d; ++k) {
+        const double xk = x[k];
+        const double* rest = x + k;
+        const std::size_t length = d - k;
+        if (w == 1.0)
+            for (std::size_t i = 0; i < length; ++i) A[i] += xk * rest[i];
+        else
+            for (std::size_t i = 0; i < length; ++i) A[i] += w * (xk * rest[i]);
+        A += length;
+    }
+}
+
+// A tile of eight by eight at a time stays in registers while all rows go by.
+ARMLET_INLINE void add_outers_body(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d) {
+    const std::size_t width = padded(d);
+    for (std::size_t left = 0; left < width; left += lanes)
+        for (std::size_t top = left; top < width; top += lanes) {
+            Vec tile[lanes] = {};
+            for (std::size_t r = 0; r < n; ++r) {
+                const double* row = rows + r * width;
+                const Vec column = weights[r] * load(row + top);
+                for (std::size_t c = 0; c < lanes; ++c) tile[c] += row[left + c] * column;
+            }
+            for (std::size_t k = left; k < std::min(left + lanes, d); ++k) {
+                double* to = A + k * d - k * (k + 1) / 2;  // where row 0 of column k would be
+                for (std::size_t i = std::max(k, top); i < std::min(top + lanes, d); ++i)
+                    to[i] += tile[k - left][i - top];
+            }
+        }
+}
+
+template <std::size_t Blocks>
+ARMLET_INLINE void score_blocks(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
+    Vec sum[Blocks] = {};
+    for (std::size_t j = 0; j < d; ++j)
+        for (std::size_t b = 0; b < Blocks; ++b) sum[b] += x[j] * load(theta + j * width + b * lanes);
+    for (std::size_t b = 0; b < Blocks; ++b) store(out + b * lanes, sum[b]);
+}
+
+// Several blocks of arms at a time hide the latency of each one's sum.
+ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
+    for (std::size_t a = 0; a < width;) {
+        const std::size_t left = (width - a) / lanes;
+        const std::size_t blocks = left <= 6 ? left : left < 12 ? left - left / 2 : 6;
+        switch (blocks) {
+            case 1:
+                score_blocks<1>(theta + a, x, d, width, out + a);
+                break;
+            case 2:
+                score_blocks<2>(theta + a, x, d, width, out + a);
+                break;
+            case 3:
+                score_blocks<3>(theta + a, x, d, width, out + a);
+                break;
+            case 4:
+                score_blocks<4>(theta + a, x, d, width, out + a);
+                break;
+            case 5:
+                score_blocks<5>(theta + a, x, d, width, out + a);
+                break;
+            default:
+                score_blocks<6>(theta + a, x, d, width, out + a);
+        }
+        a += blocks * lanes;
+    }
+}
+
+// What rounding may leave of a pivot that should be gone, relative to its diagonal entry.
+double negligible(std::size_t d) { return static_cast<double>(d) * 0x1p-52; }
+
+// The factor L of a matrix M = L L', column by column in `M` (rows contiguous, `rows` apart), 1 / L_kk in `inverse`.
+// Each entry loses its products in the order k = 0, 1, ...: the same bits whatever the blocking.
+// A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0. That takes
+// features of size 1e7 and more, next to which the ridge vanishes, or rows taken back that were as large.
+void factor_small(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse) {
+    for (std::size_t k = 0; k < d; ++k) {
+        double* column = M + k * rows;
+        inverse[k] = column[k] > floor * diagonal[k] ? 1.0 / std::sqrt(column[k]) : 0.0;
+        for (std::size_t i = k + 1; i < d; ++i) column[i] *= inverse[k];
+        for (std::size_t j = k + 1; j < d; ++j)
+            for (std::size_t i = j; i < d; ++i) M[j * rows + i] -= column[i] * column[j];
+    }
+}
+
+// Rows i..i+8 of the block of columns j..j+8, less the products of all columns before j.
+ARMLET_INLINE void gather_tile(const double* M, std::size_t rows, std::size_t i, std::size_t j, Vec* tile) {
+    for (std::size_t c = 0; c < lanes; ++c) tile[c] = load(M + (j + c) * rows + i);
+    for (std::size_t k = 0; k < j; ++k) {
+        const Vec column = load(M + k * rows + i);
+        const double* row = M + k * rows + j;
+        for (std::size_t c = 0; c < lanes; ++c) tile[c] -= column * row[c];
+    }
+}
+
+ARMLET_INLINE void factor_body(double* M, std::size_t rows, const double* diagonal, double floor, double* inverse) {
+    for (std::size_t j = 0; j < rows; j += lanes) {
+        Vec tile[lanes];
+        double corner[lanes * lanes];
+        gather_tile(M, rows, j, j, tile);
+        for (std::size_t c = 0; c < lanes; ++c) store(corner + c * lanes, tile[c]);
+        factor_small(corner, lanes, lanes, diagonal + j, floor, inverse + j);
+        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(corner + c * lanes));
+        for (std::size_t i = j + lanes; i < rows; i += lanes) {
+            gather_tile(M, rows, i, j, tile);
+            for (std::size_t k = 0; k < lanes; ++k) {
+                tile[k] *= inverse[j + k];
+                for (std::size_t c = k + 1; c < lanes; ++c) tile[c] -= tile[k] * corner[k * lanes + c];
+            }
+            for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + i, tile[c]);
+        }
+    }
+}
+
+ARMLET_DISPATCH(factor, (double* M, std::size_t rows, const double* diagonal, double floor, double* inverse),
+                (M, rows, diagonal, floor, inverse))
+
+// y = L^-1 y
+ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
+    for (std::size_t k = 0; k < d; ++k) {
+        y[k] *= inverse[k];
+        const double* column = L + k * rows;
+        for (std::size_t i = k + 1; i < d; ++i) y[i] -= y[k] * column[i];
+    }
+}
+
+ARMLET_DISPATCH(forward, (const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y),
+                (L, inverse, rows, d, y))
+
+// y = L'^-1 y. Each entry loses its products from the last row upwards; eight columns at a time hide the latency.
+void backward(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
+    for (std::size_t end = d; end > 0;) {
+        const std::size_t begin = end > lanes ? (end - 1) / lanes * lanes : 0;
+        for (std::size_t i = d; i-- > end;)
+            for (std::size_t c = begin; c < end; ++c) y[c] -= y[i] * L[c * rows + i];
+        for (std::size_t c = end; c-- > begin;) {
+            y[c] *= inverse[c];
+            for (std::size_t k = begin; k < c; ++k) y[k] -= y[c] * L[k * rows + c];
+        }
+        end = begin;
+    }
+}
+
+// diagonal[c] = |L^-1 e_c|^2 for eight unit vectors from `first` on, side by side; y holds 8 d numbers.
+ARMLET_INLINE void unit_norms_body(const double* L, const double* inverse, std::size_t rows, std::size_t d,
+                                   std::size_t first, double* y, double* norms) {
+    Vec sum = {};
+    std::fill(y + first * lanes, y + d * lanes, 0.0);
+    for (std::size_t k = first; k < std::min(first + lanes, d); ++k) y[k * lanes + k - first] = 1.0;
+    for (std::size_t k = first; k < d; ++k) {
+        const double* column = L + k * rows;
+        const Vec solved = load(y + k * lanes) * inverse[k];
+        sum += solved * solved;
+        for (std::size_t i = k + 1; i < d; ++i) store(y + i * lanes, load(y + i * lanes) - solved * column[i]);
+    }
+    store(norms, sum);
+}
+
+ARMLET_DISPATCH(unit_norms,
+                (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first, double* y,
+                 double* norms),
+                (L, inverse, rows, d, first, y, norms))
+
+// shift I + A as full columns; rows beyond d are those of the identity.
+void unpack(const double* A, double shift, std::size_t d, std::size_t rows, double* M) {
+    for (std::size_t k = 0; k < rows; ++k) {
+        double* column = M + k * rows;
+        std::memset(column, 0, rows * sizeof(double));
+        column[k] = 1.0;
+        if (k >= d) continue;
+        std::memcpy(column + k, A, (d - k) * sizeof(double));
+        column[k] += shift;
+        A += d - k;
+    }
+}
+
+}  // namespace
+
+ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
+
+ARMLET_DISPATCH(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
+                (A, rows, weights, n, d))
+
+ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
+                (theta, x, d, width, out))
+
+namespace {
+
+// The factor of shift I + A in the scratch of this thread, column by column.
+struct Factor {
+    double *M, *inverse, *diagonal, *y;
+    std::size_t rows;
+};
+
+Factor factorise(const double* A, double shift, std::size_t d) {
+    const bool small = d <= lanes;
+    const std::size_t rows = small ? d : padded(d);
+    thread_local std::vector<double> scratch;
+    if (scratch.size() < rows * (rows + 3)) scratch.resize(rows * (rows + 3));
+    double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows, *diagonal = y + rows;
+    unpack(A, shift, d, rows, M);
+    for (std::size_t k = 0; k < rows; ++k) diagonal[k] = M[k * rows + k];
+    if (small)
+        factor_small(M, rows, d, diagonal, negligible(d), inverse);
+    else
+        factor(M, rows, diagonal, negligible(d), inverse);
+    return {M, inverse, diagonal, y, rows};
+}
+
+void substitute(const Factor& f, const double* b, std::size_t d, double* theta, std::size_t step) {
+    std::memcpy(f.y, b, d * sizeof(double));
+    forward(f.M, f.inverse, f.rows, d, f.y);
+    backward(f.M, f.inverse, f.rows, d, f.y);
+    for (std::size_t j = 0; j < d; ++j) theta[j * step] = f.y[j];
+}
+
+// (L L')^-1_cc = |L^-1 e_c|^2
+void diagonal_of_inverse(const Factor& f, std::size_t d, double* out, std::size_t step) {
+    thread_local std::vector<double> y;
+    if (y.size() < d * lanes) y.resize(d * lanes);
+    for (std::size_t first = 0; first < d; first += lanes) {
+        double norms[lanes];
+        unit_norms(f.M, f.inverse, f.rows, d, first, y.data(), norms);
+        for (std::size_t c = first; c < std::min(first + lanes, d); ++c)
+            out[c * step] = norms[c - first] <= beyond_any ? norms[c - first] : beyond_any;  // for NaN too
+    }
+}
+
+// A pivot that rounding has eaten counts as what is negligible, so that the logarithm stays a number.
+double log_determinant(const Factor& f, std::size_t d) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d; ++k)
+        sum += std::log(std::max({f.M[k * f.rows + k], negligible(d) * f.diagonal[k], 0x1p-1022}));
+    return sum;
+}
+
+void keep(const Factor& f, std::size_t d, double* kept) {
+    for (std::size_t j = 0; j < d; j += lanes)
+        for (std::size_t i = j; i < d; i += lanes)
+            for (std::size_t k = j; k < j + lanes; ++k, kept += lanes) {
+                if (i > j)  // d > lanes, so the columns are padded too
+                    std::memcpy(kept, f.M + k * f.rows + i, lanes * sizeof(double));
+                else
+                    for (std::size_t c = 0; c < lanes; ++c)
+                        kept[c] = i + c > k && i + c < d ? f.M[k * f.rows + i + c] : 0.0;
+            }
+    for (std::size_t k = 0; k < padded(d); ++k) *kept++ = k < d ? f.inverse[k] : 0.0;
+}
+
+}  // namespace
+
+bool is_estimate(const double* theta, std::size_t d, std::size_t step) {
+    bool is_one = true;
+    for (std::size_t j = 0; j < d; ++j) is_one &= std::fabs(theta[j * step]) <= beyond_any;  // false for NaN
+    return is_one;
+}
+
+void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
+    substitute(factorise(A, shift, d), b, d, theta, step);
+}
+
+bool is_definite(const double* A, double shift, std::size_t d) {
+    const Factor f = factorise(A, shift, d);
+    return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
+}
+
+double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
+                      double* kept, double* variances) {
+    const Factor f = factorise(A, shift, d);
+    substitute(f, b, d, theta, step);
+    keep(f, d, kept);
+    if (variances) diagonal_of_inverse(f, d, variances, step);
+    return log_determinant(f, d);
+}
+
+}  // namespace armlet

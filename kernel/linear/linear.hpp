@@ -1,0 +1,48 @@
+// The linear algebra of one arm and the scores of all arms: plain pointers in, numbers out.
+//
+// A symmetric matrix is packed as the columns of its lower triangle, one after the other: d (d + 1) / 2 numbers.
+#pragma once
+#include <cstddef>
+
+#include "linear/simd.hpp"
+
+namespace armlet {
+
+constexpr std::size_t packed_size(std::size_t d) { return d * (d + 1) / 2; }
+
+// A += w x x'
+void add_outer(double* A, const double* x, double w, std::size_t d);
+
+// A += the sum of w x x' over rows that lie padded(d) apart, zeros after each: many rows in one pass over A.
+void add_outers(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d);
+
+// Contexts, rewards and weights are at most 1e40 in size and a ridge is at least 1e-40, so |theta| <= sqrt(sum r^2) /
+// (2 sqrt(ridge)) stays below 1e100, widths <= |x| / sqrt(ridge) and variances <= 1 / ridge likewise. What is beyond
+// comes of sums that have lost all their digits: of huge rows that were taken back.
+constexpr double beyond_any = 1e100;
+
+// Whether all of theta[0], theta[step], ... could be estimates.
+bool is_estimate(const double* theta, std::size_t d, std::size_t step);
+
+// theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky.
+void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
+
+// A kept factor L of shift I + A = L L': for each eight columns, their rows from the diagonal down, in tiles of eight
+// by eight that are read once from first to last; then 1 / L_kk of every column.
+constexpr std::size_t factor_size(std::size_t d) {
+    const std::size_t blocks = padded(d) / lanes;
+    return lanes * lanes * blocks * (blocks + 1) / 2 + padded(d);
+}
+
+// The same, keeping the factor as well; returns log det(shift I + A). Unless null, variances[0], variances[step], ...
+// = the diagonal of (shift I + A)^-1, which takes half as long again.
+double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
+                      double* kept, double* variances);
+
+// Whether shift I + A is positive definite, beyond what rounding could feign.
+bool is_definite(const double* A, double shift, std::size_t d);
+
+// out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
+void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);
+
+}  // namespace armlet

@@ -1,0 +1,111 @@
+#include "linear/widths.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "linear/linear.hpp"
+#include "linear/simd.hpp"
+
+namespace armlet {
+
+namespace {
+
+// y = L^-1 y of one corner on the diagonal. The corner is zero from its diagonal up, so a lane stays as it is once its
+// turn has come, and rows beyond the last stay zero.
+ARMLET_INLINE void corner_step(const double* corner, const double* inverse, std::size_t columns, double* y) {
+    const Vec scale = load(inverse);
+    Vec left = load(y);
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < lanes; ++c) {
+        if (c == columns) break;
+        const Vec solved = left * scale;
+        left -= solved[c] * load(corner + c * lanes);
+    }
+    store(y, left * scale);
+}
+
+// Rows below a corner lose the products of its eight columns, in order. Returns the end of the tiles read.
+ARMLET_INLINE const double* sweep(const double* tiles, const double* solved, double* y, std::size_t rows) {
+    double v[lanes];
+    std::memcpy(v, solved, sizeof v);
+    for (std::size_t i = 0; i < rows; i += lanes, tiles += lanes * lanes) {
+        Vec tile = load(y + i);
+        for (std::size_t c = 0; c < lanes; ++c) tile -= v[c] * load(tiles + c * lanes);
+        store(y + i, tile);
+    }
+    return tiles;
+}
+
+ARMLET_INLINE void advance_body(Substitution* arms, std::size_t n, std::size_t d) {
+    const std::size_t rows = padded(d);
+    for (Substitution* arm = arms; arm != arms + n; ++arm) {
+        const std::size_t j = arm->column;
+        corner_step(arm->at, arm->kept + factor_size(d) - rows + j, d - j, arm->y + j);
+    }
+    for (Substitution* arm = arms; arm != arms + n; ++arm) {
+        double* y = arm->y + arm->column;
+        arm->column += lanes;
+        arm->at = sweep(arm->at + lanes * lanes, y, y + lanes, rows - arm->column);
+    }
+}
+
+// out = y[begin]^2 + ... + y[end - 1]^2, whole vectors
+ARMLET_INLINE void sum_squares_body(const double* y, std::size_t begin, std::size_t end, double& out) {
+    Vec sum = {};
+    for (std::size_t i = begin; i < end; i += lanes) sum += load(y + i) * load(y + i);
+    out = 0.0;
+    for (std::size_t c = 0; c < lanes; ++c) out += sum[c];
+}
+
+ARMLET_DISPATCH(sum_squares, (const double* y, std::size_t begin, std::size_t end, double& out), (y, begin, end, out))
+
+std::vector<double>& room() {
+    thread_local std::vector<double> numbers;
+    return numbers;
+}
+
+}  // namespace
+
+ARMLET_DISPATCH(advance, (Substitution * arms, std::size_t n, std::size_t d), (arms, n, d))
+
+Substitutions::Substitutions(std::size_t d) : d_(d), room_(room()) {
+    room_.resize(most * padded(d));
+    for (std::size_t i = 0; i < most; ++i) arms_[i].y = room_.data() + i * padded(d);
+}
+
+void Substitutions::start(const double* kept, const double* x) {
+    double* y = arms_[size_].y;
+    std::memcpy(y, x, d_ * sizeof(double));
+    std::fill(y + d_, y + padded(d_), 0.0);
+    arms_[size_++] = {kept, kept, y, 0};
+}
+
+double Substitutions::width(std::size_t i) const {
+    double square;
+    sum_squares(arms_[i].y, 0, padded(d_), square);
+    return square <= beyond_any * beyond_any ? std::sqrt(square) : beyond_any;  // for NaN too
+}
+
+double Substitutions::bound(std::size_t i, double reach) const {
+    double solved, left;
+    sum_squares(arms_[i].y, 0, arms_[i].column, solved);
+    sum_squares(arms_[i].y, arms_[i].column, padded(d_), left);
+    // squares so small may have vanished
+    if (!(solved + left >= 1e-200 && reach < 1e40)) return std::numeric_limits<double>::infinity();
+    return (1.0 + 1e-9) * std::sqrt(solved + left * reach * reach);
+}
+
+void find_widths(const double* const* kept, std::size_t n, const double* x, std::size_t d, double* out) {
+    Substitutions some(d);
+    for (std::size_t begin = 0; begin < n; begin += Substitutions::most) {
+        const std::size_t end = std::min(n, begin + Substitutions::most);
+        for (std::size_t i = begin; i < end; ++i) some.start(kept[i], x);
+        while (!some.is_done(0)) some.advance();
+        for (std::size_t i = begin; i < end; ++i) out[i] = some.width(i - begin);
+        while (some.size() > 0) some.drop(some.size() - 1);
+    }
+}
+
+}  // namespace armlet

@@ -1,0 +1,82 @@
+#include "rules/epsilon_greedy.hpp"
+
+#include <algorithm>
+
+namespace armlet {
+
+Best best_arm(const double* scores, Arms eligible) {
+    Best best{.first = eligible.front()};
+    for (const auto arm : eligible) {
+        if (scores[arm] > best.score)
+            best = {scores[arm], arm, 1};
+        else if (scores[arm] == best.score && best.count++ == 0)  // minus infinity
+            best.first = arm;
+    }
+    return best;
+}
+
+std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits) {
+    if (best.count == 1) return best.first;
+    std::size_t skip = below(bits, best.count);
+    for (const auto arm : eligible)
+        if (scores[arm] == best.score && skip-- == 0) return arm;
+    return best.first;
+}
+
+namespace {
+
+Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
+    if (schedule.round_robin) return {eligible[t % eligible.size()], 1.0, true};
+    const auto arm = eligible[below(coins.pick, eligible.size())];
+    return {arm, 1.0 / static_cast<double>(eligible.size()), true};
+}
+
+double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
+    const double explored = rate / static_cast<double>(n_eligible);
+    return is_best ? explored + (1.0 - rate) / static_cast<double>(n_best) : explored;
+}
+
+}  // namespace
+
+Choice decide(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, const Coins& coins,
+              Arms eligible, double* scratch) {
+    if (!schedule.warming_up(t)) estimates.scores(x, scratch);
+    return decide(scratch, schedule, t, coins, eligible);
+}
+
+Choice decide(const double* scores, const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
+    if (schedule.warming_up(t)) return warm_up(schedule, t, coins, eligible);
+    const double rate = schedule.rate(t);
+    const Best best = best_arm(scores, eligible);
+    const bool explored = coins.coin < rate;
+    const auto arm =
+        explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scores, eligible, best, coins.tie);
+    return {arm, propensity(rate, eligible.size(), best.count, scores[arm] == best.score), explored};
+}
+
+Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best) {
+    if (schedule.warming_up(t)) return warm_up(schedule, t, coins, eligible);
+    const double rate = schedule.rate(t);
+    const bool explored = coins.coin < rate;
+    const auto arm = explored ? eligible[below(coins.pick, eligible.size())] : best;
+    return {arm, propensity(rate, eligible.size(), 1, arm == best), explored};
+}
+
+void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
+                   double* scratch, std::span<double> out) {
+    estimates.scores(x, scratch);
+    probabilities(scratch, schedule, t, eligible, out);
+}
+
+void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out) {
+    std::fill(out.begin(), out.end(), 0.0);
+    if (schedule.warming_up(t) && schedule.round_robin) {
+        out[eligible[t % eligible.size()]] = 1.0;
+        return;
+    }
+    const double rate = schedule.rate(t);
+    const Best best = best_arm(scores, eligible);
+    for (const auto arm : eligible) out[arm] = propensity(rate, eligible.size(), best.count, scores[arm] == best.score);
+}
+
+}  // namespace armlet

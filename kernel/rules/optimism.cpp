@@ -1,0 +1,61 @@
+#include "rules/optimism.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/best_first.hpp"
+
+namespace armlet {
+
+double Optimism::theory(double log_determinant, double log_start, double log_odds, double lam) const {
+    const double gained = std::max(log_determinant - log_start + 2.0 * log_odds, 0.0);
+    return (noise_scale * std::sqrt(gained) + std::sqrt(lam) * bound) * scale;
+}
+
+namespace {
+
+// c_a of any arm.
+class Radii {
+  public:
+    Radii(const Optimism& rule, const Statistics& statistics) : rule_(rule), lam_(statistics.ridge().value) {
+        if (rule.radius == Optimism::Radius::constant) return;
+        const auto n_arms = static_cast<double>(statistics.n_arms());
+        log_determinants_ = statistics.log_determinants();
+        log_start_ = static_cast<double>(statistics.dim()) * std::log(lam_);
+        log_odds_ = std::log(n_arms / rule.delta);
+        if (rule.radius == Optimism::Radius::per_arm) return;
+        double sum = 0.0;
+        for (const double one : log_determinants_) sum += one;
+        joint_ = rule.theory(sum, n_arms * log_start_, std::log(1.0 / rule.delta), lam_);
+    }
+
+    double operator()(std::size_t arm) const {
+        if (rule_.radius == Optimism::Radius::constant) return rule_.scale;
+        if (rule_.radius == Optimism::Radius::joint) return joint_;
+        return rule_.theory(log_determinants_[arm], log_start_, log_odds_, lam_);
+    }
+
+  private:
+    const Optimism& rule_;
+    double lam_, log_start_ = 0.0, log_odds_ = 0.0, joint_ = 0.0;
+    std::span<const double> log_determinants_;
+};
+
+}  // namespace
+
+void upper_bounds(const Optimism& rule, const Statistics& statistics, const double* x, Arms eligible, double* means,
+                  double* scores) {
+    const Radii radius(rule, statistics);
+    const double length = safe_norm(x, statistics.dim());
+    statistics.estimates().scores(x, means);
+    settle_scores(
+        statistics, x, eligible, scores,
+        [&](std::uint32_t arm) {
+            const double widest = length * statistics.reach(arm);
+            return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
+        },
+        [](std::uint32_t) { return true; },
+        [&](std::uint32_t arm, double width) { return means[arm] + radius(arm) * width; });
+}
+
+}  // namespace armlet

@@ -1,0 +1,222 @@
+#include "rules/tuner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "linear/widths.hpp"
+
+namespace armlet {
+
+namespace {
+
+constexpr double growth = 1.1;         // rows at a look over rows at the one before
+constexpr double multiple = 1.5;       // of rows, between two predictions
+constexpr std::size_t multiples = 11;  // up to 57 times the rows; beyond, losses fall as their inverse
+constexpr double finer = 1.25;         // between two candidates for p
+constexpr int nodes = 24;              // of the integral over what is left of the horizon
+
+double rows_of(const Statistics& sums) {
+    double n = 0.0;
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) n += sums.record(arm)[0];
+    return n;
+}
+
+// What is known about one arm: its estimate, and how well it is known.
+struct Known {
+    std::vector<double> means, variances;  // (m,) each: x' theta_hat, and x' V^-1 x
+    double left;                           // residual sum of squares
+};
+
+// (shift I + A) theta = b, so the residual sum of squares sum r^2 - 2 theta'b + theta'A theta is
+// sum r^2 - theta'b - shift |theta|^2.
+Known know(const Statistics& sums, std::size_t arm, std::span<const double> sample) {
+    const std::size_t d = sums.dim(), m = sample.size() / d;
+    const auto record = sums.record(arm);
+    const double *b = record.data() + 3, *A = b + d, n = record[0];
+    const double shift = n > 0.0 ? sums.ridge().shift(n) : 1.0;
+    std::vector<double> theta(d), factor(factor_size(d));
+    solve_and_keep(A, b, shift, d, theta.data(), 1, factor.data(), nullptr);
+    Known known{std::vector<double>(m), std::vector<double>(m), record[2]};
+    for (std::size_t j = 0; j < d; ++j) known.left -= theta[j] * (b[j] + shift * theta[j]);
+    known.left = std::max(known.left, 0.0);
+    const double* kept = factor.data();
+    for (std::size_t i = 0; i < m; ++i) {
+        const double* x = sample.data() + i * d;
+        double width;
+        find_widths(&kept, 1, x, d, &width);
+        for (std::size_t j = 0; j < d; ++j) known.means[i] += x[j] * theta[j];
+        known.variances[i] = width * width;
+    }
+    return known;
+}
+
+// E max(0, deviation z - lead) for a standard normal z.
+double regret_of(double lead, double deviation) {
+    if (!(deviation > 0.0)) return 0.0;
+    const double z = lead / deviation;
+    const double density = std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi);
+    return std::max(0.0, deviation * (density - z * 0.5 * std::erfc(z / std::numbers::sqrt2)));
+}
+
+// The arm that looks best in one context against the rival whose being better would cost most.
+struct Duel {
+    double lead, deviation;
+};
+
+Duel duel(std::span<const Known> arms, std::size_t i, double noise) {
+    std::size_t best = 0;
+    for (std::size_t a = 1; a < arms.size(); ++a)
+        if (arms[a].means[i] > arms[best].means[i]) best = a;
+    Duel out{0.0, 0.0};
+    double most = -1.0;
+    for (std::size_t a = 0; a < arms.size(); ++a) {
+        if (a == best) continue;
+        const double lead = arms[best].means[i] - arms[a].means[i];
+        const double deviation = noise * std::sqrt(arms[a].variances[i] + arms[best].variances[i]);
+        if (const double cost = regret_of(lead, deviation); cost > most) most = cost, out = {lead, deviation};
+    }
+    return out;
+}
+
+// What exploiting still loses when there are `times` as many rows. The true lead is about normal around the estimated
+// one; by then the estimate will have moved by all of that variance but 1 / times, and choices with it.
+double loss_of(const Duel& d, double times) {
+    const double now = regret_of(d.lead, d.deviation);
+    return std::max(0.0, now - regret_of(d.lead, d.deviation * std::sqrt(1.0 - 1.0 / times)));
+}
+
+double interpolate(std::span<const double> losses, double times) {
+    const double place = std::log(times) / std::log(multiple);
+    const auto last = static_cast<double>(losses.size() - 1);
+    if (place >= last) return losses.back() * std::pow(multiple, last) / times;
+    const auto k = static_cast<std::size_t>(std::max(0.0, place));
+    return losses[k] + (place - static_cast<double>(k)) * (losses[k + 1] - losses[k]);
+}
+
+// The regret to expect from step t to the horizon T with a given p, after n rows: exploring costs the gap, exploiting
+// what the rows of its time leave. Rows come at the rate min(1, p / s).
+double future(const Prospect& prospect, double p, double t, double n, double T) {
+    double cost = 0.0, rows = n;
+    if (p > t) {
+        const double end = std::min(p, T);
+        cost += prospect.gap * (end - t), rows += end - t, t = end;
+    }
+    if (t >= T) return cost;
+    const double span = std::log(T / t), step = span / (nodes - 1);
+    double area = 0.0;
+    for (int k = 0; k < nodes; ++k) {  // over log s
+        const double s = t * std::exp(k * step), exploiting = std::max(0.0, s - p);
+        const double loss = interpolate(prospect.losses, (rows + p * k * step) / n) * exploiting;
+        area += k == 0 || k == nodes - 1 ? 0.5 * loss : loss;
+    }
+    return cost + prospect.gap * p * span + area * step;
+}
+
+double best_p(const Prospect& prospect, const AutoSchedule& rule, double n_arms, double t, double n) {
+    double best = 0.0, least = std::numeric_limits<double>::infinity();
+    for (double p = n_arms; p <= rule.most * rule.horizon; p *= finer)
+        if (const double cost = future(prospect, p, t, n, rule.horizon); cost < least) least = cost, best = p;
+    return best;
+}
+
+// All rewards are the same so far: nothing tells the arms apart, and nothing is lost by trying.
+bool is_blank(const Statistics& sums) {
+    double n = 0.0, r = 0.0, rr = 0.0;
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) {
+        const auto record = sums.record(arm);
+        n += record[0], r += record[1], rr += record[2];
+    }
+    return n * rr - r * r <= 1e-12 * n * rr;
+}
+
+}  // namespace
+
+Prospect look(const AutoSchedule& rule, Statistics& sums, std::span<const double> sample, double t) {
+    const std::size_t m = sample.size() / sums.dim(), n_arms = sums.n_arms();
+    const double n = rows_of(sums), arms = static_cast<double>(n_arms), d = static_cast<double>(sums.dim());
+    Prospect out{0.0, 0.0, std::vector<double>(multiples), 0.0};
+    t = std::max(t, n);
+    if (m == 0 || n_arms < 2 || !(n > 0.0) || t >= rule.horizon) return out;
+    if (is_blank(sums)) return out.p = rule.most * rule.horizon, out;
+    std::vector<Known> known;
+    double left = 0.0;
+    for (std::size_t a = 0; a < n_arms; ++a) known.push_back(know(sums, a, sample)), left += known.back().left;
+    out.noise = std::sqrt(left / std::max(n - arms * d, 0.25 * n));  // a ridge takes fewer degrees of freedom than K d
+    for (std::size_t i = 0; i < m; ++i) {
+        const Duel one = duel(known, i, out.noise);
+        double best = known[0].means[i], sum = 0.0;
+        for (const auto& arm : known) best = std::max(best, arm.means[i]), sum += arm.means[i];
+        out.gap += (best - sum / arms + loss_of(one, 1.0)) / static_cast<double>(m);
+        double times = 1.0;
+        for (auto& loss : out.losses)
+            loss += rule.caution * loss_of(one, times) / static_cast<double>(m), times *= multiple;
+    }
+    out.p = best_p(out, rule, arms, t, n);
+    return out;
+}
+
+bool Tuner::learned(const AutoSchedule& rule, Statistics& sums, const double* x, double weight, Word t) {
+    if (weight < 0.0) drop(x);
+    if (!(weight > 0.0)) return false;
+    keep(x);
+    const double n = rows_of(sums), n_arms = static_cast<double>(sums.n_arms());
+    if (n < std::max(next_, rule.start * n_arms)) return false;
+    next_ = std::max(n + 1.0, growth * n);
+    const double before = p(rule, sums.n_arms()), now = std::max(static_cast<double>(t), n);
+    const double wanted = look(rule, sums, sample(), now).p;
+    // every step may explore up to the next look, but no longer: it may see things differently
+    p_ = std::max(before, std::min({wanted, now + next_ - n, rule.most * rule.horizon}));
+    return p_ > before;
+}
+
+void Tuner::keep(const double* x) {
+    std::copy_n(x, dim_, sample_.data() + (first_ + size_) % room * dim_);
+    if (size_ < room)
+        ++size_;
+    else
+        first_ = (first_ + 1) % room;
+}
+
+// What is forgotten must leave no trace: its context goes as well, if it is still here.
+void Tuner::drop(const double* x) {
+    std::vector<double> rest = sample();
+    for (std::size_t i = size_; i-- > 0;) {
+        if (!std::equal(x, x + dim_, rest.begin() + static_cast<std::ptrdiff_t>(i * dim_))) continue;
+        const auto at = rest.begin() + static_cast<std::ptrdiff_t>(i * dim_);
+        rest.erase(at, at + static_cast<std::ptrdiff_t>(dim_));
+        return restore(p_, next_, rest);
+    }
+}
+
+std::vector<double> Tuner::sample() const {
+    std::vector<double> out(size_ * dim_);
+    for (std::size_t i = 0; i < size_; ++i) std::copy_n(kept(i), dim_, out.data() + i * dim_);
+    return out;
+}
+
+void Tuner::restore(double p, double next, std::span<const double> sample) {
+    p_ = p, next_ = next, first_ = 0, size_ = 0;
+    std::fill(sample_.begin(), sample_.end(), 0.0);
+    for (std::size_t i = 0; i < sample.size() / dim_; ++i) keep(sample.data() + i * dim_);
+}
+
+void Tuner::subtract(const Tuner& earlier) {
+    for (std::size_t age = 0; age < earlier.size_; ++age) drop(earlier.kept(age));
+    look_soon();
+}
+
+// The latest contexts of both by turns, as if they had come together.
+void Tuner::merge(const Tuner& other) {
+    std::vector<double> both;
+    for (std::size_t age = 0; age < std::max(size_, other.size_); ++age) {  // from the latest back
+        if (age < size_) both.insert(both.begin(), kept(size_ - 1 - age), kept(size_ - 1 - age) + dim_);
+        if (age < other.size_) {
+            const double* x = other.kept(other.size_ - 1 - age);
+            both.insert(both.begin(), x, x + dim_);
+        }
+    }
+    restore(std::max(p_, other.p_), 0.0, both);
+}
+
+}  // namespace armlet

@@ -1,0 +1,246 @@
+#include "simulate/simulate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "simulate/greedy.hpp"
+
+namespace armlet {
+
+namespace {
+
+// Which of some steps in a row explore, and their contexts if anybody asks. No step's numbers wait for those of
+// another, so the processor draws several at once.
+class Draws {
+  public:
+    static constexpr std::size_t most = 256;  // steps; a multiple of 4
+
+    Draws(const World& world, Seed world_seed, Seed policy_seed)
+        : alias_(world.chances), world_seed_(world_seed), policy_seed_(policy_seed) {}
+
+    // Steps first .. first + n - 1, where first - 1 is a multiple of 4.
+    void draw(const Schedule& schedule, Word first, std::size_t n) {
+        first_ = first, n_ = n, has_contexts_ = false;
+        toss_from(schedule, 0);
+    }
+
+    // The schedule has changed: tosses again from place k on. The coins are the same, what they mean is not.
+    void toss_from(const Schedule& schedule, std::size_t k) {
+        if (k >= n_) return;
+        if (schedule.warming_up(first_ + n_ - 1)) return void(std::fill_n(explored_.begin() + k, n_ - k, 1));
+        const double highest = schedule.rate(first_ + k);  // rates fall: few steps need a division
+        for (; k < n_; ++k) {
+            const double coin = toss(policy_seed_, first_ + k).coin;
+            explored_[k] = coin < highest && coin < schedule.rate(first_ + k);
+        }
+    }
+
+    bool explored(std::size_t k) const { return explored_[k]; }
+
+    // The first place from k on that explores, or `end`.
+    std::size_t next_explored(std::size_t k, std::size_t end) const {
+        const void* found = std::memchr(explored_.data() + k, 1, end - k);
+        return found ? static_cast<const std::uint8_t*>(found) - explored_.data() : end;
+    }
+
+    std::span<const std::uint32_t> contexts(std::size_t begin, std::size_t end) {
+        if (!has_contexts_) draw_contexts();
+        return std::span(contexts_).subspan(begin, end - begin);
+    }
+
+  private:
+    void draw_contexts() {
+        has_contexts_ = true;
+        for (std::size_t k = 0; k < n_; k += 4) {
+            const auto words = context_words(world_seed_, first_ + k);
+            for (std::size_t j = 0; j < 4; ++j)
+                contexts_[k + j] = static_cast<std::uint32_t>(alias_(fraction(words[j])));
+        }
+    }
+
+    Alias alias_;
+    Seed world_seed_, policy_seed_;
+    Word first_ = 1;
+    std::size_t n_ = 0;
+    bool has_contexts_ = false;
+    std::array<std::uint8_t, most> explored_;
+    std::array<std::uint32_t, most> contexts_;
+};
+
+// When to explore: for good, or until the tuner looks again.
+struct Pace {
+    Model model;
+    const AutoSchedule* rule;  // null if p is given
+    Schedule schedule;
+
+    Pace(const Rule& chosen, const Model& on)
+        : model(on), rule(std::get_if<AutoSchedule>(&chosen)), schedule(*schedule_of(chosen, on)) {}
+
+    // A row was learned; returns whether the schedule has changed.
+    bool learned(const double* x, Word t) {
+        const bool is_first = std::exchange(schedule.blank, false);
+        if (!rule || !model.tuner->learned(*rule, *model.all, x, 1.0, t)) return is_first;
+        schedule = model.tuner->schedule(*rule, model.all->n_arms());
+        return true;
+    }
+};
+
+// Algorithm 1 step by step. Between two explorations the estimates stand, so at most the contexts matter.
+class ScheduleRun {
+  public:
+    ScheduleRun(const World& world, const Pace& pace, const Run& run, Seed world_seed, Seed policy_seed)
+        : world_(world),
+          pace_(pace),
+          world_seed_(world_seed),
+          policy_seed_(policy_seed),
+          greedy_(world, *pace.model.all),
+          ledger_(run.checkpoints),
+          contexts_(world, world_seed),
+          draws_(world, world_seed, policy_seed) {}
+
+    Curve play(Word horizon) {
+        for (Word first = 1; first <= horizon; first += Draws::most) {
+            const std::size_t n = std::min<Word>(Draws::most, horizon - first + 1);
+            draws_.draw(pace_.schedule, first, n);
+            for (std::size_t k = 0; k < n; ledger_.reach(first + k - 1)) k = advance(first, k, n);
+        }
+        return std::move(ledger_.curve);
+    }
+
+  private:
+    // Plays one step or a whole stretch, from place k among the n that were drawn; returns the place after it.
+    std::size_t advance(Word first, std::size_t k, std::size_t n) {
+        const bool explored = draws_.explored(k), learns = pace_.schedule.learns(explored);
+        if (learns || greedy_.foresight() == Foresight::none) {
+            if (step(first + k, explored, learns)) draws_.toss_from(pace_.schedule, k + 1);
+            return k + 1;
+        }
+        const std::size_t end = draws_.next_explored(k, std::min<Word>(n, ledger_.next() - first + 1));
+        if (greedy_.foresight() == Foresight::by_context) ledger_.pay_all(greedy_.losses(), draws_.contexts(k, end));
+        return end;
+    }
+
+    // Returns whether the schedule has changed.
+    bool step(Word t, bool explored, bool learns) {
+        const std::size_t i = contexts_(t), arm = choose(t, i, explored);
+        ledger_.pay(greedy_.loss(i, arm), explored);
+        if (!learns) return false;
+        greedy_.learn(i, arm, noisy_reward(world_, world_seed_, t, i, arm));
+        return pace_.learned(world_.context(i), t);
+    }
+
+    std::size_t choose(Word t, std::size_t i, bool explored) {
+        if (pace_.schedule.round_robin && pace_.schedule.warming_up(t)) return t % world_.n_arms;
+        const Coins coins = toss(policy_seed_, t);
+        return explored ? below(coins.pick, world_.n_arms) : greedy_.play(i, coins.tie);
+    }
+
+    const World& world_;
+    Pace pace_;
+    Seed world_seed_, policy_seed_;
+    Greedy greedy_;
+    Ledger ledger_;
+    ContextStream contexts_;
+    Draws draws_;
+};
+
+}  // namespace
+
+Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
+                     Seed policy_seed) {
+    if (schedule_of(rule, model))
+        return ScheduleRun(world, Pace(rule, model), run, world_seed, policy_seed).play(run.horizon);
+    const auto losses = world.losses();
+    std::vector<std::uint32_t> every(world.n_arms);
+    std::iota(every.begin(), every.end(), 0u);
+    Ledger ledger(run.checkpoints);
+    ContextStream contexts(world, world_seed);
+    Scratch scratch;
+    for (Word t = 1; t <= run.horizon; ++t) {
+        const std::size_t i = contexts(t);
+        const double* x = world.context(i);
+        const Coins coins = toss(policy_seed, t);
+        const Choice choice = decide(rule, model, t, x, coins, every, scratch, Propensities::skipped);
+        ledger.pay(losses[i * world.n_arms + choice.arm], choice.explored);
+        const double reward = noisy_reward(world, world_seed, t, i, choice.arm);
+        learn(rule, model, {choice.arm, x, reward, 1.0, choice.explored, t});
+        ledger.reach(t);
+    }
+    return std::move(ledger.curve);
+}
+
+namespace {
+
+// Adds what `count` plays in context i lose, shared out among the arms that tie.
+void lose(Greedy& greedy, Ledger& ledger, Sampler& sampler, std::size_t i, std::int64_t count) {
+    if (count == 0) return;
+    const auto arms = greedy.tied(i);
+    std::vector<std::int64_t> shares(arms.size(), count);
+    if (arms.size() > 1)
+        sampler.multinomial(count, std::vector<double>(arms.size(), 1.0 / static_cast<double>(arms.size())), shares);
+    for (std::size_t k = 0; k < arms.size(); ++k)
+        ledger.pay(static_cast<double>(shares[k]) * greedy.loss(i, arms[k]), false);
+}
+
+// The exploiting steps first..last. Contexts in which the right arm is played cost nothing, however often they come.
+void exploit(const World& world, Greedy& greedy, Ledger& ledger, Sampler& sampler, Word first, Word last) {
+    if (first > last) return;
+    const auto& costly = greedy.costly();
+    if (costly.empty()) return ledger.reach(last);
+    std::vector<double> chances;
+    for (const auto i : costly) chances.push_back(world.chances[i]);
+    chances.push_back(std::max(0.0, 1.0 - std::accumulate(chances.begin(), chances.end(), 0.0)));
+    std::vector<std::int64_t> counts(chances.size());
+    while (first <= last) {
+        const Word until = std::min(last, ledger.next());
+        sampler.multinomial(static_cast<std::int64_t>(until - first + 1), chances, counts);
+        for (std::size_t k = 0; k < costly.size(); ++k) lose(greedy, ledger, sampler, costly[k], counts[k]);
+        ledger.reach(until);
+        first = until + 1;
+    }
+}
+
+// The first step after t that explores, or beyond the horizon. P(none up to s) = (1 - p / (t + 1)) ... (1 - p / s), a
+// ratio of gamma functions, drawn by thinning: p / u falls, so candidates of the rate p / (t + 1) are kept with
+// probability (t + 1) / u, and each candidate is the start of a tighter bound.
+Word next_exploration(const Schedule& schedule, Word t, Word horizon, Sampler& sampler) {
+    while (t < horizon) {
+        const double bound = schedule.rate(t + 1);
+        if (bound >= 1.0) return t + 1;
+        const double jump = std::floor(std::log1p(-sampler.uniform()) / std::log1p(-bound));
+        if (jump >= static_cast<double>(horizon - t)) return horizon + 1;
+        const Word candidate = t + 1 + static_cast<Word>(jump);
+        if (sampler.uniform() * bound < schedule.rate(candidate)) return candidate;
+        t = candidate;
+    }
+    return horizon + 1;
+}
+
+}  // namespace
+
+Curve simulate_events(const World& world, const Model& model, const Rule& rule, const Run& run, Sampler& sampler) {
+    Greedy greedy(world, *model.all);
+    Pace pace(rule, model);
+    Ledger ledger(run.checkpoints);
+    const Alias draw(world.chances);
+    const auto n_arms = static_cast<double>(world.n_arms);
+    for (Word t = 0; t < run.horizon;) {
+        const Word event = next_exploration(pace.schedule, t, run.horizon, sampler);
+        exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
+        if (event > run.horizon) break;
+        const std::size_t i = draw(sampler.uniform());
+        const bool turn = pace.schedule.round_robin && pace.schedule.warming_up(event);
+        const auto arm = turn ? event % world.n_arms : static_cast<std::size_t>(sampler.uniform() * n_arms);
+        ledger.pay(greedy.loss(i, arm), true);
+        greedy.learn(i, arm, world.reward(i, arm, sampler.uniform(), sampler.uniform()));
+        pace.learned(world.context(i), event);
+        ledger.reach(event);
+        t = event;
+    }
+    return std::move(ledger.curve);
+}
+
+}  // namespace armlet

@@ -1,0 +1,211 @@
+"""The command `armlet advise`: from what is known of a problem to advice in words, as JSON and as a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from armlet.advice import Advice, Prior, advise, page, words
+from armlet.advice.logs import read_pilot
+from armlet.advice.sources import SourceLike
+from armlet.core.disk import write_atomically
+from armlet.core.settings import Objective
+from armlet.environments import ENVIRONMENTS, World
+from armlet.log.tables import Roles
+from armlet.parallel.progress import reporter
+from armlet.simulation.commands import make_world, parse_settings
+
+OPTIONS: Final = {"n_arms": "--arms", "arm_names": "--arm-names", "base_rate": "--clicks"}
+"""What the library calls otherwise than the command line; the other names are the same but for the dashes."""
+
+LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
+
+GUESS: Final = ("arms", "dim", "effect", "noise", "clicks")
+LOG: Final = ("features", "arm", "reward", "propensity", "arm_names", "objective")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the command line asks for."""
+
+    source: SourceLike
+    horizon: int
+    per_day: int | None
+    unit: str
+    objective: Objective
+    seed: int
+    problems: int | None
+    runs: int | None
+    form: Literal["words", "json"]
+    out: Path | None
+    notes: tuple[str, ...] = ()  # on how a log was read
+
+
+def read_request(options: Mapping[str, Any]) -> Request:
+    """Turn what the command line says into a request, or say what is wrong with it."""
+    horizon = _horizon(options["horizon"], options["per_day"], options["days"])
+    source, notes = _source(options)
+    return Request(
+        source=source,
+        horizon=horizon,
+        per_day=options["per_day"],
+        unit=_unit(options["unit"]),
+        objective=options["objective"] or "max",
+        seed=options["seed"],
+        problems=options["problems"],
+        runs=options["runs"],
+        form="json" if options["json"] else "words",
+        out=None if options["out"] is None else _target(Path(options["out"])),
+        notes=notes,
+    )
+
+
+def ask(request: Request) -> Advice:
+    """Simulate, telling on stderr how far it is."""
+    advice = advise(
+        request.source,
+        horizon=request.horizon,
+        seed=request.seed,
+        problems=request.problems,
+        runs=request.runs,
+        unit=request.unit,
+        objective=request.objective,
+        progress=reporter("percent"),
+    )
+    return dataclasses.replace(advice, notes=(*request.notes, *advice.notes))
+
+
+def tell(request: Request, advice: Advice) -> None:
+    """Print the advice, and write its page if there is to be one."""
+    if request.form == "json":
+        print(json.dumps(to_json(advice, request.per_day), indent=2, allow_nan=False))
+    else:
+        print(*words.lines(advice, request.per_day), sep="\n")
+    if request.out is not None:
+        html = page.render(advice, per_day=request.per_day, seed=request.seed)
+        request.out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(request.out, [html.encode()])
+        print(f"Page: {request.out}", file=sys.stderr if request.form == "json" else sys.stdout)
+
+
+def to_json(advice: Advice, per_day: int | None) -> dict[str, Any]:
+    """Give the advice as JSON can hold it; with traffic, also the day on which the best arm is found."""
+    if per_day is None:
+        return advice.to_json()
+    day = None if advice.found_by is None else words.day(advice.found_by, per_day)
+    return {**advice.to_json(), "per_day": per_day, "found_by_day": day}
+
+
+def explain(error: Exception, options: Mapping[str, Any]) -> str:
+    """Say what was wrong, calling arguments what the command line calls them.
+
+    Examples
+    --------
+    >>> explain(ValueError("n_arms is 1; give whole numbers of at least 2"), {"world": None, "world_set": []})
+    '--arms is 1; give whole numbers of at least 2'
+    """
+    message = str(error)
+    if options["world"] or options["world_set"]:
+        return message  # the settings of a world have these names on the command line too
+    for name, option in OPTIONS.items():
+        message = re.sub(rf"\b{name}\b", option, message)
+    return message
+
+
+def _horizon(horizon: int | None, per_day: int | None, days: int | None) -> int:
+    for option, value in (("--per-day", per_day), ("--days", days)):
+        if value is not None and value < 1:
+            raise ValueError(f"{option} is {value}; give 1 or more")
+    if days is not None:
+        if per_day is None:
+            raise ValueError(f"--days is {days} but --per-day is missing; give both, or --horizon")
+        if horizon is not None:
+            raise ValueError(f"--horizon is {horizon} but --days is {days} too; give one of them")
+        return per_day * days
+    if horizon is None:
+        raise ValueError("--horizon is missing; say how many decisions there will be, or give --per-day and --days")
+    return horizon
+
+
+def _source(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
+    kinds: dict[str, Callable[[], tuple[SourceLike, tuple[str, ...]]]] = {
+        "--world": lambda: (_law(options["world"], options["world_set"]), ()),
+        "--log": lambda: _pilot(options),
+        "--arms, --dim and --effect": lambda: (_prior(options), ()),
+    }
+    settings = dict(zip(kinds, (("world", "world_set"), ("log", *LOG), GUESS), strict=True))
+    given = {kind: [name for name in names if options[name]] for kind, names in settings.items()}
+    named = [kind for kind, names in given.items() if names]
+    if len(named) != 1:
+        found = " and ".join(_option(given[kind][0]) for kind in named)
+        raise ValueError(
+            f"{found or 'what is known'} {'do not go together' if found else 'is missing'}; give one of "
+            f"{'; '.join(kinds)}"
+        )
+    return kinds[named[0]]()
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _law(name: str | None, pairs: list[str]) -> Callable[[np.random.Generator], World]:
+    """Give a world's law, which draws other arms every time, with some of its settings fixed."""
+    if name is None:
+        raise ValueError(f"--world-set is {pairs[0]} but --world is missing; name one of {', '.join(ENVIRONMENTS)}")
+    settings = parse_settings(pairs)
+    make_world(name, settings, seed=0)  # says what is wrong with the name or a setting
+
+    def draw(rng: np.random.Generator) -> World:
+        return ENVIRONMENTS[name].draw(rng, **settings)
+
+    draw.__qualname__ = f"{name}.draw" + (f" with {', '.join(pairs)}" if pairs else "")
+    return draw
+
+
+def _prior(options: Mapping[str, Any]) -> Prior:
+    for name in ("arms", "dim", "effect"):
+        if options[name] is None:
+            raise ValueError(f"{_option(name)} is missing; a guess needs --arms, --dim and --effect")
+    if options["clicks"] is None and options["noise"] is None:
+        raise ValueError("--noise is missing; a guess needs it, or --clicks if rewards are 0 or 1")
+    return Prior(
+        n_arms=options["arms"],
+        dim=options["dim"],
+        effect=options["effect"],
+        noise=options["noise"],
+        rewards="numbers" if options["clicks"] is None else "clicks",
+        base_rate=options["clicks"],
+    )
+
+
+def _pilot(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
+    for name in ("log", "features", "arm", "reward"):
+        if options[name] is None:
+            raise ValueError(f"{_option(name)} is missing; a log needs --log, --features, --arm and --reward")
+    named = {name: options[name] for name in LOG if name != "objective"}
+    return read_pilot(options["log"], Roles(**named))
+
+
+def _unit(word: str) -> str:
+    if not 1 <= len(word) <= LONGEST_UNIT:
+        raise ValueError(f"--unit is {word!r}; give a word of at most {LONGEST_UNIT} letters, such as clicks")
+    return word
+
+
+def _target(path: Path) -> Path:
+    """Refuse a page that could not be written before anything is computed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ModuleNotFoundError("a page needs matplotlib; pip install 'armlet[bench]'", name="matplotlib")
+    if path.is_dir():
+        raise IsADirectoryError(f"--out is {path}, a directory; add a file name, such as advice.html")
+    return path

@@ -1,0 +1,86 @@
+"""An advice as one HTML page that opens from disk: what to do, what it costs, three figures, and how to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from armlet.advice import Advice, plots, words
+from armlet.advice.words import exact, interval, number
+from armlet.core.version import __version__
+from armlet.report.document import Table, check_pictures, document, figure, table
+
+
+def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
+    """Give the page; the same advice gives the same bytes.
+
+    Parameters
+    ----------
+    advice
+        What `armlet.advise` found.
+    per_day
+        Decisions a day, to tell times in days.
+    seed
+        That it was found with.
+    """
+    drawn = [
+        plots.regret_by_p(advice),
+        plots.bill_over_time(advice, per_day),
+        plots.policies(advice),
+    ]
+    check_pictures(drawn)
+    by_p, bill, others = map(figure, drawn)
+    sentence = f"<p>{escape(advice.others.sentence)}.</p>"
+    parts = [
+        _said(advice, per_day),
+        _section("choice", "Regret against p", [by_p, table(words.choices(advice)), table(_grid(advice))]),
+        _section("bill", "The bill of exploration", [bill]),
+        _section("others", "Other policies", [others, table(words.rivals(advice)), sentence]),
+        *([_section("checks", "Does the model fit the log?", [table(words.checks(advice))])] if advice.checks else []),
+        _section("use", "How to use it", [f'<div class="wide"><pre><code>{escape(_code(advice))}</code></pre></div>']),
+        *([_section("notes", "Notes", [f"<p>{escape(note)}.</p>" for note in advice.notes])] if advice.notes else []),
+    ]
+    return document(words.headline(advice), words.basis(advice), parts, _manifest(advice, per_day, seed))
+
+
+def _said(advice: Advice, per_day: int | None) -> str:
+    rows = [
+        f"<dt>{escape(label)}</dt><dd>{escape(_capital(text))}</dd>" for label, text in words.sentences(advice, per_day)
+    ]
+    return "\n".join(["<dl>", *rows, "</dl>"])
+
+
+def _capital(text: str) -> str:
+    return text if text.startswith("p = ") else text[0].upper() + text[1:]
+
+
+def _section(key: str, heading: str, parts: Iterable[str]) -> str:
+    return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])
+
+
+def _grid(advice: Advice) -> Table:
+    rows = [
+        (f"p = {exact(row.p)}", f"{number(row.mean)} {interval(row.interval)}", interval(row.spread), f"{row.runs:,}")
+        for row in advice.grid
+    ]
+    head = ("p", f"regret, {advice.unit} [95 % interval]", "nine of ten runs", "runs")
+    return Table(caption="Every p that was tried", head=head, rows=tuple(rows))
+
+
+def _code(advice: Advice) -> str:
+    return "\n".join(["import armlet", "", *words.usage(advice)])
+
+
+def _manifest(advice: Advice, per_day: int | None, seed: int) -> dict[str, object]:
+    traffic = {} if per_day is None else {"decisions a day": per_day}
+    return {
+        "made by": f"armlet {__version__}, armlet advise",
+        "from": advice.source,
+        "arms": advice.n_arms,
+        "values in a context": advice.dim,
+        "decisions": advice.horizon,
+        **traffic,
+        "problems": advice.problems,
+        "runs": advice.runs,
+        "seed": seed,
+    }

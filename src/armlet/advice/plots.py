@@ -1,0 +1,165 @@
+"""The figures of an advice: regret against p, the bill of exploration over time, other policies beside Algorithm 1."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from armlet.advice import Advice
+from armlet.advice.runs import explorations
+from armlet.advice.words import exact, number
+from armlet.core.intervals import Estimate
+from armlet.report import plots
+from armlet.report.pictures import INK, Picture
+from armlet.report.plots import COLOURS, DASHES, legend, plain_numbers, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NEAR: Final = 4  # times the largest p tried: up to there the axis stretches for the theorem's p
+
+
+def regret_by_p(advice: Advice) -> Picture:
+    """Draw regret against p on log scales, with everything to compare it with."""
+    marks = [mark for mark in _marks(advice) if mark is not None]
+    with plots.frame(height=3.6, labels=[*(label for label, *_ in marks), "every p tried", "random play"]) as (
+        figure,
+        axes,
+    ):
+        _curve(axes, advice)
+        for label, p, mean, marker, size in marks:
+            axes.plot(p, mean, marker, color=COLOURS[1], markersize=size, label=label, zorder=3)
+        axes.axhline(advice.regret.random, color=INK, linestyle=DASHES[2], linewidth=1.5, label="random play")
+        axes.set(xscale="log", xlabel="p (log scale)", ylabel=f"regret, {advice.unit}")
+        _scale(axes, advice)
+        _mark_theorem(axes, advice)
+        plain_numbers(axes.xaxis)
+        legend(figure, axes)
+    return _picture(figure, key="regret", alt=_alt(advice), caption=_caption(advice))
+
+
+def bill_over_time(advice: Advice, per_day: int | None) -> Picture:
+    """Draw what exploration has cost by each decision, or day."""
+    steps = np.unique(np.geomspace(1, advice.horizon, 200).round())
+    gap = advice.bill.lost / advice.bill.explored
+    lost = np.array([gap * explorations(advice.p, int(t)) for t in steps])
+    unit = 1 if per_day is None else per_day
+    time = "decisions" if per_day is None else "days"
+    with plots.frame(height=3.0, labels=["lost by exploring", "expected regret in all"]) as (figure, axes):
+        axes.plot(steps / unit, lost, color=COLOURS[0], label="lost by exploring")
+        axes.axhline(advice.regret.mean, color=COLOURS[1], linestyle=DASHES[1], label="expected regret in all")
+        if advice.found_by is not None:
+            _mark_found(axes, advice.found_by / unit, advice.horizon / unit)
+        top = 1.15 * max(advice.regret.mean, advice.bill.lost) or 1.0
+        axes.set(xlabel=time, ylabel=f"lost, {advice.unit}", xlim=(0, advice.horizon / unit), ylim=(0, top))
+        axes.xaxis.set_major_locator(_few_ticks())
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: short(value))
+        legend(figure, axes)
+    ends = f"{number(advice.bill.lost)} {advice.unit} for {advice.bill.explored:,.0f} explored decisions at the end"
+    return _picture(
+        figure,
+        key="bill",
+        alt=f"What exploration has cost over time: it rises quickly, then ever more slowly, to {ends}",
+        caption=f"Paid for exploring: {ends}. Most of it comes early, since decision t is explored with chance p/t.",
+    )
+
+
+def policies(advice: Advice) -> Picture:
+    """Draw what other policies regret beside Algorithm 1."""
+    o = advice.others
+    names = ["Algorithm 1", *(rival.name for rival in o.rivals)]
+    found = [(o.algorithm1, o.interval), *((rival.mean, rival.interval) for rival in o.rivals)]
+    bars = [Estimate(mean, *(ends if math.isfinite(ends[1]) else (mean, mean))) for mean, ends in found]
+    figure = plots.bars(names, bars, xlabel=f"regret, {advice.unit}")
+    told = ", ".join(f"{name} {number(mean)}" for name, (mean, _) in zip(names, found, strict=True))
+    return _picture(
+        figure,
+        key="policies",
+        alt=f"Regret of policies: {told}",
+        caption=f"Regret by decision {o.horizon:,} with 95 % intervals.",
+    )
+
+
+def _picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
+    return Picture(plots.svg(figure, key=key, alt=alt), b"", caption)  # stands in a page only, so there is no PNG
+
+
+def _curve(axes: Axes, advice: Advice) -> None:
+    p, mean = (np.array(values) for values in zip(*((row.p, row.mean) for row in advice.grid), strict=True))
+    low, high = (np.array([row.interval[end] for row in advice.grid]) for end in (0, 1))
+    ceiling = 10 * max(advice.regret.random, float(mean.max()))  # an unknown interval reaches beyond the frame
+    axes.fill_between(p, low, np.minimum(high, ceiling), color=COLOURS[0], alpha=0.22, linewidth=0)
+    axes.plot(p, mean, color=COLOURS[0], marker=".", label="every p tried")
+
+
+def _marks(advice: Advice) -> list[tuple[str, float, float, str, int] | None]:
+    half, double = advice.half, advice.double
+    return [
+        (f"p = {exact(advice.p)}, recommended", advice.p, advice.regret.mean, "o", 9),
+        None if half is None else (f"p = {exact(half.p)}, half", half.p, half.mean, "v", 7),
+        None if double is None else (f"p = {exact(double.p)}, twice", double.p, double.mean, "^", 7),
+    ]
+
+
+def _scale(axes: Axes, advice: Advice) -> None:
+    """Make the frame hold all means and random play, on a log scale if nothing is 0."""
+    means = [advice.regret.random, *(row.mean for row in advice.grid)]
+    if min(means) > 0:
+        axes.set(yscale="log", ylim=(0.6 * min(means), 1.8 * max(means)))
+        plain_numbers(axes.yaxis)
+    else:
+        axes.set_ylim(0, 1.1 * max(means) or 1.0)
+        axes.yaxis.set_major_formatter(lambda value, _: short(value))
+
+
+def _mark_theorem(axes: Axes, advice: Advice) -> None:
+    asked, last = advice.theorem_p, advice.grid[-1].p
+    if asked is None:
+        return
+    words = f"Theorem 2: p = {_brief(asked)}"
+    # just below random play, where the theorem's p would end and the curve seldom is
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    if asked <= NEAR * last:
+        axes.axvline(asked, color=INK, linestyle=DASHES[3], linewidth=1.3)
+        axes.annotate(words, (asked, advice.regret.random), (-4, -14), **style)
+        return
+    axes.annotate(f"{words} →", (1.0, advice.regret.random), (0, -14), xycoords=("axes fraction", "data"), **style)
+
+
+def _brief(value: float) -> str:
+    if value < 1e7:
+        return number(value)
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}·10" + str(int(exponent)).translate(plots.RAISED)
+
+
+def _mark_found(axes: Axes, found: float, end: float) -> None:
+    axes.axvline(found, color=INK, linestyle=DASHES[2], linewidth=1.3)
+    late = found > 0.6 * end
+    style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    axes.annotate("best arm found", (found, 0.05), (-4 if late else 4, 0), ha="right" if late else "left", **style)
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins=5)
+
+
+def _alt(advice: Advice) -> str:
+    tried = ", ".join(f"{number(row.mean)} at p = {exact(row.p)}" for row in advice.grid)
+    random = number(advice.regret.random)
+    return f"Regret against p: {tried}; p = {exact(advice.p)} is recommended; {random} for random play"
+
+
+def _caption(advice: Advice) -> str:
+    text = f"Mean regret over {advice.horizon:,} decisions for every p, all on the same runs, with 95 % intervals."
+    if advice.theorem_p is not None and advice.theorem_p > advice.horizon:
+        text += (
+            f" The theorem's p = {number(advice.theorem_p)} lies beyond the horizon, where everything is random play."
+        )
+    return text

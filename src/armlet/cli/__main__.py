@@ -1,0 +1,5 @@
+import sys
+
+from armlet.cli import main
+
+sys.exit(main())

@@ -1,0 +1,68 @@
+"""What commands share at the command line: counts and ranges in words, and how a command fails."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+
+def count(text: str) -> int:
+    """Read a whole number, also as 1e5.
+
+    Examples
+    --------
+    >>> count("100000"), count("1e5")
+    (100000, 100000)
+    """
+    try:
+        value = float(text)
+        if value == int(value):
+            return int(text) if text.isdecimal() else int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"invalid count: {text!r}")
+
+
+def between(text: str) -> float | tuple[float, float]:
+    """Read a number, or the lowest and the highest with two dots between them.
+
+    Examples
+    --------
+    >>> between("5"), between("0.02..0.05")
+    (5, (0.02, 0.05))
+    """
+    low, dots, high = text.partition("..")
+    try:
+        return (_number(low), _number(high)) if dots else _number(low)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid range: {text!r}; write a number, or two as in 0.02..0.05") from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read names with commas between them.
+
+    Examples
+    --------
+    >>> names("age, country")
+    ('age', 'country')
+    """
+    return tuple(name.strip() for name in text.split(","))
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add what says where tasks run."""
+    names = "processes, threads, serial, dask, or the address of a Dask scheduler"
+    parser.add_argument("--engine", default="processes", help=f"where to compute: {names}; default: processes")
+    parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
+
+
+def fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoReturn:
+    """End with exit code 1 and one line; a missing module that no extra provides is a defect of ours and stays one."""
+    if isinstance(error, ModuleNotFoundError) and error.name not in extras:
+        raise error
+    parser: argparse.ArgumentParser = arguments.parser
+    parser.exit(1, f"{parser.prog}: error: {error}\n")
+
+
+def _number(text: str) -> float:
+    return int(text) if text.strip().isdecimal() else float(text)

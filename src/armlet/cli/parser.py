@@ -1,0 +1,69 @@
+"""The command `armlet`: reads the command line, imports only what the command needs, and runs it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from armlet.cli.advise import add_advise
+from armlet.cli.compare import add_compare
+from armlet.cli.demo import add_demo
+from armlet.cli.list import add_list
+from armlet.cli.paper import add_paper
+from armlet.cli.report import add_report
+from armlet.cli.simulate import add_simulate
+from armlet.core.version import __version__
+
+EXAMPLES = """\
+examples:
+  armlet demo                                    run Algorithm 1 on Figure (a), write results/demo.svg
+  armlet demo --p 60 --horizon 20000 --runs 10   one value of p, a shorter run
+  armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
+  armlet list                                    name every world, policy and experiment
+  armlet compare --world FigureA                 rank six policies on the same runs
+  armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
+  armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrongly called, 130 interrupted.
+
+    Examples
+    --------
+    >>> main(["demo", "--runs", "many"])
+    Traceback (most recent call last):
+    SystemExit: 2
+    """
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], None] = arguments.command
+    try:
+        command(arguments)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="armlet",
+        description="Contextual linear bandits in constant time and memory.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"armlet {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+    add_demo(commands.add_parser("demo", help="show Algorithm 1 at work on the paper's Figure (a)"))
+    add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
+    add_list(commands.add_parser("list", help="name every world, policy and experiment"))
+    add_report(commands.add_parser("report", help="write the report of a folder of results anew"))
+    add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
+    add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))
+    add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
+    return parser

@@ -1,0 +1,17 @@
+"""What `armlet report` does: the page of a folder of results, written anew."""
+
+from __future__ import annotations
+
+import os
+
+from armlet.paper import reproduce
+from armlet.simulation.overview import write_overview
+from armlet.simulation.store import read_manifest
+
+
+def report(folder: str | os.PathLike[str]) -> int:
+    """Write the report of a folder anew; give the exit code."""
+    if read_manifest(folder).get("kind") == reproduce.KIND:
+        return reproduce.rebuild(folder)
+    print(f"Report: {write_overview(folder)}")
+    return 0

@@ -1,0 +1,1 @@
+"""What happened, as tables: read from files."""

@@ -1,0 +1,140 @@
+"""A log on disk as a table: CSV, Parquet or Arrow, read with pyarrow. O(N d)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from armlet.core.types import Arm
+
+CONSTANT: Final = "1"
+MOST_TEXTS: Final = 50  # flags that one column may become
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """Which columns of a log mean what."""
+
+    features: tuple[str, ...]
+    arm: str
+    reward: str
+    propensity: str | None = None
+    arm_names: tuple[str, ...] | None = None
+
+
+class Flags(NamedTuple):
+    """A table whose features are all numbers, their names, and what became of texts."""
+
+    table: Any
+    features: list[str]
+    notes: tuple[str, ...]
+
+
+def load_pyarrow() -> tuple[ModuleType, ModuleType]:
+    """Import what reads and writes tables, or say how to get it."""
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ModuleNotFoundError("tables need pyarrow; pip install 'armlet[bench]'", name="pyarrow") from error
+
+
+def read_table(path: Path) -> Any:
+    """Read a pyarrow table by the ending of the file's name."""
+    pa, pq = load_pyarrow()
+    kinds = {".csv": _read_csv, ".parquet": pq.read_table, ".arrow": _read_arrow, ".feather": _read_arrow}
+    if path.suffix.lower() not in kinds:
+        raise ValueError(f"--log is {path.name}; give a file that ends in {', '.join(kinds)}")
+    if not path.exists():
+        raise FileNotFoundError(f"--log is {path}, which does not exist")
+    try:
+        return kinds[path.suffix.lower()](path)
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"--log is {path.name}, which cannot be read: {reason}") from error
+
+
+def _read_csv(path: Path) -> Any:
+    return importlib.import_module("pyarrow.csv").read_csv(path)
+
+
+def _read_arrow(path: Path) -> Any:
+    pa = importlib.import_module("pyarrow")
+    with path.open("rb") as file:
+        whole = file.read(6) == b"ARROW1"  # else a stream, which bears no mark
+        file.seek(0)
+        return (pa.ipc.open_file if whole else pa.ipc.open_stream)(file).read_all()
+
+
+def check_columns(table: Any, name: str, roles: Roles) -> None:
+    """Refuse roles that name columns the table does not have, or one column twice, and a table without rows."""
+    given = [("--features", each) for each in roles.features]
+    given += [("--arm", roles.arm), ("--reward", roles.reward)]
+    given += [] if roles.propensity is None else [("--propensity", roles.propensity)]
+    for option, column in given:
+        if column not in table.column_names and (option, column) != ("--features", CONSTANT):
+            raise ValueError(
+                f"{option} names {column!r}, but the columns of {name} are {', '.join(table.column_names)}"
+            )
+    taken: dict[str, str] = {}
+    for option, column in given:
+        if column in taken:
+            raise ValueError(
+                f"{option} names {column!r}, which {taken[column]} names before; give every column one part"
+            )
+        taken[column] = option
+    if table.num_rows == 0:
+        raise ValueError(f"--log is {name}, which has no rows; give one for each decision")
+
+
+def flag_texts(table: Any, features: Sequence[str]) -> Flags:
+    """Put a column of 0 and 1 in place of every text that a feature has, and add the constant if it is asked for."""
+    pa = importlib.import_module("pyarrow")
+    columns: list[str] = []
+    notes: list[str] = []
+    for name in features:
+        if name == CONSTANT and name not in table.column_names:
+            table = table.append_column(name, pa.array([1.0] * table.num_rows))
+            columns.append(name)
+        elif _is_text(table[name].type):
+            found = _flags(table, name)
+            table = found.table
+            columns += found.features
+            notes += found.notes
+        else:
+            columns.append(name)
+    return Flags(table, columns, tuple(notes))
+
+
+def _flags(table: Any, name: str) -> Flags:
+    pa, compute = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
+    texts = table[name].cast(pa.string())
+    if texts.null_count:
+        raise ValueError(
+            f"--features names {name!r}, which has {texts.null_count:,} rows without a value; fill them in"
+        )
+    values = sorted(texts.unique().to_pylist())
+    if len(values) > MOST_TEXTS:
+        raise ValueError(f"--features names {name!r}, which has {len(values):,} different texts; group them into fewer")
+    flags = [f"{name}={value}" for value in values]
+    for flag, value in zip(flags, values, strict=True):
+        table = table.append_column(flag, compute.equal(texts, value).cast(pa.float64()))
+    note = f"{name} is text: {len(flags)} flags stand for it, {', '.join(flags)}; give the bandit the same"
+    return Flags(table, flags, (note,))
+
+
+def _is_text(kind: Any) -> bool:
+    types = importlib.import_module("pyarrow").types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
+
+
+def labels(kind: Any, arm_names: tuple[str, ...] | None) -> Sequence[Arm] | None:
+    """Give the labels of arms in the kind that the column has: whole numbers, or words."""
+    if arm_names is None or not importlib.import_module("pyarrow").types.is_integer(kind):
+        return arm_names
+    if wrong := [name for name in arm_names if not name.lstrip("-").isdecimal()]:
+        raise ValueError(f"--arm-names has {wrong[0]!r}, but the log names arms by whole numbers")
+    return [int(name) for name in arm_names]

@@ -1,0 +1,1 @@
+"""Algorithm 2, Contextual UCB: what it remembers, costs and regrets."""

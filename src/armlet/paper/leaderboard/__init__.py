@@ -1,0 +1,1 @@
+"""Every policy on the same problems: regret, time and memory."""

@@ -1,0 +1,184 @@
+"""Section 4.2: finding p while running, read to the letter and with a forecast, against the best p in hindsight.
+
+Every problem of every family is played with a grid of fixed p, with p="auto", and, on Figure (a), with the running
+minimum of the section, all on the same contexts and noise. The best p in hindsight is that of each problem, or one for
+the family, whichever does better (`together.best_in_hindsight`): nobody could know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.core.types import Float64
+from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
+from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.policies import ContextualEpsilonGreedy, RunningMinimumEpsilonGreedy
+from armlet.simulation import together
+from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.shelf import Arrays, as_floats
+
+KEY: Final = 62  # of all that is drawn here
+FIRST: Final = "Figure (a)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How much to run."""
+
+    problems: int = 10
+    runs: int = 6
+    horizons: tuple[int, ...] = (10_000,)
+    ratio: float = 2.0  # between two values of p
+    literal_horizon: int = 10_000
+    literal_problems: int = 3
+
+
+SCALES: dict[Scale, Settings] = {
+    "quick": Settings(),
+    "full": Settings(problems=20, runs=8, horizons=(10_000, 100_000), ratio=2**0.5, literal_problems=12),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """All runs of one problem."""
+
+    seed: int
+    family: str
+    problem: int
+    runs: int
+    horizon: int
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow:
+    """One run of the running minimum, which the kernel does not know, beside a grid and "auto"."""
+
+    seed: int
+    problem: int
+    horizon: int
+    ratio: float
+
+
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
+
+
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Play, then compare."""
+    s, both = settings, [(family, T) for T in settings.horizons for family in FAMILIES]
+    tasks = [
+        Task(seed=lab.seed, family=family, problem=i, runs=s.runs, horizon=T, ratio=s.ratio)
+        for family, T in both
+        for i in range(s.problems)
+    ]
+    label = f"p = auto: {s.problems} problems of {len(FAMILIES)} families, {len(s.horizons)} horizons"
+    found = lab.map("auto", play, tasks, label)
+    slow = [Slow(seed=lab.seed, problem=i, horizon=s.literal_horizon, ratio=s.ratio) for i in range(s.literal_problems)]
+    literal = lab.map("literal", play_literal, slow, f"Section 4.2 to the letter: {len(slow)} runs of Figure (a)")
+    families = [_family(family, T, found[i * s.problems : (i + 1) * s.problems]) for i, (family, T) in enumerate(both)]
+    return judge(families, _literal(s.literal_horizon, literal), np.random.default_rng([lab.seed, KEY]))
+
+
+def play(task: Task) -> Arrays:
+    """Give regret of every p of the grid, (runs, grid), and of "auto", (runs,), told T, 10 T and T / 10; and its p."""
+    world, T = draw_problem(task.family, task.seed, task.problem), task.horizon
+    grid = together.grid_of_p(world.n_arms, T, task.ratio)
+    told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10)]
+    policies = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
+    entries = [together.Entry.of(policy, world) for policy in policies]
+    family = list(FAMILIES).index(task.family)
+    keys = [(KEY, family, task.problem, T, run) for run in range(task.runs)]
+    runs = [together.play(world, entries, T, np.random.SeedSequence(task.seed, spawn_key=key)) for key in keys]
+    regret = np.array([run.regret for run in runs])
+    return {
+        "grid": regret[:, :-3].copy(),
+        "auto": regret[:, -3].copy(),
+        "longer": regret[:, -2].copy(),
+        "shorter": regret[:, -1].copy(),
+        "p": np.array([run.p[-3] for run in runs]),
+        "random": np.array([run.random for run in runs]),
+    }
+
+
+def play_literal(task: Slow) -> Arrays:
+    """Give p and regret at 40 steps, (40,), of the running minimum and of "auto", and the regret of the best p."""
+    world = draw_problem(FIRST, task.seed, task.problem)
+    one = play(Task(seed=task.seed, family=FIRST, problem=task.problem, runs=1, horizon=task.horizon, ratio=task.ratio))
+    key = np.random.SeedSequence(task.seed, spawn_key=(KEY, 0, task.problem, task.horizon, 0))
+    contexts, noise, coins = key.spawn(3)
+    X = world.contexts(np.random.default_rng(contexts), task.horizon)
+    rewards, losses = world.rewards(np.random.default_rng(noise), X), world.means(X)
+    losses = losses.max(axis=1, keepdims=True) - losses
+    seed, steps = int(coins.generate_state(1)[0]), np.geomspace(20, task.horizon, 40).round().astype(np.int64)
+    outcome = {}
+    for name, policy in _two(task.horizon).items():
+        bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+        outcome[name] = _path(bandit, policy, X, rewards, losses, set(steps.tolist()))
+    return {
+        "steps": steps,
+        "best": one["grid"].min(axis=1),
+        **{f"{name}_{what}": values for name, both in outcome.items() for what, values in both.items()},
+    }
+
+
+def _two(horizon: int) -> dict[str, ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy]:
+    return {"literal": RunningMinimumEpsilonGreedy(), "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon)}
+
+
+def _path(
+    bandit: Bandit,
+    policy: ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy,
+    X: Float64,
+    rewards: Float64,
+    losses: Float64,
+    steps: set[int],
+) -> dict[str, Float64]:
+    """Play step by step and note p and regret at some of them."""
+    lost, p, regret = 0.0, [], []
+    for t, x in enumerate(X, start=1):
+        decision = bandit.decide(x)
+        arm = int(decision.arm)
+        bandit.learn(decision, float(rewards[t - 1, arm]))
+        lost += float(losses[t - 1, arm])
+        if t in steps:
+            p.append(policy.current_p(bandit.state))
+            regret.append(lost)
+    return {"p": np.array(p), "regret": np.array(regret)}
+
+
+def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:
+    """Put the problems of a family together, each in units of what random play loses."""
+    shares = [as_floats(one["random"]).mean() for one in found]
+    grids = [as_floats(one["grid"]) / share for one, share in zip(found, shares, strict=True)]
+    told = [
+        np.array([as_floats(one[name]).mean() / share for one, share in zip(found, shares, strict=True)])
+        for name in ("auto", "longer", "shorter")
+    ]
+    return Family(
+        name=name,
+        horizon=horizon,
+        best=together.best_in_hindsight(np.array(grids)),
+        auto=told[0],
+        longer=told[1],
+        shorter=told[2],
+        p=np.array([float(np.median(as_floats(one["p"]))) for one in found]),
+    )
+
+
+def _literal(horizon: int, found: Sequence[Arrays]) -> Literal:
+    names = ("literal_p", "literal_regret", "auto_p", "auto_regret")
+    columns = {name: np.array([as_floats(one[name]) for one in found]) for name in names}
+    best = np.array([float(as_floats(one["best"])[0]) for one in found])
+    return Literal(horizon=horizon, steps=as_floats(found[0]["steps"]), best=best, **columns)
+
+
+EXPERIMENT: Final = Experiment("choosing-p", "Section 4.2: finding p while running", run)

@@ -1,0 +1,1 @@
+"""For whatever runs long: where tasks run, and how far they are."""

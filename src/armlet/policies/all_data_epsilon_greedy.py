@@ -1,0 +1,25 @@
+"""Epsilon-greedy on all rows: the exploration of Algorithm 1, Section 4, but learning from every step.
+
+Decide O(K d); update O(d^2), solve O(d^3) for one arm, at every step; memory O(K d^2) whatever t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from armlet.core.types import LearnsFrom, Memory, Rewards
+from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllDataEpsilonGreedy(ContextualEpsilonGreedy):
+    """The same exploration, but learning from every step.
+
+    Not Algorithm 1: the contexts behind an arm's estimate are then those where it looked best, so the theorem's proof
+    and the clean confidence intervals are lost. Regret is often lower all the same.
+    """
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[Rewards] = "any"

@@ -1,0 +1,227 @@
+"""Figures that a phone can show and a dark page too: SVG with text as text, and PNG.
+
+Backgrounds are transparent, ink takes the colour of the page around it, and curves have colours that stand out
+on white and on near-black alike; dashes and markers tell them apart without colour. The same numbers give the
+same bytes: no dates, no random names. A figure is 360 units wide, so that on a phone its letters keep their size.
+Needs matplotlib, `armlet[bench]`, imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from armlet.core.intervals import Estimate
+from armlet.core.types import Float64
+from armlet.report.pictures import INK, STYLE, Picture, picture, png, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Picture", "Series", "bars", "picture", "png", "power_law", "regret", "svg"]
+
+COLOURS: Final = ("#1f7fc4", "#d55e00", "#0a9372", "#c2609a", "#a17a00", "#7b6fd0")
+DASHES: Final[tuple[Any, ...]] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1.5)), (0, (8, 2, 2, 2)))
+MARKERS: Final = ("o", "s", "^", "D", "v", "P")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A named mean with its interval at every step: what `intervals.band` gives."""
+
+    label: str
+    steps: Float64  # (checkpoints,)
+    band: Float64  # (3, checkpoints): mean, low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Named estimates at several settings, and the exponent that fits them, if there is one."""
+
+    label: str
+    settings: tuple[float, ...]
+    outcomes: tuple[Estimate, ...]
+    slope: Estimate | None = None
+
+
+def regret(
+    curves: Sequence[Curve],
+    *,
+    xlabel: str = "step t (log scale)",
+    ylabel: str = "cumulative regret R(t)",
+    top: float | None = None,
+) -> Figure:
+    """Draw curves with their spread against log t: logarithmic growth is a straight line.
+
+    Parameters
+    ----------
+    curves
+        At least one.
+    top
+        Where the frame ends, if some curve should leave it.
+
+    Examples
+    --------
+    >>> steps = np.array([1.0, 10.0, 100.0])
+    >>> figure = regret([Curve("p = 600", steps, np.array([[0, 5, 9], [0, 4, 8], [0, 6, 10]]))])
+    >>> svg(figure, key="fig-a", alt="Regret of one policy")[:16]
+    '<svg xmlns="http'
+    """
+    with frame(height=3.2, labels=[curve.label for curve in curves]) as (figure, axes):
+        for index, curve in enumerate(curves):
+            mean, low, high = curve.band
+            colour, dash = COLOURS[index % 6], DASHES[(index + index // 6) % 6]
+            axes.plot(curve.steps, mean, color=colour, linestyle=dash, label=curve.label)
+            axes.fill_between(curve.steps, low, high, color=colour, alpha=0.22, linewidth=0)
+        first, last = min(curve.steps[0] for curve in curves), max(curve.steps[-1] for curve in curves)
+        axes.set(xscale="log", xlim=(first, last), xlabel=xlabel, ylabel=ylabel)
+        axes.set_ylim(0, top)
+        _powers_of_ten(axes.xaxis)
+        axes.yaxis.set_major_formatter(lambda value, _: short(value))
+        legend(figure, axes)
+    return figure
+
+
+def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
+    """Draw outcomes against settings on log-log scales, with the fitted slopes.
+
+    A fit is drawn through the middle of its points; its band holds the lines with every slope of the interval.
+
+    Examples
+    --------
+    >>> found = tuple(Estimate(v, 0.9 * v, 1.1 * v) for v in (10.0, 20.0, 200.0))
+    >>> one = Series("p = 60", (5, 10, 100), found, slope=Estimate(1.0, 0.9, 1.1))
+    >>> figure = power_law([one], xlabel="I", ylabel="regret")
+    """
+    for one in series:
+        if bad := [found for found in (*one.settings, *(each.value for each in one.outcomes)) if found <= 0]:
+            raise ValueError(f"{one.label} has {bad[0]} but log scales show positive numbers only")
+    with frame(height=3.2, labels=[_named(one) for one in series]) as (figure, axes):
+        axes.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log scale)", ylabel=f"{ylabel} (log scale)")
+        for index, one in enumerate(series):
+            colour = COLOURS[index % 6]
+            mean, low, high = np.array([(each.value, each.low, each.high) for each in one.outcomes]).T
+            bars = np.clip([mean - low, high - mean], 0, None)
+            style: dict[str, Any] = {"color": colour, "marker": MARKERS[index % 6], "capsize": 3, "linestyle": "none"}
+            axes.errorbar(one.settings, mean, bars, label=_named(one), **style)
+            if one.slope is not None:
+                _fit(axes, one, one.slope, mean, colour, DASHES[index % 6])
+        axes.set_xticks(sorted({value for one in series for value in one.settings}))
+        axes.xaxis.set_major_formatter(lambda value, _: short(value))
+        axes.xaxis.set_minor_locator(_no_ticks())
+        plain_numbers(axes.yaxis)
+        legend(figure, axes)
+    return figure
+
+
+def bars(
+    labels: Sequence[str],
+    estimates: Sequence[Estimate | None],
+    *,
+    xlabel: str,
+    marks: Mapping[str, float] | None = None,
+) -> Figure:
+    """Draw one bar with its interval for each label, and dashed marks to compare them with.
+
+    Examples
+    --------
+    >>> figure = bars(["p = 24", "p = 600"], [Estimate(1.8, 1.6, 2.0), None], xlabel="ratio", marks={"log": 1.0})
+    """
+    if len(labels) != len(estimates):
+        raise ValueError(f"there are {len(labels)} labels but {len(estimates)} estimates")
+    with frame(height=1.1 + 0.34 * len(labels), labels=[]) as (figure, axes):
+        for place, found in enumerate(estimates):
+            if found is None:
+                axes.annotate("not defined", (0, place), (4, 0), textcoords="offset points", va="center")
+                continue
+            error = np.clip([[found.value - found.low], [found.high - found.value]], 0, None)
+            axes.barh(place, found.value, height=0.62, color=COLOURS[0], alpha=0.55)
+            axes.errorbar(found.value, place, xerr=error, color=INK, capsize=3, linewidth=1.3)
+        for name, value in (marks or {}).items():
+            axes.axvline(value, color=INK, linestyle=(0, (4, 3)), linewidth=1.2)
+            axes.annotate(
+                name, (value, 1), (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points", ha="center"
+            )
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(xlabel)
+        axes.xaxis.set_major_formatter(lambda value, _: short(value))
+    return figure
+
+
+@contextmanager
+def frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Axes]]:
+    """Give an empty figure, with room for a legend below."""
+    import matplotlib as mpl  # heavy, and only drawing needs it
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        rows = math.ceil(len(labels) / _columns(labels))
+        figure = Figure(figsize=(5, height + 0.23 * rows), layout="constrained")
+        yield figure, figure.subplots()
+
+
+def legend(figure: Figure, axes: Axes) -> None:
+    """Name the curves below the frame."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels), handlelength=2.6)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Write numbers in full beside a log scale, and some in between if few powers of ten are in sight."""
+    axis.set_major_formatter(lambda value, _: short(value))
+    axis.set_minor_formatter(lambda value, _: short(value) if _leads(value, axis.get_view_interval()) else "")
+
+
+def _columns(labels: Sequence[str]) -> int:
+    longest = max(map(len, labels), default=0)
+    return max(1, min(len(labels), 3 if longest <= 12 else 2 if longest <= 24 else 1))
+
+
+def _fit(axes: Axes, one: Series, slope: Estimate, mean: Float64, colour: str, dash: Any) -> None:
+    x = np.log(np.geomspace(min(one.settings), max(one.settings), 40))
+    centre, level = np.log(one.settings).mean(), np.log(mean).mean()
+    line, low, high = (np.exp(level + b * (x - centre)) for b in (slope.value, slope.low, slope.high))
+    axes.plot(np.exp(x), line, color=colour, linestyle=dash, linewidth=1.5)
+    axes.fill_between(np.exp(x), np.minimum(low, high), np.maximum(low, high), color=colour, alpha=0.2, linewidth=0)
+
+
+def _named(one: Series) -> str:
+    return one.label if one.slope is None else f"{one.label}: slope {one.slope:.2f}"
+
+
+def _powers_of_ten(axis: Axis) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_locator(LogLocator(numticks=8))
+    axis.set_major_formatter(lambda value, _: "10" + str(round(math.log10(value))).translate(RAISED))
+    axis.set_minor_locator(_no_ticks())
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
+RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def short(value: float) -> str:
+    """Write a number as an axis shows it."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:g}"
+
+
+def _leads(value: float, limits: Sequence[float] | Float64) -> bool:
+    """Say whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
+    few = math.log10(limits[1] / limits[0]) < 1.7
+    return few and re.match(r"[25]", f"{value:e}") is not None

@@ -1,0 +1,1 @@
+"""Policies in worlds: one run, many runs, and what they found, kept in a folder."""

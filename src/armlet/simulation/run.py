@@ -1,0 +1,208 @@
+"""Run policies in worlds, many times, on any engine: the same settings give the same numbers, bit for bit.
+
+A task is a few runs of one job, about two seconds of work. How jobs are cut into tasks follows from the jobs alone, not
+from the number of workers, so a store that was filled by one engine can be completed by another.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from armlet.core.files import Json
+from armlet.core.types import Policy
+from armlet.environments.world import World
+from armlet.parallel.pool import EngineLike, WorkerError, map_in_order, opened
+from armlet.parallel.progress import Progress, silent
+from armlet.simulation.play import Curves, Job, Method, play
+from armlet.simulation.results import Result, settings_of
+from armlet.simulation.store import Store, joined, stack, versions
+
+TASK_SECONDS = 2.0
+SECONDS = {"steps": 5e-8, "events": 1e-6, "python": 3e-7}  # a step, an exploration, a step; roughly
+SECONDS_LEARNING = 3e-7  # a step that is learned from, in the kernel
+SECONDS_IN_PYTHON = 2.5e-5  # a step of a policy that is not compiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Some runs of one job: what a worker is sent."""
+
+    index: int  # of the job
+    job: Job
+    first: int
+    last: int  # not included
+    versions: dict[str, Json]  # of whoever asks: a worker with others would give other numbers
+
+
+def simulate(
+    world: World,
+    policy: Policy,
+    *,
+    horizon: int,
+    runs: int,
+    seed: int,
+    checkpoints: npt.ArrayLike | None = None,
+    method: Method = "auto",
+    engine: EngineLike = "processes",
+    workers: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress = silent,
+) -> Result:
+    """Run one policy in one world; see `Job` for the settings and `simulate_all` for the rest.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> from armlet.environments import FigureA
+    >>> world = FigureA.draw(np.random.default_rng(1))
+    >>> policy = armlet.ContextualEpsilonGreedy(p=60)
+    >>> result = simulate(world, policy, horizon=1000, runs=4, seed=1, engine="serial")
+    >>> result.regret.shape == (4, len(result.steps)), int(result.steps[-1])
+    (True, 1000)
+    """
+    steps = () if checkpoints is None else tuple(np.asarray(checkpoints).tolist())
+    job = Job(world=world, policy=policy, horizon=horizon, runs=runs, seed=seed, checkpoints=steps, method=method)
+    return simulate_all([job], engine=engine, workers=workers, store=store, progress=progress)[0]
+
+
+def simulate_all(
+    jobs: Sequence[Job],
+    *,
+    engine: EngineLike = "processes",
+    workers: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress = silent,
+) -> list[Result]:
+    """Run several jobs, the tasks of all of them side by side.
+
+    Parameters
+    ----------
+    jobs
+        What to run.
+    engine
+        The name of an engine (see `armlet.parallel.pool.engine`), an engine, or any
+        `concurrent.futures.Executor`. It does not change the results.
+    workers
+        How many, if the engine is given by name.
+    store
+        A folder that keeps every finished task, and the table of all at the end. The same call goes on where an
+        interrupted one stopped.
+    progress
+        Told how many runs are done; `armlet.parallel.progress.reporter` prints it.
+
+    Returns
+    -------
+    list of Result
+        One for each job, in order.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> from armlet.environments import FigureA
+    >>> world = FigureA.draw(np.random.default_rng(1))
+    >>> settings = {"world": world, "horizon": 1000, "runs": 4, "seed": 1}
+    >>> jobs = [Job(policy=policy, **settings) for policy in (armlet.ContextualEpsilonGreedy(p=60), armlet.Uniform())]
+    >>> greedy, uniform = simulate_all(jobs, engine="serial")
+    >>> bool((greedy.at(1000) < uniform.at(1000)).all())
+    True
+    """
+    tasks = [task for index, job in enumerate(jobs) for task in split(index, job)]
+    with opened(engine, workers=workers) as where:
+        kept = None if store is None else Store(store, jobs, engine=where.name)
+        tally = _Tally(tasks, kept, progress)
+        try:
+            map_in_order(run_task, tally.missing(), where, tally.add)
+        except BaseException:
+            if kept is not None:
+                kept.stop("interrupted")
+            raise
+    results = [_result(job, tally.curves(index)) for index, job in enumerate(jobs)]
+    if kept is not None:
+        kept.finish(results)
+    return results
+
+
+def split(index: int, job: Job) -> list[Task]:
+    """Cut a job into tasks of about two seconds each.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> from armlet.environments import FigureA
+    >>> world = FigureA.draw(np.random.default_rng(1))
+    >>> job = Job(world=world, policy=armlet.Uniform(), horizon=10**6, runs=20, seed=1, method="python")
+    >>> [(task.first, task.last) for task in split(0, job)]
+    [(0, 7), (7, 14), (14, 20)]
+    """
+    size, asked = _runs_a_task(job), versions()
+    return [
+        Task(index=index, job=job, first=first, last=min(first + size, job.runs), versions=asked)
+        for first in range(0, job.runs, size)
+    ]
+
+
+def run_task(task: Task) -> Curves:
+    """Play the runs of a task; this is what workers do."""
+    if task.versions != versions():
+        raise WorkerError(f"this worker has {versions()}, the task comes from {task.versions}; install the same")
+    return stack(play(task.job, run) for run in range(task.first, task.last))
+
+
+def _runs_a_task(job: Job) -> int:
+    units, each = float(job.horizon), SECONDS[job.method]
+    if job.method == "events":
+        p = float(getattr(job.policy, "p", 1.0))
+        units = p * (1 + math.log(max(job.horizon / p, 1.0)))
+    elif job.policy.schedule() is None:
+        each = SECONDS_IN_PYTHON
+    elif job.policy.learns_from == "every step":
+        each = SECONDS_LEARNING
+    return max(1, min(job.runs, math.ceil(TASK_SECONDS / (units * each))))
+
+
+def _result(job: Job, curves: Curves) -> Result:
+    return Result(
+        settings=settings_of(job),
+        runs=np.arange(job.runs),
+        steps=np.array(job.checkpoints, dtype=np.int64),
+        curves=curves,
+    )
+
+
+class _Tally:
+    """Which tasks are done, by this call or an earlier one."""
+
+    def __init__(self, tasks: Sequence[Task], store: Store | None, progress: Progress) -> None:
+        self._tasks, self._store, self._progress = tasks, store, progress
+        self._done: dict[tuple[int, int], Curves] = {}  # by job and first run
+        self._missing: list[Task] = []
+        for task in tasks:
+            curves = None if store is None else store.load(task.index, task.first, task.last)
+            if curves is None:
+                self._missing.append(task)
+            else:
+                self._done[task.index, task.first] = curves
+        self._report()
+
+    def missing(self) -> list[Task]:
+        return self._missing
+
+    def add(self, index: int, curves: Curves) -> None:
+        task = self._missing[index]
+        if self._store is not None:
+            self._store.save(task.index, task.first, task.last, curves)
+        self._done[task.index, task.first] = curves
+        self._report()
+
+    def curves(self, job: int) -> Curves:
+        return joined([self._done[job, task.first] for task in self._tasks if task.index == job])
+
+    def _report(self) -> None:
+        runs = (len(curves.regret) for curves in self._done.values())
+        self._progress(sum(runs), sum(task.last - task.first for task in self._tasks))

@@ -1,0 +1,308 @@
+"""`armlet advise`: what it prints, the logs it reads, and how it refuses what it cannot use."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.csv  # type: ignore[import-untyped]
+import pyarrow.parquet  # type: ignore[import-untyped]
+import pytest
+
+import armlet
+from armlet import cli
+from armlet.advice import Advice, Pilot, Prior, advise, words
+from armlet.advice import command as advice_command
+from armlet.environments import FigureA
+from armlet.policies import ContextualEpsilonGreedy
+
+SIZE = ["--problems", "3", "--runs", "2", "--seed", "1"]
+ARMS = ["--arms", "3", "--dim", "2", "--effect", "0.3"]
+KNOWN = ["advise", "--horizon", "2000", "--world", "FigureA", *SIZE]
+COLUMNS = ["--features", "1,age,country", "--arm", "ad", "--reward", "click"]
+
+
+def ending(arguments: Sequence[str]) -> int | str | None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(list(arguments))
+    return caught.value.code
+
+
+def printed(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert cli.main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
+
+
+@pytest.fixture(scope="module")
+def log() -> pa.Table:
+    rng, n = np.random.default_rng(3), 400
+    played = rng.integers(2, size=n)
+    return pa.table(
+        {
+            "age": rng.random(n),
+            "country": rng.choice(["de", "fr"], size=n),
+            "ad": np.where(played == 0, "plain", "loud"),
+            "click": (rng.random(n) < 0.2 + 0.3 * played).astype(np.int64),
+            "prob": np.full(n, 0.5),
+        }
+    )
+
+
+@pytest.fixture
+def pilot(log: pa.Table, tmp_path: Path) -> list[str]:
+    pa.parquet.write_table(log, tmp_path / "pilot.parquet")
+    return ["advise", "--horizon", "2000", "--log", str(tmp_path / "pilot.parquet"), *SIZE]
+
+
+def test_json_is_the_advice_and_nothing_else(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*KNOWN, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == json.loads(json.dumps(advice.to_json()))
+    assert err.splitlines()[-1].startswith("percent: 100 of 100")
+
+
+def test_the_words_tell_every_number_that_a_reader_needs(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
+    text = " ".join(printed([*KNOWN, "--unit", "euros"], capsys).split())
+    assert f"Explore with p = {advice.p:g} over 2,000 decisions." in text
+    number, r = words.number, advice.regret
+    assert f"{number(r.mean)} euros {words.interval(r.interval)} in all" in text
+    assert f"about {advice.bill.explored:,.0f} of 2,000 decisions ({advice.bill.share:.2%})" in text
+    assert f"that costs about {number(advice.bill.lost)} euros" in text
+    assert f"between {number(r.predictive[0])} and {number(r.predictive[1])} euros" in text
+    assert f"with probability {advice.sureness.chance:.0%}" in text or "above 99%" in text
+    assert f"at most {number(advice.more_data.regret)} euros" in text
+    for rival in advice.others.rivals:
+        assert f"{rival.name} {rival.setting} {number(rival.mean)}" in text
+    for wrong in (advice.half, advice.double):
+        assert wrong is None or f"p = {wrong.p:g} would regret {wrong.extra:.0%} more" in text
+    assert advice.theorem_p is not None
+    assert f"Theorem 2 as printed asks for p = {number(advice.theorem_p)}" in text
+
+
+def test_no_line_is_wider_than_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert max(map(len, printed(KNOWN, capsys).splitlines())) <= words.WIDTH
+
+
+def test_the_code_that_it_prints_makes_the_recommended_policy_and_the_one_without_advice(advice: Advice) -> None:
+    made: list[object] = []
+    for line in words.usage(advice):
+        scope: dict[str, Any] = {"armlet": armlet}
+        exec(line, scope)
+        made += [scope["policy"]] if "policy" in scope else []
+    assert made == [ContextualEpsilonGreedy(p=advice.p), ContextualEpsilonGreedy(p="auto", horizon=2000)]
+
+
+def test_a_large_p_is_printed_to_the_last_digit(advice: Advice) -> None:
+    assert "p=1048577)" in words.usage(dataclasses.replace(advice, p=1048577.0))[0]
+
+
+def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
+    traffic = ["advise", "--per-day", "200", "--days", "10", *KNOWN[3:]]
+    found = json.loads(printed([*traffic, "--json"], capsys))
+    assert (found.pop("per_day"), found.pop("found_by_day")) == (
+        200,
+        found["found_by"] and math.ceil(found["found_by"] / 200),
+    )
+    assert found == json.loads(json.dumps(advice.to_json()))
+    told = words.sentences(dataclasses.replace(advice, found_by=401), 200)
+    assert dict(told)["Best arm found"].startswith("by decision 401, day 3 of 10: ")
+
+
+def test_a_world_is_advised_on_by_its_law(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["advise", "--horizon", "1e3", "--world", "FigureA", "--world-set", "n_arms=4", *SIZE, "--json"]
+    found = json.loads(printed(command, capsys))
+    assert (found["n_arms"], found["problems"]) == (4, 3)
+    assert found["source"] == "problems drawn by FigureA.draw with n_arms=4"
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [("--clicks", "clicks at 0.1 to 0.2"), ("--noise", "noise 0.1 to 0.2")], ids=str
+)
+def test_a_guess_may_have_ranges(option: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["advise", "--horizon", "1000", "--arms", "2..3", "--dim", "2", "--effect", "0.02..0.04"]
+    found = json.loads(printed([*command, option, "0.1..0.2", *SIZE, "--json"], capsys))
+    assert found["source"] == f"a guess: 2 to 3 arms, contexts of 2 values, effect 0.02 to 0.04, {words}"
+
+
+def test_a_guess_is_a_prior(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(printed(["advise", "--horizon", "2000", *ARMS, "--noise", "0.5", *SIZE, "--json"], capsys))
+    prior = Prior(n_arms=3, dim=2, effect=0.3, noise=0.5)
+    assert found == json.loads(json.dumps(advise(prior, horizon=2000, problems=3, runs=2, seed=1).to_json()))
+
+
+def test_the_same_log_in_every_format_gives_the_same_advice(
+    log: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pa.csv.write_csv(log, tmp_path / "log.csv")
+    pa.parquet.write_table(log, tmp_path / "log.parquet")
+    for name, write in (("log.arrow", pa.ipc.new_file), ("log.feather", pa.ipc.new_stream)):
+        with write(tmp_path / name, log.schema) as writer:
+            writer.write_table(log)
+    outs = set()
+    for path in sorted(tmp_path.iterdir()):
+        command = ["advise", "--horizon", "2000", "--log", str(path), *COLUMNS, "--propensity", "prob", *SIZE, "--json"]
+        outs.add(printed(command, capsys))
+    assert len(outs) == 1
+    country = np.array(log["country"].to_pylist())
+    X = np.column_stack([np.ones(400), log["age"], country == "de", country == "fr"]).astype(float)
+    direct = Pilot(X, log["ad"].to_pylist(), log["click"].to_pylist(), log["prob"].to_pylist())
+    wanted, found = advise(direct, horizon=2000, problems=3, runs=2, seed=1).to_json(), json.loads(outs.pop())
+    note = "country is text: 2 flags stand for it, country=de, country=fr; give the bandit the same"
+    assert found.pop("notes") == [note, *wanted.pop("notes")]
+    assert found == json.loads(json.dumps(wanted))
+    assert [check["arm"] for check in found["checks"]] == ["loud", "plain"]
+
+
+def test_costs_are_rewards_turned_round(log: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pay = pa.array(np.random.default_rng(4).normal(size=400) + np.array(log["click"]))
+    negative = pa.array(-np.array(pay))
+    pa.parquet.write_table(log.append_column("pay", pay).append_column("cost", negative), tmp_path / "log.parquet")
+    command = ["advise", "--horizon", "2000", "--log", str(tmp_path / "log.parquet"), *COLUMNS[:4], *SIZE, "--json"]
+    earned = printed([*command, "--reward", "pay"], capsys)
+    spent = printed([*command, "--reward", "cost", "--objective", "min"], capsys)
+    assert earned == spent
+    assert earned != printed([*command, "--reward", "cost"], capsys)
+
+
+@pytest.mark.parametrize(("features", "warned"), [("age", 1), ("1,age", 0), ("age,country", 0)])
+def test_features_without_a_constant_are_pointed_out(
+    features: str, warned: int, pilot: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = json.loads(printed([*pilot, *COLUMNS, "--features", features, "--json"], capsys))["notes"]
+    assert sum("hold no constant" in note for note in notes) == warned
+
+
+def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbered = log.set_column(2, "ad", pa.array([1 if ad == "loud" else 2 for ad in log["ad"].to_pylist()]))
+    pa.csv.write_csv(numbered, tmp_path / "log.csv")
+    command = ["advise", "--horizon", "2000", "--log", str(tmp_path / "log.csv"), *COLUMNS, *SIZE, "--json"]
+    assert printed(command, capsys) == printed([*command, "--arm-names", "1,2"], capsys)
+    assert ending([*command, "--arm-names", "1,b"]) == 2
+    assert "--arm-names has 'b', but the log names arms by whole numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--world", "FigureA"], "--horizon is missing; say how many decisions there will be, or give --per-day and"),
+        (["--days", "3", "--world", "FigureA"], "--days is 3 but --per-day is missing; give both, or --horizon"),
+        (["--horizon", "9", "--per-day", "3", "--days", "3"], "--horizon is 9 but --days is 3 too; give one of them"),
+        (["--per-day", "0", "--days", "3"], "--per-day is 0; give 1 or more"),
+        (["--horizon", "many"], "argument --horizon: invalid count: 'many'"),
+        (["--horizon", "1", "--world", "FigureA"], "horizon is 1"),
+        (["--horizon", "99"], "what is known is missing; give one of --world; --log; --arms, --dim and --effect"),
+        (["--horizon", "99", "--world", "FigureA", "--dim", "3"], "--world and --dim do not go together"),
+        (["--horizon", "99", "--world", "FigureA", "--objective", "min"], "--world and --objective do not go together"),
+        (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; choose one of FigureA"),
+        (["--horizon", "99", "--world-set", "n_arms=3"], "--world-set is n_arms=3 but --world is missing"),
+        (["--horizon", "99", "--world", "Drifting"], "arms change over time"),
+        (["--horizon", "99", "--arms", "3", "--dim", "2"], "--effect is missing; a guess needs"),
+        (["--horizon", "99", *ARMS], "--noise is missing; a guess needs it, or --clicks"),
+        (["--horizon", "99", *ARMS, "--effect", "0.1.."], "argument --effect: invalid range: '0.1..'"),
+        (["--horizon", "99", *ARMS, "--arms", "1", "--noise", "1"], "--arms is 1; give whole numbers of at least 2"),
+        (["--horizon", "99", *ARMS, "--clicks", "2"], "--clicks is 2; give a share of clicks between 0 and 1"),
+        (["--horizon", "99", *ARMS, "--clicks", "0.01"], "effect is 0.3 but --clicks is 0.01"),
+        (["--horizon", "99", *ARMS, "--noise", "1", "--runs", "1"], "runs is 1"),
+        (["--horizon", "99", *ARMS, "--noise", "1", "--unit", "x" * 21], "give a word of at most 20 letters"),
+        (["--horizon", "99", "--world", "FigureA", "--world-set", "K=2"], "FigureA has no setting 'K'; it has n_arms"),
+        (["--horizon", "99", "--log", "pilot.csv"], "--features is missing; a log needs --log, --features, --arm and"),
+        (["--horizon", "99", "--log", "pilot.txt", *COLUMNS], "--log is pilot.txt; give a file that ends in .csv, "),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(["advise", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("armlet advise: error: ")
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--features", "agee"],
+            "--features names 'agee', but the columns of pilot.parquet are age, country, ad, click",
+        ),
+        (
+            ["--features", "age,age"],
+            "--features names 'age', which --features names before; give every column one part",
+        ),
+        (["--arm", "offer"], "--arm names 'offer', but the columns of pilot.parquet are age, country, ad, click, prob"),
+        (["--reward", "ad"], "--reward names 'ad', which --arm names before"),
+        (["--propensity", "chance"], "--propensity names 'chance', but"),
+        (["--propensity", "age"], "--propensity names 'age', which --features names before"),
+        (["--arm-names", "plain,loud,loudest"], "the pilot never tried arm 'loudest', so nothing is known of it"),
+        (["--arm-names", "plain,loudest"], "arms has 'loud', which --arm-names lacks"),
+    ],
+)
+def test_a_log_that_cannot_be_used_is_refused_by_the_name_of_the_argument(
+    arguments: list[str], message: str, pilot: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending([*pilot, *COLUMNS, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+
+
+def test_texts_that_are_missing_or_too_many_are_refused(
+    log: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.parquet"
+    command = ["advise", "--horizon", "99", "--log", str(path), *COLUMNS, *SIZE]
+    many, gaps = (pa.array([f(i) for i in range(400)]) for f in (str, lambda i: "de" if i else None))
+    for column, message in ((many, "which has 400 different texts; group them"), (gaps, "which has 1 rows without a")):
+        pa.parquet.write_table(log.set_column(1, "country", column), path)
+        assert ending(command) == 2
+        assert f"--features names 'country', {message}" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("log.csv", "log.parquet", "log.arrow"):
+        (tmp_path / name).write_bytes(b'a,b\n1\n"2,')
+        assert ending(["advise", "--horizon", "99", "--log", str(tmp_path / name), *COLUMNS]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert f"--log is {name}, which cannot be read: " in err
+    assert ending(["advise", "--horizon", "99", "--log", str(tmp_path / "no.csv"), *COLUMNS]) == 1
+    assert "no.csv, which does not exist" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_quietly_and_leaves_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(advice_command, "advise", interrupt)
+    assert cli.main([*KNOWN, "--out", str(tmp_path / "page.html")]) == 130
+    assert capsys.readouterr() == ("", "\ninterrupted: nothing was written\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_that_could_not_be_written_is_told_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending([*KNOWN, "--out", str(tmp_path)]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"armlet advise: error: --out is {tmp_path}, a directory; add a file name, such as advice.html\n",
+    )
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert ending([*KNOWN, "--out", str(tmp_path / "page.html")]) == 1
+    told = "armlet advise: error: a page needs matplotlib; pip install 'armlet[bench]'\n"
+    assert capsys.readouterr() == ("", told)

@@ -1,0 +1,138 @@
+"""What `armlet advise` says of an advice, and the page that it writes, in a real browser too."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from armlet import cli
+from armlet.advice import Advice, advise, page, words
+from armlet.advice.pilot import ArmCheck
+from armlet.environments import FigureA
+from support import browser
+
+KNOWN = ["advise", "--horizon", "2000", "--world", "FigureA", "--problems", "3", "--runs", "2", "--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
+
+
+@pytest.fixture(scope="module")
+def far(advice: Advice) -> Advice:
+    """Advice with every part that may be missing missing, and words that would like to be HTML."""
+    rivals = tuple(dataclasses.replace(rival, interval=(0.0, math.inf)) for rival in advice.others.rivals)
+    rows = tuple(dataclasses.replace(row, interval=(0.0, math.inf)) for row in advice.grid)
+    return dataclasses.replace(
+        advice,
+        unit="<b>euros</b> & cents",  # as long as it may be
+        grid=rows,
+        half=None,
+        double=None,
+        found_by=None,
+        theorem_p=None,
+        theorem_reason="two arms are alike",
+        others=dataclasses.replace(advice.others, rivals=rivals, interval=(0.0, math.inf)),
+        checks=(ArmCheck(arm="<b>loud", model=0.2, weighted=0.5, interval=(0.4, 0.6)),),
+        notes=("<img src=http://evil.example/a.png> & more",),
+    )
+
+
+def test_what_is_missing_is_said_to_be_missing(far: Advice) -> None:
+    told = dict(words.sentences(far, None))
+    assert told["Best arm found"].startswith("not within 2,000 decisions: ")
+    assert told["Half or twice"] == "half of it would not try every arm; twice of it takes too long to simulate."
+    late = dict(words.sentences(dataclasses.replace(far, p=501.0), None))  # 2 p is beyond half of the horizon
+    assert late["Half or twice"].endswith("twice of it is too much for so few decisions.")
+    assert told["The theorem"] == "Theorem 2 gives no p here: two arms are alike."
+    text = "\n".join(words.lines(far, None))
+    assert text.count("[unknown]") == 3
+    assert "they disagree" in text
+
+
+def test_the_theorem_is_called_useless_only_beyond_the_horizon(advice: Advice) -> None:
+    beyond = dict(words.sentences(dataclasses.replace(advice, theorem_p=2e4), None))["The theorem"]
+    assert beyond.endswith(
+        "p = 20,000, 10 times the horizon: every decision would be random, so it is useless in practice."
+    )
+    within = dict(words.sentences(dataclasses.replace(advice, theorem_p=200.0), None))["The theorem"]
+    # 200 (1 + ln 10) of 2,000 decisions are explored, up to a thousandth
+    assert "asks for p = 200, which explores 33% of all decisions and loses " in within
+    assert "useless" not in within
+
+
+@pytest.fixture(scope="module")
+def pages(advice: Advice, far: Advice, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    near = dataclasses.replace(advice, theorem_p=2 * advice.grid[-1].p, found_by=401)
+    texts = {"usual": page.render(advice, seed=1), "far": page.render(far, seed=1)}
+    texts["near"] = page.render(near, seed=1, per_day=200)
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in texts}
+
+
+def test_the_command_writes_the_page(
+    pages: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new" / "page.html"
+    assert cli.main([*KNOWN, "--out", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Page: {path}"
+    assert path.read_bytes() == pages["usual"].read_bytes()
+    assert cli.main([*KNOWN, "--out", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["horizon"] == 2000
+    assert err.splitlines()[-1] == f"Page: {path}"
+
+
+@pytest.mark.parametrize("name", ["usual", "far", "near"])
+def test_nothing_is_loaded_from_anywhere(pages: dict[str, Path], name: str) -> None:
+    text = pages[name].read_text(encoding="utf-8")
+    links = set(re.findall(r"https?://[^\"'&]*", text)) - {"http://evil.example/a.png"}  # which is text on that page
+    assert links == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert not re.search(r"<(script|link|img|iframe|object|image|b)\b", text)
+    assert "default-src 'none'" in text
+
+
+def test_every_figure_has_words_for_those_who_cannot_see_it(pages: dict[str, Path], advice: Advice) -> None:
+    text = pages["usual"].read_text(encoding="utf-8")
+    said = re.findall(r'<svg [^>]*aria-label="([^"]*)"', text)
+    assert len(said) == text.count("<svg ") == text.count("<figcaption>") == 3
+    assert f"p = {advice.p:g} is recommended" in said[0]
+    assert f"for {advice.bill.explored:,.0f} explored decisions" in said[1]
+    assert all(rival.name in said[2] for rival in advice.others.rivals)
+
+
+def test_the_theorems_p_is_marked_where_it_is_or_by_an_arrow_at_the_edge(pages: dict[str, Path]) -> None:
+    marked = {name: re.findall(r">(Theorem 2: p = [^<]*)<", path.read_text("utf-8")) for name, path in pages.items()}
+    assert marked["far"] == []
+    assert [words.endswith("→") for words in marked["usual"] + marked["near"]] == [True, False]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser.launch() as launched:
+        yield launched
+
+
+CHECKS = [
+    check for check in browser.CHECKS if check not in (browser.shows_every_verdict, browser.leads_to_every_section)
+]
+"""A page of advice has no verdicts and no overview."""
+
+
+@pytest.mark.parametrize("name", ["usual", "far", "near"])
+@pytest.mark.parametrize("screen", browser.SCREENS)
+def test_the_page_in_a_real_browser(chromium: Browser, pages: dict[str, Path], name: str, screen: str) -> None:
+    with browser.visit(chromium, pages[name], screen) as opened:
+        for check in CHECKS:
+            check(opened)
+        assert opened.page.locator("figure").count() == 3

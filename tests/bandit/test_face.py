@@ -1,0 +1,198 @@
+"""What a user sees of the library: names that a type checker knows, `dir`, signatures, and who is no policy."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[import-untyped]
+
+import armlet
+from armlet import Bandit, LinUCB, Uniform
+from armlet.core.arms import WIDEST, label_array
+from armlet.core.types import Arm
+from armlet.policies import POLICIES
+from support.policies import SETTINGS
+
+
+def findings(snippet: str, folder: Path) -> list[str]:
+    """Run mypy --strict over a program of a user; give each line that has a finding, with its message."""
+    (folder / "snippet.py").write_text(snippet)
+    options = ["--strict", "--no-error-summary", "--hide-error-context", "--config-file", ""]
+    command = [sys.executable, "-m", "mypy", *options, f"--cache-dir={folder / 'cache'}", "snippet.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+USER_PROGRAM = """\
+import armlet
+import armlet.policies
+
+armlet.LinUBC(alpha=1)
+armlet.LinUCB(alhpa=1)
+armlet.policies.LinUBC()
+armlet.Bandit(["a"], 1, policy=armlet.LinUCB).decide([1.0])
+armlet.Bandit(["a"], 1, policy=armlet.LinUCB()).decied([1.0])
+armlet.load("model").forget()
+"""
+
+
+def test_a_type_checker_sees_every_policy_as_itself_and_finds_misspelt_names(tmp_path: Path) -> None:
+    told = "".join(f"reveal_type(armlet.{name})\nreveal_type(armlet.policies.{name})\n" for name in POLICIES)
+    known = "armlet.advise\narmlet.theory\narmlet.environments\narmlet.testing\n"
+    lines = findings(USER_PROGRAM + told + known, tmp_path)
+    errors = [line for line in lines if ": error: " in line]
+    assert [re.match(r"snippet.py:(\d+): error: ", line)[1] for line in errors] == list("456789")  # type: ignore[index]
+    assert 'Module has no attribute "LinUBC"' in errors[0]
+    assert 'Unexpected keyword argument "alhpa" for "LinUCB"' in errors[1]
+    revealed = [line for line in lines if ": note: Revealed type" in line]
+    assert len(revealed) == 2 * len(POLICIES) == 74
+    for line, name in zip(revealed, [name for name in POLICIES for _ in range(2)], strict=True):
+        assert re.search(rf"-> armlet\.policies\.[\w.]+\.{name}\"", line), line
+
+
+def test_dir_shows_the_library() -> None:
+    shown = dir(armlet)
+    assert shown == sorted(set(shown))
+    assert set(POLICIES) < set(shown)
+    assert {"Bandit", "load", "advise", "theory", "environments", "testing", "policies"} < set(shown)
+    assert set(armlet.__all__) < set(shown)
+    assert set(POLICIES) < set(dir(armlet.policies))
+    for name in shown:
+        assert getattr(armlet, name) is not None
+
+
+def test_all_policies_are_listed_once_for_every_reader() -> None:
+    """The registry, the two lists of names, and what a checker is told."""
+    for module in (armlet, armlet.policies):
+        assert set(POLICIES) < set(module.__all__)
+        assert len(set(module.__all__)) == len(module.__all__)
+        source = Path(module.__file__ or "").read_text()
+        told = source.split("if TYPE_CHECKING:")[1].split("__all__")[0]
+        eager = {"AllDataEpsilonGreedy", "ContextualEpsilonGreedy"}
+        assert [name for name in POLICIES if name not in eager and not re.search(rf"\b{name}\b", told)] == []
+
+
+def test_importing_armlet_reads_no_policy_that_is_not_asked_for() -> None:
+    program = "import sys, armlet; print(*sorted(name for name in sys.modules if name.startswith('armlet.')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {name for name in loaded if name.startswith("armlet.policies.")} == {
+        "armlet.policies.contextual_epsilon_greedy"
+    }
+    assert not loaded & {"armlet.advice", "armlet.theory", "armlet.environments", "armlet.testing", "armlet.core.files"}
+
+
+METHODS = [name for name in dir(Bandit) if name[0] != "_" and callable(inspect.getattr_static(Bandit, name))]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_public_method_has_a_signature(name: str) -> None:
+    assert next(iter(inspect.signature(getattr(Bandit, name)).parameters)) == "self"
+
+
+def test_signatures_say_how_correct_and_forget_are_called() -> None:
+    assert str(inspect.signature(Bandit.correct)) == "(self, /, decision, old_reward, new_reward)"
+    assert str(inspect.signature(Bandit.forget)) == "(self, /, decision, reward)"
+    bandit = Bandit(["a", "b"], 1, policy=Uniform(), seed=1)
+    decision = bandit.decide([1.0])
+    bandit.learn(decision, 1.0)
+    bandit.correct(decision, old_reward=1.0, new_reward=0.5)
+    bandit.forget(decision=decision, reward=0.5)
+    assert bandit.state.n.sum() == 0.0
+    with pytest.raises(TypeError, match=r"correct takes \(decision, old_reward, new_reward\)"):
+        bandit.correct(decision, 1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"forget takes \(decision, reward\)"):
+        bandit.forget(decision, amount=1.0)  # type: ignore[call-arg]
+
+
+# ---- who is no policy
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("linucb", r"policy is 'linucb' \(str\); give an instance: armlet\.LinUCB\(\)$"),
+        ("Lin-UCB", r"armlet\.LinUCB\(\)$"),
+        ("thompson", r"armlet\.ThompsonSampling\(\)$"),
+        ("exp4.p", r"armlet\.EXP4P\(horizon=\.\.\.\)$"),
+        ("contextual_epsilon_greedy", r"armlet\.ContextualEpsilonGreedy\(p=\.\.\.\)$"),
+        ("qqq", r"armlet\.ContextualEpsilonGreedy\(p=\.\.\.\)$"),
+        (None, r"policy is None \(NoneType\); give an instance: armlet\.ContextualEpsilonGreedy\(p=\.\.\.\)$"),
+        (LinUCB, "policy is the class LinUCB; pass an instance of it, with its settings"),
+        (0.1, r"policy is 0\.1 \(float\), which lacks learns_from, .*, update; give a policy such as armlet"),
+        (print, "which lacks learns_from, memory, rewards, check, init"),
+        (np.zeros(3), r"\(ndarray\), which lacks"),
+    ],
+)
+def test_what_is_no_policy_is_refused_by_name(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Bandit(["a", "b"], 2, policy=given)
+    if given is not None:
+        with pytest.raises(TypeError, match=message):
+            armlet.load(io.BytesIO(), policy=given)
+
+
+def test_an_object_that_lacks_one_method_is_told_which() -> None:
+    class Mute(Uniform):
+        decide = property()
+
+    with pytest.raises(TypeError, match=r"which lacks decide; give a policy"):
+        Bandit(["a", "b"], 2, policy=Mute())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_is_found_by_its_name_in_any_spelling(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"give an instance: armlet\.{name}\("):
+        Bandit(["a", "b"], 2, policy=name.upper())  # type: ignore[arg-type]
+    assert type(getattr(armlet, name)(**SETTINGS[name][0])) is POLICIES[name]
+    assert getattr(importlib.import_module("armlet.policies"), name) is POLICIES[name]
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    for module in (armlet, armlet.policies):
+        with pytest.raises(AttributeError, match="has no attribute 'LinUBC'"):
+            module.LinUBC  # noqa: B018
+
+
+# ---- arrays of labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (["a", "bcd"], "U"),
+        (["", "ä\0b"], "U"),
+        ([3, -(2**63), 2**63 - 1], "i"),
+        (["a", 1], "O"),
+        (["a", "b\0"], "O"),
+        ([1, 2**63], "O"),
+        (["a" * WIDEST, "b"], "U"),
+        (["a" * (WIDEST + 1), "b"], "O"),
+    ],
+)
+def test_an_array_of_labels_holds_them_unchanged(labels: list[Arm], kind: str) -> None:
+    array = label_array(labels)
+    assert array.dtype.kind == kind
+    assert array.tolist() == labels
+    assert [type(label) for label in array.tolist()] == [type(label) for label in labels]
+
+
+@pytest.mark.parametrize("arms", [["no", "yes"], [0, 1], [-7, 2**40]])
+def test_predictions_go_into_the_metrics_of_sklearn(arms: list[Arm]) -> None:
+    bandit = Bandit(arms, 1, policy=LinUCB(), seed=1)
+    bandit.partial_fit([[1.0], [-1.0]], [arms[1], arms[0]], [1.0, 1.0])
+    predicted = bandit.predict([[1.0], [-1.0], [2.0]])
+    truth = np.array([arms[1], arms[0], arms[0]])
+    assert accuracy_score(truth, predicted) == 2 / 3
+    assert confusion_matrix(truth, predicted).tolist() == [[1, 1], [0, 1]]
+    bandit.partial_fit([[1.0]], predicted[:1], [1.0])  # and back into the bandit

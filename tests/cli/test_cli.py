@@ -1,0 +1,125 @@
+"""The command line: what it prints, what it imports, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from armlet import cli
+from armlet.core.version import __version__
+from armlet.simulation import demo
+
+SMALL = ["demo", "--horizon", "200", "--runs", "2", "--p", "12", "--seed", "5"]
+
+
+def ending(arguments: list[str]) -> int | str | None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    return caught.value.code
+
+
+def test_version_is_the_one_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(["--version"]) == 0
+    assert capsys.readouterr().out == f"armlet {__version__}\n"
+
+
+def test_help_shows_examples_and_one_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "examples:\n  armlet demo" in out
+    assert sum(line.startswith("    demo ") for line in out.splitlines()) == 1
+
+
+def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(["demo", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    settings = demo.Settings()
+    for value in (settings.horizon, settings.runs, settings.seed, " ".join(map(str, settings.p))):
+        assert f"default: {value}" in out
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["demo", "--help"]])
+def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
+    heavy = ["matplotlib", "scipy", "pandas", "armlet.paper", "armlet.simulation", "armlet.environments"]
+    code = (
+        "import sys, contextlib, armlet.cli\n"
+        f"with contextlib.suppress(SystemExit): armlet.cli.main({arguments!r})\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: command"),
+        (["dmeo"], "invalid choice: 'dmeo'"),
+        (["demo", "--horizon", "many"], "argument --horizon: invalid int value: 'many'"),
+        (["demo", "--horizon", "99"], "horizon is 99 but rates need at least 100 steps"),
+        (["demo", "--runs", "1"], "runs is 1 but an interval needs at least 2"),
+        (["demo", "--p", "12", "5"], "p is [5.0] but needs finite values of at least 6"),
+        (["demo", "--p", "nan"], "p is [nan] but needs finite values"),
+        (["demo", "--seed", "-1"], "seed is -1 but must be 0 or more"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+    assert "--help" in err
+
+
+def test_demo_prints_findings_and_reports_progress_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*SMALL, "--out", str(tmp_path / "new" / "results")]) == 0
+    out, err = capsys.readouterr()
+    assert [line.split(":")[0] for line in err.splitlines()] == ["p = 12", "uniform"]
+    assert "Least mean regret at T: p = 12" in out
+    assert str(tmp_path / "new" / "results" / "demo.svg") in out
+
+
+def test_missing_matplotlib_is_told_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert ending([*SMALL, "--out", str(tmp_path / "results")]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "armlet demo: error: plots need matplotlib; pip install 'armlet[bench]'\n",
+    )
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_output_path_that_is_a_file_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "results").write_text("mine")
+    assert ending([*SMALL, "--out", str(tmp_path / "results")]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert str(tmp_path / "results") in err
+    assert (tmp_path / "results").read_text() == "mine"
+
+
+def test_an_interrupt_ends_quietly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "main", interrupt)
+    assert cli.main([*SMALL, "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ModuleNotFoundError("no kernel", name="armlet._kernel")
+
+    monkeypatch.setattr(demo, "main", fail)
+    with pytest.raises(ModuleNotFoundError, match="no kernel"):
+        cli.main(SMALL)

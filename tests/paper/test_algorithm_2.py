@@ -1,0 +1,63 @@
+"""The experiment on Algorithm 2, on a small scale: what it measures is what it says."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from armlet.paper.algorithm_2 import experiment
+from armlet.paper.experiment import Findings
+from armlet.paper.verdicts import Outcome, Role, Verdict
+from armlet.simulation.lab import Lab
+
+TINY = experiment.Settings(rare=(10, 100), rows=6, histories=4, horizon=80, runs=5, lengths=(20, 40), doubling=(6, 10))
+
+
+@cache
+def found() -> Findings:
+    return experiment.find(TINY, Lab(seed=5))
+
+
+def verdict(key: str) -> Verdict:
+    return next(each for each in found().verdicts if each.claim.key == key)
+
+
+def test_three_claims_are_judged_in_the_order_of_their_sections() -> None:
+    keys = ["algorithm-2-memory", "algorithm-2-search", "algorithm-2-regret"]
+    assert [each.claim.key for each in found().verdicts] == [each.claim for each in found().sections] == keys
+
+
+@pytest.mark.parametrize("m", [10, 100, 1000])
+def test_algorithm_1_forgets_and_the_best_subset_remembers(m: int) -> None:
+    """m rows among m^2: the ridge sqrt(n) = m holds half of them back, whatever m."""
+    estimates = experiment.remembered(m)
+    assert abs(estimates["Algorithm 1"] - 0.5) < 0.1
+    assert estimates["Algorithm 1, ridge 1/n"] > m / (m + 3)
+    assert estimates["Contextual UCB"] > np.sqrt(m) / (np.sqrt(m) + 1) - 0.02  # as if there were the m rows only
+
+
+def test_memory_is_judged_without_any_draw() -> None:
+    assert verdict("algorithm-2-memory").outcome is Outcome.HOLDS
+
+
+def test_no_search_beats_brute_force() -> None:
+    task = experiment.Small(seed=5, family="gaussian, d = 3", rows=6, histories=4)
+    ratios = np.asarray(experiment.search_small(task)["ratios"], dtype=np.float64)
+    assert ratios.shape == (12, 3)
+    assert (ratios >= 1 - 1e-12).all()
+
+
+def test_the_same_problems_for_all_policies() -> None:
+    def regret(policy: str) -> list[float]:
+        task = experiment.Play(seed=5, world="I = 10", policy=policy, horizon=40, first=0, runs=2)
+        return np.asarray(experiment.play(task)["regret"], dtype=np.float64).tolist()  # type: ignore[no-any-return]
+
+    assert regret("LinUCB") == regret("LinUCB")
+    assert len(set(map(tuple, map(regret, experiment.POLICIES)))) > 1
+
+
+def test_regret_is_judged_against_algorithm_1_with_linucb_as_control() -> None:
+    statistics = verdict("algorithm-2-regret").statistics
+    assert [each.role for each in statistics] == [Role.WRITTEN] * 2 + [Role.CONTROL] * 2

@@ -1,0 +1,60 @@
+"""`armlet report` of a folder of simulations: finished, unfinished, or none at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet import cli
+from armlet.environments import FigureA
+from armlet.simulation.overview import describe, write_overview
+from armlet.simulation.play import Curves, Job
+from armlet.simulation.run import simulate_all
+from armlet.simulation.store import ResultsError, Store
+
+
+@pytest.fixture
+def jobs() -> list[Job]:
+    world = FigureA.draw(np.random.default_rng(3))
+    policies = (armlet.ContextualEpsilonGreedy(p=60), armlet.Uniform())
+    return [Job(world=world, policy=policy, horizon=500, runs=3, seed=1) for policy in policies]
+
+
+def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulate_all(jobs, engine="serial", store=tmp_path)
+    assert cli.main(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"Report: {tmp_path / 'report.html'}\n"
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 1
+    for name in ("ContextualEpsilonGreedy(p=60", "Uniform("):
+        assert name in page
+    assert "6 runs in all, up to step 500" in page
+
+
+def test_the_finished_runs_of_an_interrupted_simulation_are_shown(jobs: list[Job], tmp_path: Path) -> None:
+    simulate_all(jobs[:1], engine="serial", store=tmp_path / "whole")
+    store = Store(tmp_path / "part", jobs[:1], engine="serial")
+    found = simulate_all(jobs[:1], engine="serial")[0].curves
+    store.save(0, 0, 2, Curves(found.regret[:2], found.exploring[:2], found.explored[:2]))
+    store.stop("interrupted")
+    assert "2 runs in all" in write_overview(tmp_path / "part").read_text()
+
+
+def test_a_folder_without_results_is_refused(
+    jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Store(tmp_path, jobs, engine="serial").stop("interrupted")
+    with pytest.raises(ResultsError, match="holds no finished run yet; run the same command again"):
+        write_overview(tmp_path)
+    with pytest.raises(SystemExit) as ending:
+        cli.main(["report", str(tmp_path / "nowhere")])
+    assert ending.value.code == 1
+    assert "has no manifest.json, so it holds no results" in capsys.readouterr().err
+
+
+def test_a_policy_is_named_with_its_short_settings() -> None:
+    assert describe({"name": "Oracle", "settings": {"theta": [[1.0]]}}) == "Oracle()"
+    assert describe({"name": "Mine", "settings": None}) == "Mine"

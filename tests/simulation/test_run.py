@@ -1,0 +1,288 @@
+"""The runner: paired streams, exact sums, flat memory, and what it prints while it works."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tracemalloc
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet import cli
+from armlet.core.constants import Constants
+from armlet.core.finite import FiniteWorld
+from armlet.core.types import Float64, Policy
+from armlet.environments import FigureA, Section7Growing
+from armlet.parallel.progress import reporter
+from armlet.simulation import run as runner
+from armlet.simulation.play import COINS, CONTEXTS, NOISE, Curves, Job, Method, block_size, play, spaced, stream
+from armlet.simulation.run import simulate, simulate_all, split
+
+WORLD = FigureA.draw(np.random.default_rng(3))
+GREEDY = armlet.ContextualEpsilonGreedy(p=30)
+POLICIES: list[Policy] = [GREEDY, armlet.AllDataEpsilonGreedy(p=30), armlet.Uniform(), armlet.Oracle(theta=WORLD.theta)]
+
+
+@dataclass
+class Recording:
+    """A world that remembers what it was asked for."""
+
+    world: FigureA
+    shown: list[Float64] = field(default_factory=list)
+    paid: list[Float64] = field(default_factory=list)
+
+    @property
+    def n_arms(self) -> int:
+        return self.world.n_arms
+
+    @property
+    def dim(self) -> int:
+        return self.world.dim
+
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        self.shown.append(self.world.contexts(rng, n, start=start))
+        return self.shown[-1]
+
+    def means(self, X: Float64, *, start: int = 0) -> Float64:
+        return self.world.means(X, start=start)
+
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
+        self.paid.append(self.world.rewards(rng, X, start=start))
+        return self.paid[-1]
+
+    def table(self) -> FiniteWorld | None:
+        return None
+
+    def constants(self) -> Constants:
+        return self.world.constants()
+
+    def describe(self) -> list[str]:
+        return self.world.describe()
+
+
+def by_hand(policy: Policy, seed: int, run: int, horizon: int) -> tuple[Float64, Float64, Float64]:
+    """Play one run with a Bandit, a step at a time, and sum in plain Python."""
+    rngs = [np.random.default_rng(stream(seed, run, part)) for part in (CONTEXTS, NOISE)]
+    X = WORLD.contexts(rngs[0], horizon)
+    rewards = WORLD.rewards(rngs[1], X)
+    coins = int(stream(seed, run, COINS).generate_state(1, np.uint64)[0])
+    bandit = armlet.Bandit(range(WORLD.n_arms), WORLD.dim, policy=policy, seed=coins)
+    sums, rows = [0.0, 0.0, 0.0], []
+    for t in range(horizon):
+        decision = bandit.decide(X[t])
+        bandit.learn(decision, float(rewards[t, int(decision.arm)]))
+        mu = WORLD.means(X[t : t + 1])[0]
+        lost = float(mu.max() - mu[int(decision.arm)])
+        sums = [a + b for a, b in zip(sums, (lost, lost * decision.explored, decision.explored), strict=True)]
+        rows.append(sums)
+    regret, exploring, explored = np.array(rows).T
+    return regret, exploring, explored
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+def test_a_run_is_the_loop_over_a_bandit(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.simulation.play.block_size", lambda _: 97)  # several blocks, the last one short
+    job = Job(world=WORLD, policy=policy, horizon=500, runs=3, seed=8, method="python")
+    at = np.array(job.checkpoints) - 1
+    regret, exploring, explored = by_hand(policy, 8, 2, 500)
+    curves = play(job, 2)
+    # one product for a block and one for a row may round otherwise in the last place
+    np.testing.assert_allclose(curves.regret, regret[at], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(curves.exploring, exploring[at], rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(curves.explored, explored[at])
+
+
+def test_all_policies_meet_the_same_contexts_and_noise() -> None:
+    seen = []
+    for policy in POLICIES:
+        world = Recording(WORLD)
+        simulate(world, policy, horizon=200, runs=2, seed=5, engine="serial")
+        seen.append((np.concatenate(world.shown), np.concatenate(world.paid)))
+    for shown, paid in seen[1:]:
+        np.testing.assert_array_equal(shown, seen[0][0])
+        np.testing.assert_array_equal(paid, seen[0][1])
+
+
+def test_runs_differ_and_do_not_depend_on_how_many_there_are() -> None:
+    few, many = (simulate(WORLD, GREEDY, horizon=300, runs=n, seed=5, engine="serial") for n in (2, 5))
+    np.testing.assert_array_equal(few.regret, many.regret[:2])
+    assert len({*many.at(300).tolist()}) == 5
+
+
+def test_what_a_world_was_before_a_block_is_told() -> None:
+    world = Section7Growing.draw(np.random.default_rng(1), rate="sqrt")
+    jobs = [Job(world=world, policy=GREEDY, horizon=block_size(world) + n, runs=1, seed=2) for n in (1, 900)]
+    short, long = (play(job, 0) for job in jobs)
+    assert jobs[0].method == "python"
+    assert short.explored[-1] <= long.explored[-1]
+
+
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    def peak(horizon: int) -> int:
+        job = Job(world=WORLD, policy=GREEDY, horizon=horizon, runs=1, seed=1, method="python")
+        play(job, 0)
+        tracemalloc.start()
+        play(job, 0)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    short, long = peak(50_000), peak(800_000)
+    assert long < 1.2 * short  # 16 times the steps
+
+
+@pytest.mark.parametrize("method", ["steps", "events"])
+def test_compiled_methods_follow_the_same_law(method: Method) -> None:
+    settings = {"world": WORLD, "policy": GREEDY, "horizon": 3000, "runs": 300, "seed": 4}
+    jobs = [Job(**settings, method=name) for name in ("python", method)]  # type: ignore[arg-type]
+    python, compiled = simulate_all(jobs, engine="serial")
+    for ours, theirs in ((python.at(3000), compiled.at(3000)), (python.explored[:, -1], compiled.explored[:, -1])):
+        error = np.sqrt((ours.var() + theirs.var()) / 300)
+        assert abs(ours.mean() - theirs.mean()) < 4.5 * error  # about 1 in 10^5 by chance, and the seeds are fixed
+
+
+@pytest.mark.parametrize(
+    ("policy", "world", "horizon", "method"),
+    [
+        (GREEDY, WORLD, 1000, "steps"),
+        (GREEDY, WORLD, 10**12, "events"),
+        (armlet.AllDataEpsilonGreedy(p=30), WORLD, 10**12, "steps"),
+        (armlet.Oracle(theta=WORLD.theta), WORLD, 1000, "python"),
+        (GREEDY, Section7Growing.draw(np.random.default_rng(1)), 1000, "python"),
+    ],
+)
+def test_auto_takes_what_can_be_had(policy: Policy, world: FigureA, horizon: int, method: str) -> None:
+    assert Job(world=world, policy=policy, horizon=horizon, runs=1, seed=1).method == method
+
+
+def test_a_horizon_of_a_trillion_steps_is_no_matter() -> None:
+    result = simulate(WORLD, GREEDY, horizon=10**12, runs=2, seed=1, engine="serial")
+    assert int(result.steps[-1]) == 10**12
+    assert (np.diff(result.regret, axis=1) >= 0).all()
+    assert (result.exploring <= result.regret * (1 + 1e-12)).all()
+
+
+def test_checkpoints_are_spaced_in_log_t_with_the_quarters() -> None:
+    steps = spaced(100_000)
+    assert {1, 25_000, 50_000, 100_000} <= {*steps}
+    assert 55 <= len(steps) <= 63
+    assert spaced(1) == (1,)
+    given = simulate(WORLD, GREEDY, horizon=50, runs=1, seed=1, checkpoints=[50, 7, 7], engine="serial")
+    assert given.steps.tolist() == [7, 50]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"horizon": 0}, "horizon is 0; give at least 1 step"),
+        ({"runs": 0}, "runs is 0; give at least 1"),
+        ({"seed": -1}, "seed is -1; give an integer from 0"),
+        ({"checkpoints": (0, 3)}, r"checkpoints lie in 0..3; they must lie in 1..100"),
+        ({"checkpoints": (101,)}, r"checkpoints lie in 101..101"),
+        ({"method": "fast"}, "method is 'fast'; choose 'auto', 'steps', 'events', 'python'"),
+        ({"policy": armlet.ContextualEpsilonGreedy(p=3)}, "p is 3 but there are 6 arms"),
+        ({"policy": armlet.Uniform(), "method": "events"}, "Uniform learns from every step, so it cannot jump"),
+        (
+            {"policy": armlet.Oracle(theta=WORLD.theta), "method": "steps"},
+            "needs a compiled policy and a world that is",
+        ),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused(wrong: dict[str, object], message: str) -> None:
+    settings = {"world": WORLD, "policy": GREEDY, "horizon": 100, "runs": 2, "seed": 1, **wrong}
+    with pytest.raises(ValueError, match=message):
+        Job(**settings)  # type: ignore[arg-type]
+
+
+def test_tasks_cover_all_runs_once_and_short_ones_go_together() -> None:
+    job = Job(world=WORLD, policy=armlet.Oracle(theta=WORLD.theta), horizon=50_000, runs=11, seed=1)
+    tasks = split(0, job)
+    assert [run for task in tasks for run in range(task.first, task.last)] == list(range(11))
+    assert len(tasks) > 1
+    assert len(split(0, Job(world=WORLD, policy=GREEDY, horizon=1000, runs=500, seed=1))) == 1
+
+
+def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = split(0, Job(world=WORLD, policy=GREEDY, horizon=10, runs=1, seed=1))[0]
+    monkeypatch.setattr(runner, "versions", lambda: {"armlet": "9", "numpy": "9"})
+    with pytest.raises(armlet.ArmletError, match=r"this worker has .*; install the same"):
+        runner.run_task(task)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_renews_its_line() -> None:
+    ticks, out = iter([0.0, 30.0, 40.0]), Terminal()
+    report = reporter("runs", stream=out, clock=lambda: next(ticks))
+    for done in (10, 20, 40):
+        report(done, 40)
+    first, second, third = out.getvalue().strip("\r\n").split("\r")
+    assert "runs: 10 of 40" in first  # done before: no speed to tell yet
+    assert "left" not in first
+    assert "runs: 20 of 40, about 1 min 0 s left" in second
+    assert "runs: 40 of 40 in 40 s" in third
+    assert out.getvalue().count("\n") == 1
+
+
+def test_progress_elsewhere_is_a_line_every_five_seconds() -> None:
+    ticks, out = itertools.count(0.0, 0.1), io.StringIO()
+    report = reporter("runs", stream=out, clock=lambda: next(ticks))
+    for done in range(1001):
+        report(done, 1000)
+    assert out.getvalue().count("\n") == 1 + 100 / 5
+    assert "\r" not in out.getvalue()
+
+
+def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list"]) == 0
+    out = capsys.readouterr().out
+    for name in ("FigureA", "Drifting", "ContextualEpsilonGreedy", "Oracle", "fig-a", "merge"):
+        assert f"  {name}\n" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--world", "Mars", "--policy", "Uniform"], "world is 'Mars'; choose one of FigureA"),
+        (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Contextual"),
+        (
+            ["--world", "FigureA", "--policy", "ContextualEpsilonGreedy"],
+            "ContextualEpsilonGreedy needs p; give it with",
+        ),
+        (["--world", "FigureA", "--policy", "Uniform", "--set", "q=1"], "Uniform has no setting 'q'; it has ridge"),
+        (["--world", "FigureA", "--policy", "Uniform", "--set", "q"], "'q' is no setting; write NAME=VALUE"),
+        (["--world", "FigureA", "--policy", "Uniform", "--horizon", "1.5"], "invalid count: '1.5'"),
+        (["--world", "FigureA", "--policy", "Uniform", "--engine", "spark"], "engine is 'spark'"),
+    ],
+)
+def test_a_wrong_simulation_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["simulate", *arguments])
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_an_interrupted_command_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "TASK_SECONDS", 1e-9)  # one run a task
+    left = [1, 2]
+
+    def interrupt(job: Job, run: int) -> Curves:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return play(job, run)
+
+    monkeypatch.setattr(runner, "play", interrupt)
+    words = "simulate --world FigureA --policy Oracle --horizon 100 --runs 5 --engine serial --out"
+    assert cli.main([*words.split(), str(tmp_path)]) == 130
+    assert f"interrupted: 2 of 5 runs are kept in {tmp_path}; the same command goes on" in capsys.readouterr().err

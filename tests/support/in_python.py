@@ -1,0 +1,17 @@
+"""Algorithm 1 asked step by step in Python, as a policy that is not compiled."""
+
+from __future__ import annotations
+
+from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+
+
+class InPython(ContextualEpsilonGreedy):
+    """The same policy, asked in Python: the kernel is told of no schedule."""
+
+    def schedule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class AllDataInPython(AllDataEpsilonGreedy):
+    def schedule(self) -> None:  # type: ignore[override]
+        return None

@@ -1,0 +1,57 @@
+"""Every policy of the registry, with the settings that tests try it with."""
+
+from __future__ import annotations
+
+from armlet.core.types import Policy
+from armlet.policies import POLICIES
+
+N_ARMS, DIM = 4, 3
+SETTINGS: dict[str, list[dict[str, object]]] = {
+    "ContextualEpsilonGreedy": [
+        {"p": 20},
+        {"p": 4.5, "ridge": "1/n", "warmup": "uniform"},
+        {"p": 30, "ridge": 0.2},
+        {"p": "auto", "horizon": 3000},
+        {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
+    ],
+    "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
+    "RunningMinimumEpsilonGreedy": [{}, {"C": 0.01, "ridge": "1/n", "start": 1}],
+    "ContextualUCB": [{"search": "prefix", "history_limit": 4000}, {"search": "counts"}],
+    "OptimisticEpsilonGreedy": [{}, {"p": 20, "growth": 0.5}],
+    "FixedEpsilon": [{"epsilon": 0.2}],
+    "EpochGreedy": [{}, {"oracle": "tabular"}, {"oracle": "finite", "n_policies": 20}],
+    "PEGE": [{}],
+    "OLSBandit": [{"q": 2, "h": 0.5}],
+    "Greedy": [{}],
+    "GreedyFirst": [{}],
+    "LinUCB": [{}],
+    "HybridLinUCB": [{}],
+    "SupLinUCB": [{"horizon": 3000}, {"horizon": 3000, "width_scale": 0.2}],
+    "LinRel": [{"horizon": 3000}],
+    "SupLinRel": [{"horizon": 3000}, {"horizon": 3000, "noise_scale": 0.1}],
+    "ConfidenceBall1": [{"beta_scale": 1e-5}],
+    "ConfidenceBall2": [{"beta_scale": 1e-5}],
+    "UncertaintyEllipsoid": [{"alpha": 0.1}],
+    "OFUL": [{}],
+    "RarelySwitchingOFUL": [{}],
+    "ThompsonSampling": [{"v": 0.5}],
+    "SquareCB": [{}],
+    "RealLinExp3": [{"horizon": 3000}],
+    "EXP4": [{"gamma": 0.1, "n_experts": 20}, {"experts": "all maps", "gamma": 0.1}],
+    "EXP4P": [{"horizon": 3000, "n_experts": 20}],
+    "PolicyElimination": [{"n_policies": 20, "width_scale": 0.1}],
+    "FeasibleRandomizedUCB": [{"n_policies": 20, "width_scale": 0.1}],
+    "EpsilonNGreedy": [{"gap": 0.5, "c": 0.5}, {"gap": 0.5, "c": 0.5, "contexts": "table"}],
+    "UCB1": [{}, {"contexts": "table"}],
+    "Exp3": [{"gamma": 0.1}, {"gamma": 0.1, "contexts": "table"}],
+    "SCRiBLe": [{"eta": 0.05}, {"eta": 0.05, "contexts": "table"}],
+    "Banditron": [{}],
+    "Newtron": [{}, {"hessian": "full"}],
+    "Confidit": [{}],
+    "Uniform": [{}],
+    "Oracle": [{"theta": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]}],
+}
+
+
+def every_policy() -> list[Policy]:
+    return [POLICIES[name](**settings) for name in POLICIES for settings in SETTINGS[name]]
