@@ -7,7 +7,6 @@ import faulthandler
 import sys
 
 from armlet.cli.arguments import count
-
 from fuzz import runner, threads
 
 SHARES = {"calls": 0.8, "pieces": 0.2}

@@ -8,13 +8,13 @@ from random import Random
 from typing import Any, ClassVar
 
 import numpy as np
-from support.policies import SETTINGS
 
 from armlet.core.kernel import Statistics
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, Rewards
 from armlet.policies import POLICIES
 from fuzz.faults import Hostility
 from fuzz.values import pick
+from support.policies import SETTINGS
 
 COMPILED = (
     "ContextualEpsilonGreedy",

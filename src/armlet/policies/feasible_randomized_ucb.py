@@ -3,8 +3,8 @@
 After Dudik et al. (2011), "Efficient optimal learning for contextual bandits". Plays mostly the policy that looks best,
 and others as it takes to value every policy precisely enough for how bad it looks; nothing is eliminated. It is not
 RandomizedUCB: that one solves for the distribution of least regret among all that meet its constraints, this one takes
-the first that it finds, which regrets more. `tests/policies/test_feasible_randomized_ucb.py` solves the programme and has by how
-much. Propensities are exact.
+the first that it finds, whose estimated regret is larger: `tests/policies/test_feasible_randomized_ucb.py` solves the
+programme and has by how much. Propensities are exact.
 Decide O(K) in a known context, O(N K d) in a new one; update O(N); a solve O(M N ln(1 / (K mu)) / mu) at worst;
 memory O(M N), constant.
 
