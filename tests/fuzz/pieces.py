@@ -110,7 +110,7 @@ class Desk:
 def make(rng: Random, n_arms: int, dim: int) -> Any:
     """Make sums of one kind or another."""
     given: dict[str, Any] = (
-        {"ridge": "constant", "value": rng.choice((1.0, 1e-100, 1e100, 0.3))} if rng.random() < 0.5 else {}
+        {"ridge": "constant", "value": rng.choice((1.0, 1e-40, 1e40, 0.3))} if rng.random() < 0.5 else {}
     )
     kind = rng.randrange(5)
     if kind == 0:
@@ -131,7 +131,7 @@ def add(d: Desk) -> None:
 
 
 def add_plainly(d: Desk) -> None:
-    d.sums().add(d.rng.randrange(d.n_arms), d.array(d.dim), d.rng.choice((0.0, 1.0, -1e50, 1e100)))
+    d.sums().add(d.rng.randrange(d.n_arms), d.array(d.dim), d.rng.choice((0.0, 1.0, -1e20, 1e40)))
 
 
 def correct(d: Desk) -> None:
@@ -196,7 +196,7 @@ def rule(d: Desk) -> Any:
     """Draw a rule that the kernel plays, some settings of which are wild or wrong."""
 
     def n() -> Any:
-        return d.number() if d.rng.random() < 0.2 else d.rng.choice((1.0, 0.5, 4.0, 0.05, 1e-100, 1e100))
+        return d.number() if d.rng.random() < 0.2 else d.rng.choice((1.0, 0.5, 4.0, 0.05, 1e-40, 1e40))
 
     yes = d.rng.choice((True, False))
     return pick(

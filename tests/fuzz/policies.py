@@ -29,7 +29,7 @@ COMPILED = (
     "FixedEpsilon",
 )
 SLOW = ("RandomizedUCB", "PolicyElimination", "ContextualUCB", "ConfidenceBall1", "ConfidenceBall2")
-WILD = (1e-100, 1e-60, 1e-12, 1e-3, 0.5, 1.0, 1.5, 20.0, 1e12, 1e60, 1e100)
+WILD = (1e-100, 1e-60, 1e-12, 1e-3, 0.5, 1.0, 1.5, 20.0, 1e12, 1e24, 1e40)
 
 
 def draw(rng: Random, case: int) -> Policy:

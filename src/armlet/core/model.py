@@ -8,6 +8,8 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from armlet.core import files
 from armlet.core.arms import check_label, check_labels
 from armlet.core.disk import Source, Target, origin
@@ -102,9 +104,21 @@ def _checked(
         check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
         state.restore_arrays(arrays)
         policy.schedule()  # which the bandit asks for next
+        _try(policy, state, told)
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
     return Model(**told._asdict(), state=state)
+
+
+def _try(policy: Policy, state: State, told: _Told) -> None:
+    """Ask for probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
+    eligible = ~np.isin(np.arange(len(told.arms)), [told.arms.index(arm) for arm in told.retired])
+    for value in (0.0, 0.5):
+        x = np.full(told.settings.dim, value)
+        with np.errstate(all="ignore"):
+            chances = policy.probabilities(state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
+        if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
+            raise ValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
 
 
 class _Told(NamedTuple):
