@@ -9,7 +9,6 @@ import numpy as np
 from armlet.core.errors import DecisionError, MergeError
 from armlet.core.types import Array
 
-
 MOST = 1e200
 """The largest sum that a state may hold: rows of numbers up to 1e40 cannot lead to more."""
 

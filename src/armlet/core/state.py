@@ -136,7 +136,7 @@ class Arrays:
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
         for name, array in (*self._by_arm.items(), *self._whole.items()):
-            check_array(name, arrays[name], array, most=self._most[name])
+            check_array(name, arrays[name], array, most=self._most.get(name, MOST))
         for mine in (self._by_arm, self._whole):
             mine.update({name: arrays[name].copy() for name in mine})
 
