@@ -1,4 +1,4 @@
-"""Plays policies with numbers that are extreme but accepted: `python extremes.py NAME` prints what went wrong.
+"""Plays policies with numbers that are extreme but accepted: `python -m support.extremes NAME` prints what went wrong.
 
 A process of its own, so that a crash or an endless loop is a finding as well. Warnings are errors here.
 """
