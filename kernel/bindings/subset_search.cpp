@@ -40,12 +40,9 @@ const double* read_x(nb::handle x, std::size_t dim) {
 }
 
 Subset search(const std::string& how, const Past& past, const double* x) {
-    if (how == "prefix") return search_prefixes(past, x);
-    if (how == "greedy") return search_greedily(past, x);
     if (how == "relaxed") return search_relaxed(past, x);
     if (how == "counts") return search_counts(past, x);
-    if (how != "exact")
-        fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'prefix', 'greedy', 'relaxed' or 'counts'");
+    if (how != "exact") fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'relaxed' or 'counts'");
     if (count_subsets(past) > most_subsets)
         fail(PyExc_ValueError, "rows have more than 65536 subsets, too many to try them all; use another search");
     return search_exactly(past, x);

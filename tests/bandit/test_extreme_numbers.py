@@ -182,7 +182,7 @@ def test_search_finds_rows_whatever_their_size(search: str, dim: int) -> None:
             assert subset_search.certified(x, past, found).ratio >= 1.0 - 1e-12
 
 
-@pytest.mark.parametrize("search", ["prefix", "greedy", "relaxed", "counts"])
+@pytest.mark.parametrize("search", ["relaxed", "counts"])
 def test_search_ends_where_counts_do_not_add_up(search: str) -> None:
     """1e40 + 1 is 1e40: what is taken off one by one leaves something else than what was added up."""
     rng = np.random.default_rng(2)

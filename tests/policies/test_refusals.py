@@ -353,7 +353,6 @@ def test_a_state_that_refuses_another_stays_as_it_was(policy: Policy, into: list
         (armlet.Newtron(hessian="full"), "eigh"),
         (armlet.Confidit(), "inv, eigh"),
         (armlet.SCRiBLe(eta=0.1), "svd"),
-        (armlet.ContextualUCB(history="coreset"), "solve, inv, eigh"),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
