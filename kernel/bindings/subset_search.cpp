@@ -12,7 +12,7 @@ namespace {
 
 constexpr double most_subsets = 65536.0;
 
-constexpr double most_rows = 0x1p53;
+constexpr double most_rows = 1e200;  // weights of up to largest_value add up, as sums of rows do
 
 void check_values(const double* values, std::size_t n, const char* name) {
     for (std::size_t i = 0; i < n; ++i)
@@ -28,8 +28,8 @@ Past read_past(nb::handle rows, nb::handle counts, std::size_t dim) {
     check_values(values, size * dim, "rows");
     for (std::size_t i = 0; i < size; ++i)
         if (!(n[i] >= 1.0 && n[i] <= most_rows) || n[i] != std::floor(n[i]))
-            fail(PyExc_ValueError,
-                 "counts[" + std::to_string(i) + "] is " + text(n[i]) + "; it must be a whole number from 1 to 2^53");
+            fail(PyExc_ValueError, "counts[" + std::to_string(i) + "] is " + text(n[i]) +
+                                       "; it must be a whole number from 1 to " + text(most_rows));
     return {values, n, size, dim};
 }
 
