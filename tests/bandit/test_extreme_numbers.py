@@ -21,6 +21,8 @@ from armlet.policies.contextual_ucb import SEARCHES
 from armlet.policies.subset_search import Past
 from support.policies import DIM, N_ARMS, SETTINGS
 
+pytestmark = pytest.mark.spread
+
 ENDLESS = 900  # seconds: far more than any of these takes
 
 

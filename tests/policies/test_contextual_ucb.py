@@ -24,6 +24,8 @@ from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
 from armlet.testing.policies import CHECKS, Check
 
+pytestmark = pytest.mark.spread
+
 EVERYONE = np.ones(3, dtype=bool)
 POLICIES = [
     ContextualUCB(search="counts"),

@@ -17,6 +17,8 @@ from armlet.core.errors import ArmletError
 from armlet.core.types import Float64, Policy
 from support.policies import every_policy
 
+pytestmark = pytest.mark.spread
+
 N_ARMS, DIM, STEPS = 4, 3, 24
 REFUSALS = (ArmletError, ValueError, TypeError, KeyError, IndexError)
 
