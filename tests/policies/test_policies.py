@@ -78,7 +78,7 @@ class PlaysTheFirstArmTooOften(FixedEpsilon):
 
 
 def test_frequencies_tell_an_arm_that_is_played_a_little_too_often() -> None:
-    with pytest.raises(AssertionError, match="arms were played"):
+    with pytest.raises(AssertionError, match="arms, and ranks, were played"):
         check_frequencies(PlaysTheFirstArmTooOften(epsilon=1.0), N_ARMS, DIM)
 
 

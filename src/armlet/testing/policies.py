@@ -72,9 +72,7 @@ def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
         expected, variance = expected + both, variance + both * (1 - both)
         played += np.stack([np.arange(n_arms), order]) == int(decision.arm)
     worst = np.abs(played - expected) - 4 * np.sqrt(variance)
-    require(
-        bool((worst <= 1e-6).all()), f"arms were played, by number and by rank, {played} times, expected {expected}"
-    )
+    require(bool((worst <= 1e-6).all()), f"arms, and ranks, were played {played} times, expected {expected}")
 
 
 def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
