@@ -158,7 +158,6 @@ def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
         ("PolicyElimination", {"n_policies": 10**9}),
         ("FeasibleRandomizedUCB", {"max_contexts": 10**9}),
         ("EpochGreedy", {"oracle": "finite", "n_policies": 10**9}),
-        ("ContextualUCB", {"history": "coreset", "history_limit": 10**9}),
     ],
 )
 def test_settings_that_would_fill_the_memory_are_refused_at_the_border(name: str, settings: dict[str, Any]) -> None:

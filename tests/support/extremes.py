@@ -48,10 +48,8 @@ MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contrac
     "ContextualEpsilonGreedy": [{"p": 4, "ridge": 1e-40}],
     "ContextualUCB": [
         {},
-        {"search": "greedy"},
         {"search": "exact", "history": "explored", "p": 4},
         {"search": "counts", "history": "buckets"},
-        {"history": "coreset", "history_limit": 6},
     ],
     "OFUL": [{"radius": "joint"}],
     "SCRiBLe": [{"eta": 0.05, "axes": "reflection"}],
