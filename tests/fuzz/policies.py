@@ -101,7 +101,7 @@ class Rogue:
     def init(self, n_arms: int, dim: int) -> Statistics:
         return Statistics(n_arms, dim)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         return None
 
     def estimates(self, state: Statistics) -> Any:

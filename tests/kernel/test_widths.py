@@ -76,7 +76,7 @@ def test_widths_need_a_constant_ridge(ridge: str) -> None:
     with pytest.raises(ValueError, match="widths need a constant ridge"):
         state.widths(np.ones(3))
     with pytest.raises(ValueError, match="widths need a constant ridge"):
-        kernel.rollout(np.ones((1, 3)), np.ones((1, 2)), start=state, schedule=Optimism.constant(1.0), seed=1)
+        kernel.rollout(np.ones((1, 3)), np.ones((1, 2)), start=state, rule=Optimism.constant(1.0), seed=1)
 
 
 @settings(max_examples=60, deadline=None)

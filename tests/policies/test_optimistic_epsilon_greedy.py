@@ -21,7 +21,7 @@ SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"lam": 5.0, "
 class InPython(OptimisticEpsilonGreedy):
     """The same policy, asked step by step in Python."""
 
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         """Run in Python."""
 
 
@@ -160,7 +160,7 @@ def test_kernel_plays_as_the_python_form_does(settings: dict[str, float], dim: i
 def test_a_whole_run_in_the_kernel_is_that_of_single_steps() -> None:
     X, rewards = world(500)
     policy = OptimisticEpsilonGreedy()
-    run = kernel.rollout(X, rewards, start=policy.init(K, D), schedule=policy.schedule(), seed=2)
+    run = kernel.rollout(X, rewards, start=policy.init(K, D), rule=policy.rule(), seed=2)
     bandit = Bandit(range(K), D, policy=policy, seed=2)
     decisions = play(bandit, X, rewards)
     assert run.arms.tolist() == [d.arm for d in decisions]
@@ -187,7 +187,7 @@ def test_a_wrongly_low_estimate_is_found_out() -> None:
     state = policy.init(2, 1)
     for t in range(1, 11):
         policy.update(state, Interaction(t=t, x=np.ones(1), arm=1, reward=0.2))
-    run = kernel.rollout(X, rewards, start=state, schedule=policy.schedule(), seed=1, t=2)
+    run = kernel.rollout(X, rewards, start=state, rule=policy.rule(), seed=1, t=2)
     assert (run.arms[-1000:] == 1).mean() > 0.99
 
 

@@ -75,7 +75,7 @@ def test_kernel_plays_the_same_arms_as_the_policy(stream: Stream, policy: Ridged
     start = policy.init(stream.n_arms, stream.dim)
     _kernel._use_level(level)
     try:
-        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=seed)
+        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     finally:
         _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
@@ -102,7 +102,7 @@ def test_kernel_plays_the_same_arms_as_the_ols_bandit(
     start = policy.init(stream.n_arms, stream.dim)
     _kernel._use_level(level)
     try:
-        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=seed)
+        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     finally:
         _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
@@ -146,7 +146,7 @@ def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: 
         stream.contexts,
         stream.rewards,
         start=start,
-        schedule=policy.schedule(),
+        rule=policy.rule(),
         seed=seed,
         propensities="skipped",
     )
@@ -160,12 +160,10 @@ def test_widths_given_up_on_the_way_change_no_decision(policy: Ridged, level: in
     """Enough dimensions and arms that many a width is left after some of its columns."""
     stream = make_stream(700, 61, 23, seed=level)
     choices, _ = play(policy, stream, 5)
-    start, rule = policy.init(stream.n_arms, stream.dim), policy.schedule()
+    start, rule = policy.init(stream.n_arms, stream.dim), policy.rule()
     _kernel._use_level(level)
     try:
-        fast = kernel.rollout(
-            stream.contexts, stream.rewards, start=start, schedule=rule, seed=5, propensities="skipped"
-        )
+        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=rule, seed=5, propensities="skipped")
     finally:
         _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
@@ -173,16 +171,16 @@ def test_widths_given_up_on_the_way_change_no_decision(policy: Ridged, level: in
 
 def test_a_rollout_in_two_pieces_is_one() -> None:
     stream, policy = make_stream(200, 5, 4, seed=1), ThompsonSampling()
-    X, R, rule = stream.contexts, stream.rewards, policy.schedule()
-    whole = kernel.rollout(X, R, start=policy.init(4, 5), schedule=rule, seed=9)
-    first = kernel.rollout(X[:80], R[:80], start=policy.init(4, 5), schedule=rule, seed=9)
-    rest = kernel.rollout(X[80:], R[80:], start=first.statistics, schedule=rule, seed=9, t=80)
+    X, R, rule = stream.contexts, stream.rewards, policy.rule()
+    whole = kernel.rollout(X, R, start=policy.init(4, 5), rule=rule, seed=9)
+    first = kernel.rollout(X[:80], R[:80], start=policy.init(4, 5), rule=rule, seed=9)
+    rest = kernel.rollout(X[80:], R[80:], start=first.statistics, rule=rule, seed=9, t=80)
     assert whole.arms.tolist() == [*first.arms.tolist(), *rest.arms.tolist()]
 
 
 def test_skipped_propensities_change_nothing_else() -> None:
     stream, policy = make_stream(200, 5, 4, seed=1), ThompsonSampling()
-    settings_: Any = {"start": policy.init(4, 5), "schedule": policy.schedule(), "seed": 3}
+    settings_: Any = {"start": policy.init(4, 5), "rule": policy.rule(), "seed": 3}
     full = kernel.rollout(stream.contexts, stream.rewards, **settings_)
     bare = kernel.rollout(stream.contexts, stream.rewards, **settings_, propensities="skipped")
     assert full.arms.tolist() == bare.arms.tolist()
@@ -411,7 +409,7 @@ def test_simulated_steps_have_the_law_of_the_loop_in_python(policy: Ridged | OLS
         kernel.simulate_steps(
             world,
             start=start,
-            schedule=policy.schedule(),
+            rule=policy.rule(),
             horizon=T,
             checkpoints=at,
             world_seed=seed,
@@ -428,7 +426,7 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
     found = kernel.simulate_steps(
         world,
         start=policy.init(3, 2),
-        schedule=policy.schedule(),
+        rule=policy.rule(),
         horizon=T,
         checkpoints=np.array([T]),
         world_seed=1,
@@ -443,22 +441,22 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
 
 
 class LinUCBInPython(LinUCB):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class OFULInPython(OFUL):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class ThompsonInPython(ThompsonSampling):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class OLSInPython(OLSBandit):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
@@ -498,15 +496,15 @@ def test_settings_that_make_no_sense_are_refused(make: object, message: str) -> 
 def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
     x, r = np.ones((1, 2)), np.ones((1, 3))
     with pytest.raises(TypeError, match="works on Layers of two"):
-        kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule=OLSBandit().schedule(), seed=1)
+        kernel.rollout(x, r, start=LinUCB().init(3, 2), rule=OLSBandit().rule(), seed=1)
     with pytest.raises(TypeError, match="this rule works on Statistics; got a Layers"):
-        kernel.rollout(x, r, start=OLSBandit().init(3, 2), schedule=LinUCB().schedule(), seed=1)
-    with pytest.raises(TypeError, match=r"schedule must be a Schedule, .*; got a str"):
-        kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule="LinUCB", seed=1)  # type: ignore[arg-type]
+        kernel.rollout(x, r, start=OLSBandit().init(3, 2), rule=LinUCB().rule(), seed=1)
+    with pytest.raises(TypeError, match=r"rule must be a Schedule, .*; got a str"):
+        kernel.rollout(x, r, start=LinUCB().init(3, 2), rule="LinUCB", seed=1)  # type: ignore[arg-type]
 
 
 def test_layers_that_differ_in_their_arms_are_refused() -> None:
     state = OLSBandit().init(2, 1)
     state[0].add_arm()
     with pytest.raises(ValueError, match="the layers have different arms"):
-        kernel.rollout(np.ones((1, 1)), np.ones((1, 2)), start=state, schedule=OLSBandit().schedule(), seed=1)
+        kernel.rollout(np.ones((1, 1)), np.ones((1, 2)), start=state, rule=OLSBandit().rule(), seed=1)

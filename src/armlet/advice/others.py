@@ -51,7 +51,7 @@ def play_steps(task: StepTask) -> float:
     run = simulate_steps(
         task.table,
         start=task.policy.init(K, d),
-        schedule=task.policy.schedule(),
+        rule=task.policy.rule(),
         horizon=task.horizon,
         checkpoints=np.array([task.horizon], dtype=np.int64),
         world_seed=task.seeds[0],

@@ -53,7 +53,7 @@ def play(task: Task) -> Float64:
         run = simulate(
             task.table,
             start=policy.init(K, d),
-            schedule=policy.schedule(),
+            rule=policy.rule(),
             horizon=horizon,
             checkpoints=task.steps,
             world_seed=world_seed,

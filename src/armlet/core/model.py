@@ -103,7 +103,7 @@ def _checked(
         state = policy.init(n_arms, dim)
         check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
         state.restore_arrays(arrays)
-        policy.schedule()  # which the bandit asks for next
+        policy.rule()  # which the bandit asks for next
         _try(policy, state, told)
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error

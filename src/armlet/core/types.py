@@ -139,7 +139,7 @@ class Policy(Protocol):
     def init(self, n_arms: int, dim: int) -> State:
         """Make the state of a policy that knows nothing."""
 
-    def schedule(self) -> Rule | None:
+    def rule(self) -> Rule | None:
         """Describe the policy to the kernel; None if it runs in Python."""
 
     def estimates(self, state: Any) -> Float64:

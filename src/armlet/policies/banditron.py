@@ -67,7 +67,7 @@ class Banditron:
         """Start from W = 0."""
         return Arrays(n_arms, dim, by_arm={"W": np.zeros((n_arms, dim))})
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Arrays) -> Float64:

@@ -63,7 +63,7 @@ class _ConfidenceBall(ABC):
         """Start from A = lam I: the unit vectors span everything, as the paper's first D decisions do."""
         return Derived(n_arms, dim, Ridge.parse(self.lam), self._shapes)
 
-    def schedule(self) -> None:  # noqa: B027 - it has none
+    def rule(self) -> None:  # noqa: B027 - it has none
         """Run in Python."""
 
     def estimates(self, state: Derived) -> Float64:

@@ -99,7 +99,7 @@ class Confidit:
         """For all arms: A = (1 + alpha)^2 I, w = 0."""
         return ConfiditState(n_arms, dim, ridge=(1.0 + self.alpha) ** 2)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: ConfiditState) -> Float64:

@@ -111,7 +111,7 @@ class ContextualEpsilonGreedy:
         ridge = Ridge.parse(self.ridge)
         return ridge.tuned(n_arms, dim) if self.p == "auto" else ridge.statistics(n_arms, dim)
 
-    def schedule(self) -> Schedule | AutoSchedule:
+    def rule(self) -> Schedule | AutoSchedule:
         """Describe when to explore to the kernel."""
         turns = self.warmup == "round-robin"
         if self.p == "auto":
@@ -121,7 +121,7 @@ class ContextualEpsilonGreedy:
 
     def current_p(self, state: Statistics) -> float:
         """Give the p in force: the one that was set, or what "auto" has come to."""
-        if isinstance(state, Tuned) and isinstance(rule := self.schedule(), AutoSchedule):
+        if isinstance(state, Tuned) and isinstance(rule := self.rule(), AutoSchedule):
             return state.p(rule)
         return float(self.p)
 
@@ -200,6 +200,6 @@ class ContextualEpsilonGreedy:
         if not interaction.explored and self.learns_from == "explored steps":
             return
         record(state, interaction)
-        rule, is_new = self.schedule(), interaction.replaces is None  # a corrected reward is no other context
+        rule, is_new = self.rule(), interaction.replaces is None  # a corrected reward is no other context
         if isinstance(state, Tuned) and isinstance(rule, AutoSchedule) and is_new:
             state.learned(rule, interaction.x, interaction.weight, interaction.t)

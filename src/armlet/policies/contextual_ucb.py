@@ -140,7 +140,7 @@ class ContextualUCB:
         kept = "buckets" if self.history == "buckets" else rows
         return Histories(n_arms, dim, kept=kept, limit=self.limit, width=self.bucket_width)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python; the searches are compiled."""
 
     def estimates(self, state: Histories) -> Float64:  # noqa: ARG002

@@ -161,7 +161,7 @@ class EpochGreedy:
         """Know nothing."""
         return self._oracle().init(n_arms, dim)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Any) -> Float64:

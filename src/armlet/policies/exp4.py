@@ -89,7 +89,7 @@ class EXP4:
         if self.experts == "linear":
             check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: ExpertSums | Levels) -> Float64:  # noqa: ARG002

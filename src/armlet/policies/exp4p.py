@@ -87,7 +87,7 @@ class EXP4P:
             fix = f"horizon is {self.horizon}; use at least {enough}" if self.p_min is None else "give a smaller p_min"
             raise ValueError(f"p_min is {self.floor(n_arms):.3g}, above 1/{n_arms} for {n_arms} arms: {fix}")
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: ExpertSums) -> Float64:  # noqa: ARG002

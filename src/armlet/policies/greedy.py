@@ -54,7 +54,7 @@ class Greedy:
         """Know nothing."""
         return Ridge.parse(self.ridge).statistics(n_arms, dim)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Statistics) -> Float64:

@@ -174,7 +174,7 @@ class GreedyFirst:
         """Know nothing, and be greedy."""
         return GreedyFirstState(n_arms, dim, Ridge.parse(self.ridge))
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: GreedyFirstState) -> Float64:

@@ -73,7 +73,7 @@ class HybridLinUCB:
         """Know nothing."""
         return Derived(n_arms, dim, Ridge.parse(self.lam), self._rows)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def width_factor(self) -> float:

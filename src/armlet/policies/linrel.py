@@ -76,7 +76,7 @@ class LinRel:
         """Know nothing. The ridge is only there to be stated: estimates come from the rows."""
         return Derived(n_arms, dim, Ridge.parse(1.0), truncated_rows)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Derived) -> Float64:

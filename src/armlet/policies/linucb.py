@@ -67,7 +67,7 @@ class LinUCB:
         """For all arms: V = lam I, b = 0."""
         return Ridge.parse(self.lam).statistics(n_arms, dim)
 
-    def schedule(self) -> Optimism:
+    def rule(self) -> Optimism:
         """Describe it to the kernel."""
         return Optimism.constant(self.width_factor)
 

@@ -120,7 +120,7 @@ class Newtron:
         """Start from W = 0 and the regulariser."""
         return NewtronState(n_arms, dim, hessian=self.hessian, ridge=1.0 / self.radius)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: NewtronState) -> Float64:

@@ -74,7 +74,7 @@ class OFUL:
         """For all arms: V = lam I, b = 0."""
         return Ridge.parse(self.lam).statistics(n_arms, dim)
 
-    def schedule(self) -> Optimism:
+    def rule(self) -> Optimism:
         """Describe it to the kernel."""
         return Optimism.oful(
             self.radius, noise_scale=self.noise_scale, bound=self.theta_norm, delta=self.delta, scale=self.width_scale

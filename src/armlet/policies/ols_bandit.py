@@ -71,7 +71,7 @@ class OLSBandit:
         """Start two empty sets of sums: of forced rows and of all rows."""
         return Ridge.parse(self.ridge).layers(2, n_arms, dim)
 
-    def schedule(self) -> ForcedSampling:
+    def rule(self) -> ForcedSampling:
         """Describe it to the kernel."""
         return ForcedSampling(q=self.q, h=self.h)
 

@@ -93,7 +93,7 @@ class OptimisticEpsilonGreedy:
         ridge = Ridge.parse(self.lam)
         return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value)
 
-    def schedule(self) -> OptimisticGreedy:
+    def rule(self) -> OptimisticGreedy:
         """Describe it to the kernel."""
         return OptimisticGreedy(p=self.p or 0.0, width_scale=self.width_scale, growth=self.growth)
 

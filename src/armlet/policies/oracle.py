@@ -59,7 +59,7 @@ class Oracle:
         """Start empty sums."""
         return Statistics(n_arms, dim)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Statistics) -> Float64:  # noqa: ARG002

@@ -141,7 +141,7 @@ class RarelySwitchingOFUL:
         """Know nothing, and freeze that."""
         return FrozenSums(n_arms, dim, self.lam)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: FrozenSums) -> Float64:

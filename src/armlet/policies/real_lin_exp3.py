@@ -118,7 +118,7 @@ class RealLinExp3:
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def rates(self, n_arms: int, dim: int) -> tuple[float, float]:

@@ -188,7 +188,7 @@ class RunningMinimumEpsilonGreedy:
         """Know nothing."""
         return WatchedSums(n_arms, dim, Ridge.parse(self.ridge))
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: WatchedSums) -> Float64:

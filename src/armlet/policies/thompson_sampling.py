@@ -75,7 +75,7 @@ class ThompsonSampling:
         """For all arms: V = lam I, b = 0."""
         return Ridge.parse(self.lam).statistics(n_arms, dim)
 
-    def schedule(self) -> Thompson:
+    def rule(self) -> Thompson:
         """Describe it to the kernel."""
         if self.v is not None:
             return Thompson.constant(self.v)

@@ -109,7 +109,7 @@ class UncertaintyEllipsoid:
         """Know nothing. The ridge is only there to be stated: estimates come from the pseudo-inverse."""
         return Derived(n_arms, dim, Ridge.parse(1.0), _inverses_and_blanks)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Derived) -> Float64:

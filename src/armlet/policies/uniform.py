@@ -45,7 +45,7 @@ class Uniform:
         """Know nothing."""
         return Ridge.parse(self.ridge).statistics(n_arms, dim)
 
-    def schedule(self) -> Schedule:
+    def rule(self) -> Schedule:
         """Describe it to the kernel: a warm-up without end."""
         return Schedule(math.inf, round_robin=False, learn_always=True)
 

@@ -255,7 +255,7 @@ class FiniteClass(ABC):
         """Draw the class; P is uniform and mu = 1 / (2 K) before the first row."""
         return FiniteClassState(n_arms, dim, n_policies=self.n_policies, seed=self.seed, max_contexts=self.max_contexts)
 
-    def schedule(self) -> None:  # noqa: B027 - it has none
+    def rule(self) -> None:  # noqa: B027 - it has none
         """Run in Python."""
 
     def estimates(self, state: FiniteClassState) -> Float64:  # noqa: ARG002

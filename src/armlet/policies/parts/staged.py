@@ -165,7 +165,7 @@ class Staged(ABC):
         """Start every stage without rows."""
         return StagedSums(n_arms, dim, self.stages())
 
-    def schedule(self) -> None:  # noqa: B027
+    def rule(self) -> None:  # noqa: B027
         """Run in Python."""
 
     def estimates(self, state: StagedSums) -> Float64:  # noqa: ARG002

@@ -40,7 +40,7 @@ class Tabular:
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python."""
 
     def estimates(self, state: Table) -> Float64:  # noqa: ARG002
