@@ -13,7 +13,7 @@ large: at beta_scale=1, regret on small problems is close to that of uniform pla
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,9 +21,9 @@ import numpy as np
 
 from armlet.core.checks import chance, number, positive, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.policies.parts.derived import Derived
 
 
@@ -40,35 +40,22 @@ def theory_beta(t: int, size: int, delta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ConfidenceBall(ABC):
+class _ConfidenceBall(SumsPolicy[Derived]):
     """What both shapes share: settings, sums and beta_t."""
 
     beta_scale: float = 1.0
     delta: float = 0.05
     lam: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
     _power: ClassVar[float]
 
     def __post_init__(self) -> None:
         scale = number(0, fix="give 1 for the theory's widths, or any number from 0 up")
         settle(self, beta_scale=scale, delta=chance(), lam=positive())
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: B027 - nothing to refuse
-        """Accept any problem."""
-
     def init(self, n_arms: int, dim: int) -> Derived:
         """Start from A = lam I: the unit vectors span everything, as the paper's first D decisions do."""
         return Derived(n_arms, dim, Ridge.parse(self.lam), self._shapes)
-
-    def rule(self) -> None:  # noqa: B027 - it has none
-        """Run in Python."""
-
-    def estimates(self, state: Derived) -> Float64:
-        """Solve (lam I + A) theta = b."""
-        return state.estimates()
 
     def beta(self, state: Derived, t: int) -> float:
         """Give beta_t, scaled."""
@@ -97,10 +84,6 @@ class _ConfidenceBall(ABC):
         """Play the arm with the highest bound."""
         return play_best(self.upper_bounds(state, t, x), eligible, coins)
 
-    def update(self, state: Derived, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall2(_ConfidenceBall):
@@ -124,9 +107,6 @@ class ConfidenceBall2(_ConfidenceBall):
     array([1.124, 0.882])
     """
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
     _power: ClassVar[float] = -1.0
 
     def _widths(self, state: Derived, beta: float, x: Float64) -> Float64:
@@ -160,9 +140,6 @@ class ConfidenceBall1(_ConfidenceBall):
     array([1.382, 1.247])
     """
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
     _power: ClassVar[float] = -0.5  # the symmetric root, as in the paper: another root is another set
 
     def _widths(self, state: Derived, beta: float, x: Float64) -> Float64:

@@ -28,7 +28,7 @@ from armlet.policies.parts.tabular import Levels, Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exp3(Tabular):
+class Exp3(Tabular[Levels]):
     """Play arms in proportion to exp(gamma gain / K), and a part gamma of the time uniformly.
 
     Parameters

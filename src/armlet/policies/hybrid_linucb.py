@@ -19,21 +19,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import chance, optional, positive, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.policies.parts.derived import Derived
 from armlet.policies.parts.factors import ridge_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HybridLinUCB:
+class HybridLinUCB(SumsPolicy[Derived]):
     """Play the highest upper confidence bound of a ridge regression whose arms share what they have in common.
 
     Parameters
@@ -49,7 +48,7 @@ class HybridLinUCB:
     --------
     >>> policy = HybridLinUCB(alpha=0.5)
     >>> state = policy.init(2, 1)
-    >>> policy.update(state, Interaction(t=1, x=np.array([1.0]), arm=0, reward=1.5))
+    >>> state.add(0, np.array([1.0]), 1.5)
     >>> policy.estimates(state)  # arm 1 was never played, and learns what arms have in common
     array([[1. ],
            [0.5]])
@@ -59,22 +58,12 @@ class HybridLinUCB:
     alpha: float | None = None
     lam: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, delta=chance(), alpha=optional(positive()), lam=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Derived:
         """Know nothing."""
         return Derived(n_arms, dim, Ridge.parse(self.lam), self._rows)
-
-    def rule(self) -> None:
-        """Run in Python."""
 
     def width_factor(self) -> float:
         """Give alpha."""
@@ -116,10 +105,6 @@ class HybridLinUCB:
     def decide(self, state: Derived, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the highest bound."""
         return play_best(self._scores(state, x), eligible, coins)
-
-    def update(self, state: Derived, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)
 
 
 def _pulled(F: Float64, z: Float64) -> Float64:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from armlet.core.checks import HUGE, chance, number, optional, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinUCB:
+class LinUCB(SumsPolicy[Statistics]):
     """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = lam I + A_a.
 
     Parameters
@@ -48,10 +47,6 @@ class LinUCB:
     delta: float = 0.05
     lam: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), lam=positive())
 
@@ -60,9 +55,6 @@ class LinUCB:
         """The alpha in use."""
         return 1.0 + math.sqrt(math.log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: V = lam I, b = 0."""
         return Ridge.parse(self.lam).statistics(n_arms, dim)
@@ -70,10 +62,6 @@ class LinUCB:
     def rule(self) -> Optimism:
         """Describe it to the kernel."""
         return Optimism.constant(self.width_factor)
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve V theta = b for the arms that changed."""
-        return state.estimates()
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
         """Give what each arm may pay at best, (K,)."""
@@ -87,7 +75,3 @@ class LinUCB:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the arm with the highest bound, ties broken by the coins."""
         return play_best(self.upper_bounds(state, x), eligible, coins)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step: V += x x', b += r x."""
-        record(state, interaction)

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from armlet.core.checks import HUGE, chance, number, one_of, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OFUL:
+class OFUL(SumsPolicy[Statistics]):
     """Play argmax of x' theta_hat_a + beta_a sqrt(x' V_a^-1 x), with V_a = lam I + A_a.
 
     beta_a = R sqrt(2 log(det(V_a)^(1/2) lam^(-d/2) K / delta)) + sqrt(lam) S for "per-arm"; for "joint" the
@@ -58,17 +58,10 @@ class OFUL:
     radius: Literal["per-arm", "joint"] = "per-arm"
     width_scale: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         size = number(0.0, HUGE)
         settle(self, noise_scale=size, theta_norm=size, width_scale=size, delta=chance(), lam=positive())
         settle(self, radius=one_of("per-arm", "joint"))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: V = lam I, b = 0."""
@@ -79,10 +72,6 @@ class OFUL:
         return Optimism.oful(
             self.radius, noise_scale=self.noise_scale, bound=self.theta_norm, delta=self.delta, scale=self.width_scale
         )
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve V theta = b for the arms that changed."""
-        return state.estimates()
 
     def radii(self, state: Statistics) -> Float64:
         """Give beta of every arm, (K,)."""
@@ -109,7 +98,3 @@ class OFUL:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the arm with the highest bound, ties broken by the coins."""
         return play_best(self.upper_bounds(state, x), eligible, coins)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step: V += x x', b += r x."""
-        record(state, interaction)

@@ -20,24 +20,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import HUGE, number, optional, positive, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import OptimisticGreedy, Snapshots
+from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
 from armlet.core.state import fresh
 from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 
 FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
 SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimisticEpsilonGreedy:
+class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     """Explore with probability p/t, else play the highest confidence bound, of estimates that are solved rarely.
 
     Parameters
@@ -68,10 +68,6 @@ class OptimisticEpsilonGreedy:
     width_scale: float = 2.0
     lam: float = 0.3
     growth: float = 0.1
-
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         settle(self, p=optional(number(1.0, HUGE)), width_scale=number(0.0, HUGE), lam=positive(), growth=positive())

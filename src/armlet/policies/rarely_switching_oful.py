@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import chance, number, positive, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import BasePolicy
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.factors import lengths, log_det, ridge_rows
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide
@@ -85,7 +85,7 @@ class FrozenSums(Arrays):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RarelySwitchingOFUL:
+class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
     """Play OFUL's highest upper confidence bound, computed anew for an arm only when det V_a has grown enough.
 
     Parameters
@@ -120,16 +120,9 @@ class RarelySwitchingOFUL:
     lam: float = 1.0
     width_scale: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, growth=number(0), delta=chance(), lam=positive())
         settle(self, noise_scale=positive(), theta_norm=positive(), width_scale=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -140,9 +133,6 @@ class RarelySwitchingOFUL:
     def init(self, n_arms: int, dim: int) -> FrozenSums:
         """Know nothing, and freeze that."""
         return FrozenSums(n_arms, dim, self.lam)
-
-    def rule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: FrozenSums) -> Float64:
         """Give theta_hat of every arm at its last refresh, which is what decisions use, (K, d)."""

@@ -25,14 +25,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
 from armlet.core.checks import optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.policy import BasePolicy
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.experts import barred_tag, from_tag
 from armlet.policies.parts.factors import inverse_of
 
@@ -75,7 +76,7 @@ class Window(Arrays):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealLinExp3:
+class RealLinExp3(BasePolicy[Window]):
     """Play arms in proportion to exp(eta x'theta_a) for the sums theta_a of estimates, and uniformly now and then.
 
     Parameters
@@ -107,19 +108,9 @@ class RealLinExp3:
     window: int = 64
     reward_scale: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, horizon=whole(), window=whole(), reward_scale=positive())
         settle(self, eta=optional(positive()), gamma=optional(positive(1.0)), lam=optional(positive()))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def rule(self) -> None:
-        """Run in Python."""
 
     def rates(self, n_arms: int, dim: int) -> tuple[float, float]:
         """Give eta and gamma."""

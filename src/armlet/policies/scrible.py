@@ -43,7 +43,7 @@ LARGEST_LOSS = 1e90  # of what was estimated in all: probabilities stay above 1e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SCRiBLe(Tabular):
+class SCRiBLe(Tabular[Levels]):
     """Play from the surface of the Dikin ellipsoid, and follow the regularised leader.
 
     Parameters

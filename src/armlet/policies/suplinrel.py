@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from armlet.core.types import Float64, LearnsFrom, Memory, Rewards
+from armlet.core.types import Float64
 from armlet.policies.parts.factors import deviation, truncated_bounds, truncated_rows
 from armlet.policies.parts.staged import Staged
 
@@ -55,10 +54,6 @@ class SupLinRel(Staged):
     """
 
     noise_scale: float = math.sqrt(0.5)
-
-    learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def solve(self, A: Float64, b: Float64) -> Float64:
         """Give least squares on the directions that are known, its factor, and the other directions."""

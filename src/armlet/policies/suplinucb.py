@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from armlet.core.checks import positive, settle
-from armlet.core.types import Float64, LearnsFrom, Memory, Rewards
+from armlet.core.types import Float64
 from armlet.policies.parts.factors import deviation, lengths, ridge_rows
 from armlet.policies.parts.staged import Staged
 
@@ -56,10 +55,6 @@ class SupLinUCB(Staged):
 
     noise_scale: float = 0.5
     lam: float = 1.0
-
-    learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         Staged.__post_init__(self)

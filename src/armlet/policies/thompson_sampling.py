@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import HUGE, chance, number, optional, positive, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThompsonSampling:
+class ThompsonSampling(SumsPolicy[Statistics]):
     """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = lam I + A_a.
 
     Parameters
@@ -60,16 +59,9 @@ class ThompsonSampling:
     width_scale: float = 1.0
     lam: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         size = number(0.0, HUGE)
         settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), lam=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: V = lam I, b = 0."""
@@ -80,10 +72,6 @@ class ThompsonSampling:
         if self.v is not None:
             return Thompson.constant(self.v)
         return Thompson.theory(noise_scale=self.noise_scale, delta=self.delta, scale=self.width_scale)
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve V theta = b for the arms that changed."""
-        return state.estimates()
 
     def spread(self, dim: int, t: int) -> float:
         """Give v at step t."""
@@ -108,7 +96,3 @@ class ThompsonSampling:
         best = best_arms(samples, np.flatnonzero(eligible))
         arm = int(best[below(coins.tie, len(best))])
         return Choice(arm, float(self.probabilities(state, t, x, eligible)[arm]), False)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step: V += x x', b += r x."""
-        record(state, interaction)

@@ -25,7 +25,7 @@ from armlet.policies.parts.tabular import Means, Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UCB1(Tabular):
+class UCB1(Tabular[Means]):
     """Play the arm whose mean could be highest.
 
     Parameters

@@ -16,7 +16,7 @@ Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
@@ -25,9 +25,10 @@ import numpy as np
 
 from armlet.core.checks import chance, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
 from armlet.core.state import Arrays
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 
 
 class StagedSums(Arrays):
@@ -112,7 +113,7 @@ class Ending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged(ABC):
+class Staged(BasePolicy[StagedSums]):
     """A policy that walks through stages; its children say how a stage estimates.
 
     Parameters are described in the children.
@@ -126,8 +127,6 @@ class Staged(ABC):
     n_stages: int | None = None
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         settle(
@@ -164,9 +163,6 @@ class Staged(ABC):
     def init(self, n_arms: int, dim: int) -> StagedSums:
         """Start every stage without rows."""
         return StagedSums(n_arms, dim, self.stages())
-
-    def rule(self) -> None:  # noqa: B027
-        """Run in Python."""
 
     def estimates(self, state: StagedSums) -> Float64:  # noqa: ARG002
         """Refuse: every stage has its own."""

@@ -13,39 +13,30 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.core.checks import one_of, settle
+from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
 from armlet.core.state import Contexts, Table
-from armlet.core.types import Float64, Interaction, LearnsFrom, Memory
+from armlet.core.types import Float64, Interaction, Memory, StateT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tabular:
+class Tabular(BasePolicy[StateT]):
     """The common part of such policies; not one by itself.
 
     Examples
     --------
-    >>> Tabular(contexts="tables")
+    >>> from armlet.policies import UCB1
+    >>> UCB1(contexts="tables")
     Traceback (most recent call last):
     ValueError: contexts is 'tables'; choose 'ignored' or 'table'
     """
 
     contexts: Contexts = "ignored"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "grows with contexts"  # a single row if they are ignored
 
     def __post_init__(self) -> None:
         settle(self, contexts=one_of("ignored", "table"))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def rule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: Table) -> Float64:  # noqa: ARG002
-        """Refuse: a table is no linear model."""
-        raise TypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
 
 
 class Means(Table):
