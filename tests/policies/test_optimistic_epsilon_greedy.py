@@ -15,7 +15,7 @@ from armlet.core.types import Bool, Float64, Int64, Interaction
 from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED, OptimisticEpsilonGreedy
 
 K, D = 4, 3
-SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"lam": 5.0, "width_scale": 7.0}]
+SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"ridge": 5.0, "width_scale": 7.0}]
 
 
 class InPython(OptimisticEpsilonGreedy):
@@ -59,7 +59,7 @@ class LongHand:
         some = self.rows[arm][: self.solved[arm]]
         X = np.array([x for x, _ in some]).reshape(len(some), D)
         r = np.array([reward for _, reward in some])
-        inverse = np.linalg.inv(self.policy.lam * np.eye(D) + X.T @ X)
+        inverse = np.linalg.inv(self.policy.ridge * np.eye(D) + X.T @ X)
         theta = inverse @ (X.T @ r)
         return theta, inverse, float(((r - X @ theta) ** 2).sum())
 
@@ -67,7 +67,7 @@ class LongHand:
         known = [arm for arm in range(K) if self.solved[arm] > D]
         if known:
             spare = sum(self.solved[arm] - D for arm in known)
-            # with a ridge, sum r^2 - b'theta - lam |theta|^2 is the sum of squared residuals itself
+            # with a ridge, sum r^2 - b'theta - ridge |theta|^2 is the sum of squared residuals itself
             return float(np.sqrt(sum(self.fit(arm)[2] for arm in known) / spare))
         seen = [reward for arm in range(K) for _, reward in self.rows[arm][: self.solved[arm]]]
         return float(np.sqrt(np.mean(np.square(seen)))) if seen else 1.0

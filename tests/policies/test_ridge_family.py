@@ -32,13 +32,13 @@ levels = st.integers(0, 2)
 policies = st.sampled_from(
     [
         LinUCB(),
-        LinUCB(alpha=0.3, lam=0.1),
+        LinUCB(alpha=0.3, ridge=0.1),
         LinUCB(alpha=0.0),
         OFUL(noise_scale=0.5, theta_norm=2.0, delta=0.1),
-        OFUL(radius="joint", lam=3.0, width_scale=0.2),
+        OFUL(radius="joint", ridge=3.0, width_scale=0.2),
         ThompsonSampling(v=0.7),
         ThompsonSampling(v=0.0),
-        ThompsonSampling(width_scale=0.1, lam=0.5),
+        ThompsonSampling(width_scale=0.1, ridge=0.5),
     ]
 )
 
@@ -154,7 +154,7 @@ def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: 
     assert fast.arms.tolist() == [choice.arm for choice in choices]
 
 
-@pytest.mark.parametrize("policy", [LinUCB(), LinUCB(alpha=0.3, lam=0.1), OFUL(), ThompsonSampling(v=0.3)])
+@pytest.mark.parametrize("policy", [LinUCB(), LinUCB(alpha=0.3, ridge=0.1), OFUL(), ThompsonSampling(v=0.3)])
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_widths_given_up_on_the_way_change_no_decision(policy: Ridged, level: int) -> None:
     """Enough dimensions and arms that many a width is left after some of its columns."""
@@ -195,7 +195,7 @@ def test_skipped_propensities_change_nothing_else() -> None:
 @pytest.mark.parametrize("radius", ["per-arm", "joint"])
 def test_the_radius_is_that_of_the_theorem(radius: str) -> None:
     """Written out with determinants of numpy, which at this size do not overflow."""
-    policy = OFUL(noise_scale=0.4, theta_norm=1.5, delta=0.02, lam=2.0, radius=radius, width_scale=0.9)  # type: ignore[arg-type]
+    policy = OFUL(noise_scale=0.4, theta_norm=1.5, delta=0.02, ridge=2.0, radius=radius, width_scale=0.9)  # type: ignore[arg-type]
     stream, K, d = make_stream(50, 3, 4, seed=3), 4, 3
     _, state = play(policy, stream, seed=5)
     dets = np.linalg.det(2.0 * np.eye(d) + state.A)
@@ -472,7 +472,7 @@ def test_policies_in_python_keep_the_promises(policy: Policy) -> None:
     ("make", "message"),
     [
         (lambda: LinUCB(alpha=-1.0), "alpha is -1.0"),
-        (lambda: LinUCB(lam=0.0), "lam is 0.0; give a positive number"),
+        (lambda: LinUCB(ridge=0.0), "ridge is 0.0; give a positive number"),
         (lambda: LinUCB(delta=1.0), "delta is 1.0"),
         (lambda: OFUL(radius="each"), "radius is 'each'"),  # type: ignore[arg-type]
         (lambda: OFUL(theta_norm=math.nan), "theta_norm is nan"),

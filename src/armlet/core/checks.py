@@ -6,10 +6,11 @@ ValueError that names the setting, its value and the fix.
 
 from __future__ import annotations
 
+import functools
 import reprlib
 import sys
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from armlet.core.rewards import Range, check_range
 from armlet.core.ridge import Ridge, RidgeLike
 
 Check: TypeAlias = Callable[[str, object], object]
+Made = TypeVar("Made")
 
 MAX = sys.float_info.max
 TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
+NOISE_SCALE = 1.0  # R of a policy that is told nothing: holds for standard normal noise, and any noise within [-1, 1]
 MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
 
 
@@ -58,6 +61,33 @@ def settle_either(policy: object, **checks: Check) -> None:
     settle(policy, **given)
 
 
+def renamed(**words: str) -> Callable[[type[Made]], type[Made]]:
+    """Refuse settings by the names that they once had, and say what they are called now; model files are read.
+
+    Examples
+    --------
+    >>> from armlet.policies import LinUCB
+    >>> LinUCB(lam=2.0)
+    Traceback (most recent call last):
+    TypeError: lam is called ridge now: LinUCB(ridge=2.0)
+    """
+
+    def decorate(policy: type[Made]) -> type[Made]:
+        init = cast(Any, policy).__init__
+
+        @functools.wraps(init)
+        def checked(self: object, **settings: object) -> None:
+            for old in words.keys() & settings.keys():
+                call = f"{policy.__name__}({words[old]}={settings[old]!r})"
+                raise TypeError(f"{old} is called {words[old]} now: {call}")
+            init(self, **settings)
+
+        cast(Any, policy).__init__, cast(Any, policy).renamed = checked, words
+        return policy
+
+    return decorate
+
+
 def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
     """Ask for a finite number from `low` to `high`.
 
@@ -77,9 +107,9 @@ def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
 
     Examples
     --------
-    >>> positive()("lam", 0.0)
+    >>> positive()("ridge", 0.0)
     Traceback (most recent call last):
-    ValueError: lam is 0.0; give a positive number from 1e-40 to 1e+40
+    ValueError: ridge is 0.0; give a positive number from 1e-40 to 1e+40
     """
     room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
     return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, number, positive, settle
+from armlet.core.checks import chance, number, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
@@ -45,17 +45,17 @@ class _ConfidenceBall(SumsPolicy[Derived]):
 
     beta_scale: float = 1.0
     delta: float = 0.05
-    lam: float = 1.0
+    ridge: float = 1.0
 
     _power: ClassVar[float]
 
     def __post_init__(self) -> None:
         scale = number(0, fix="give 1 for the theory's widths, or any number from 0 up")
-        settle(self, beta_scale=scale, delta=chance(), lam=positive())
+        settle(self, beta_scale=scale, delta=chance(), ridge=positive())
 
     def init(self, n_arms: int, dim: int) -> Derived:
-        """Start from A = lam I: the unit vectors span everything, as the paper's first D decisions do."""
-        return Derived(n_arms, dim, Ridge.parse(self.lam), self._shapes)
+        """Start from A = ridge I: the unit vectors span everything, as the paper's first D decisions do."""
+        return Derived(n_arms, dim, Ridge.parse(self.ridge), self._shapes)
 
     def beta(self, state: Derived, t: int) -> float:
         """Give beta_t, scaled."""
@@ -66,9 +66,9 @@ class _ConfidenceBall(SumsPolicy[Derived]):
         return state.scores(x) + self._widths(state, self.beta(state, t), x)
 
     def _shapes(self, A: Float64, b: Float64) -> Float64:  # noqa: ARG002
-        """Give the power of each lam I + A whose lengths the widths are, (m, d, d), symmetric."""
+        """Give the power of each ridge I + A whose lengths the widths are, (m, d, d), symmetric."""
         values, vectors = np.linalg.eigh(A)
-        values = (np.maximum(values, 0.0) + self.lam) ** self._power  # never singular, however long the contexts
+        values = (np.maximum(values, 0.0) + self.ridge) ** self._power  # never singular, however long the contexts
         shapes: Float64 = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
         return shapes
 
@@ -85,9 +85,10 @@ class _ConfidenceBall(SumsPolicy[Derived]):
         return play_best(self.upper_bounds(state, t, x), eligible, coins)
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall2(_ConfidenceBall):
-    """Play argmax x' theta_hat_a + sqrt(beta_t x' V_a^-1 x), V_a = lam I + A_a.
+    """Play argmax x' theta_hat_a + sqrt(beta_t x' V_a^-1 x), V_a = ridge I + A_a.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class ConfidenceBall2(_ConfidenceBall):
         Multiplies the paper's beta_t; 1 is the theory; for rewards of about 1, try 1e-5 to 1e-4.
     delta
         How likely the set may fail to hold the parameter.
-    lam
+    ridge
         What A starts from, times the identity.
 
     Examples
@@ -115,9 +116,10 @@ class ConfidenceBall2(_ConfidenceBall):
         return widths
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall1(_ConfidenceBall):
-    """Play argmax x' theta_hat_a + sqrt(D beta_t) max_i |V_a^-1/2 x|_i, V_a = lam I + A_a and D = K d.
+    """Play argmax x' theta_hat_a + sqrt(D beta_t) max_i |V_a^-1/2 x|_i, V_a = ridge I + A_a and D = K d.
 
     The set is {v: |V^1/2 (v - theta_hat)|_1 <= sqrt(D beta_t)}; a linear function is largest at one of its 2 D
     corners, which is the maximum norm above. It holds the ellipsoid of `ConfidenceBall2`, so it explores more.
@@ -128,7 +130,7 @@ class ConfidenceBall1(_ConfidenceBall):
         Multiplies the paper's beta_t; 1 is the theory; for rewards of about 1, try 1e-6 to 1e-5.
     delta
         How likely the set may fail to hold the parameter.
-    lam
+    ridge
         What A starts from, times the identity.
 
     Examples

@@ -13,10 +13,9 @@ Decide O(K d^2), and O(d^3) for an arm that changed; update O(d^2); memory O(K d
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from armlet.core.checks import chance, positive, settle, whole
+from armlet.core.checks import NOISE_SCALE, chance, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
@@ -36,7 +35,7 @@ class LinRel(SumsPolicy[Derived]):
     delta
         The chance that some interval fails.
     noise_scale
-        The sub-gaussian scale R of rewards. The default gives the paper's sqrt(log(2 T K / delta)).
+        The sub-gaussian scale R of rewards; sqrt(1/2) gives the paper's sqrt(log(2 T K / delta)).
     theta_norm
         A bound on |theta_a|, the worth of a unit step in a direction that is not known; 1 in the paper.
     width_scale
@@ -55,7 +54,7 @@ class LinRel(SumsPolicy[Derived]):
 
     horizon: int
     delta: float = 0.05
-    noise_scale: float = math.sqrt(0.5)
+    noise_scale: float = NOISE_SCALE
     theta_norm: float = 1.0
     width_scale: float = 1.0
 

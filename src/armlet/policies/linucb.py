@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.core.checks import HUGE, chance, number, optional, positive, settle
+from armlet.core.checks import HUGE, chance, number, optional, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
-from armlet.core.policy import SumsPolicy
-from armlet.core.ridge import Ridge
+from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinUCB(SumsPolicy[Statistics]):
-    """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = lam I + A_a.
+class LinUCB(RidgePolicy):
+    """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class LinUCB(SumsPolicy[Statistics]):
         How optimistic to be. Left out it is 1 + sqrt(log(2 / delta) / 2), as printed.
     delta
         The probability with which a single bound may fail, from which alpha follows if it is left out.
-    lam
+    ridge
         The ridge, a positive number.
 
     Examples
@@ -45,19 +45,15 @@ class LinUCB(SumsPolicy[Statistics]):
 
     alpha: float | None = None
     delta: float = 0.05
-    lam: float = 1.0
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), lam=positive())
+        settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), ridge=positive())
 
     @property
     def width_factor(self) -> float:
         """The alpha in use."""
         return 1.0 + math.sqrt(math.log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """For all arms: V = lam I, b = 0."""
-        return Ridge.parse(self.lam).statistics(n_arms, dim)
 
     def rule(self) -> Optimism:
         """Describe it to the kernel."""

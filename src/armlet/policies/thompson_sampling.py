@@ -18,17 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, chance, number, optional, positive, settle
+from armlet.core.checks import HUGE, NOISE_SCALE, chance, number, optional, positive, renamed, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
-from armlet.core.policy import SumsPolicy
-from armlet.core.ridge import Ridge
+from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThompsonSampling(SumsPolicy[Statistics]):
-    """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = lam I + A_a.
+class ThompsonSampling(RidgePolicy):
+    """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = ridge I + A_a.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ThompsonSampling(SumsPolicy[Statistics]):
         The probability with which the regret bound of the theory may fail.
     width_scale
         What the v of the theory is multiplied by.
-    lam
+    ridge
         The ridge, a positive number; 1 in the theory.
 
     Examples
@@ -54,18 +54,14 @@ class ThompsonSampling(SumsPolicy[Statistics]):
     """
 
     v: float | None = None
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     delta: float = 0.05
     width_scale: float = 1.0
-    lam: float = 1.0
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
         size = number(0.0, HUGE)
-        settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), lam=positive())
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """For all arms: V = lam I, b = 0."""
-        return Ridge.parse(self.lam).statistics(n_arms, dim)
+        settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), ridge=positive())
 
     def rule(self) -> Thompson:
         """Describe it to the kernel."""

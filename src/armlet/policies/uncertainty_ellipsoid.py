@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import number, optional, positive, settle, whole
+from armlet.core.checks import NOISE_SCALE, number, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
@@ -85,7 +85,7 @@ class UncertaintyEllipsoid(SumsPolicy[Derived]):
     array([1.196, 1.139])
     """
 
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     length: float = 1.0
     lambda0: float = 1.0
     n_contexts: int | None = None

@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from armlet.core.checks import chance, optional, positive, settle, whole
+from armlet.core.checks import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
@@ -121,7 +121,7 @@ class Staged(BasePolicy[StagedSums]):
 
     horizon: int
     delta: float = 0.05
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     theta_norm: float = 1.0
     width_scale: float = 1.0
     n_stages: int | None = None
