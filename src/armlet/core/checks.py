@@ -143,7 +143,7 @@ def whole(least: int = 1, most: int = MOST) -> Check:
     """
 
     def check(name: str, value: object) -> int:
-        found = plain(value)
+        found = unboxed(value)
         if isinstance(found, bool) or not isinstance(found, int) or found < least:
             raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
         if found > most:
@@ -201,7 +201,7 @@ def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
     >>> ridge_like("ridge", "paper"), ridge_like("ridge", np.float64(0.5))
     ('paper', 0.5)
     """
-    found = plain(value)
+    found = unboxed(value)
     Ridge.parse(cast(RidgeLike, found))
     return found
 
@@ -224,12 +224,12 @@ def ends(name: str, value: object) -> Range:
     return cast(Range, pair)
 
 
-def plain(value: object) -> object:
+def unboxed(value: object) -> object:
     """Turn a numpy number into Python's own; leave anything else.
 
     Examples
     --------
-    >>> plain(np.float32(0.5)), plain("paper")
+    >>> unboxed(np.float32(0.5)), unboxed("paper")
     (0.5, 'paper')
     """
     return value.item() if isinstance(value, np.generic) else value
@@ -237,7 +237,7 @@ def plain(value: object) -> object:
 
 def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
     def check(name: str, value: object) -> float:
-        found = plain(value)
+        found = unboxed(value)
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
         # an integer too large for a float is refused as infinity would be
         if not is_number or not abs(cast(float, found)) <= MAX or not fits(cast(float, found)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, StateT
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Rule
@@ -40,7 +40,7 @@ class BasePolicy(ABC, Generic[StateT]):
 
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    rewards: ClassVar[RewardKind] = "any"
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""

@@ -29,7 +29,7 @@ Shapes: TypeAlias = Mapping[str, tuple[int | None, ...]]
 
 LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
 
-Rewards: TypeAlias = Literal["any", "bounded", "binary"]
+RewardKind: TypeAlias = Literal["any", "bounded", "binary"]
 """What rewards a policy can learn from: any, those within its `reward_range`, or 0 and 1 only."""
 
 Memory: TypeAlias = Literal["constant", "grows with contexts", "grows with t"]
@@ -140,7 +140,7 @@ class Policy(Protocol[StateT]):
 
     learns_from: ClassVar[LearnsFrom]
     memory: ClassVar[Memory]
-    rewards: ClassVar[Rewards]
+    rewards: ClassVar[RewardKind]
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Refuse a problem that the policy cannot start on at step t."""

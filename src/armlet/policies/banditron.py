@@ -22,7 +22,7 @@ from armlet.core.choosing import below, best_arms, best_chances, mixed
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Banditron(BasePolicy[Arrays]):
 
     gamma: float = 0.05
 
-    rewards: ClassVar[Rewards] = "binary"
+    rewards: ClassVar[RewardKind] = "binary"
 
     def __post_init__(self) -> None:
         fix = "give a number above 0 and up to 1, T^(-1/3) for horizon T"

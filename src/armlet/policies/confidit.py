@@ -30,7 +30,7 @@ from armlet.core.choosing import best_chances, play_best
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.factors import inverse_of
 
 
@@ -81,7 +81,7 @@ class Confidit(BasePolicy[ConfiditState]):
     delta: float = 0.05
     norm: float = 1.0
 
-    rewards: ClassVar[Rewards] = "binary"
+    rewards: ClassVar[RewardKind] = "binary"
 
     def __post_init__(self) -> None:
         settle(self, eta=optional(number(0)), alpha=positive(1.0), delta=chance(), norm=positive())

@@ -21,7 +21,7 @@ from armlet.core.checks import HUGE
 from armlet.core.choosing import below, best_chances, mixed, play_best
 from armlet.core.errors import DecisionError
 from armlet.core.shapes import check_room
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes
 from armlet.policies import subset_search
 from armlet.policies.subset_search import Coreset, Histories, Past, Subset
 
@@ -88,7 +88,7 @@ class ContextualUCB:
 
     learns_from: ClassVar[LearnsFrom] = "every step"  # but for history="explored"
     memory: ClassVar[Memory] = "grows with t"  # at worst: see the module
-    rewards: ClassVar[Rewards] = "any"
+    rewards: ClassVar[RewardKind] = "any"
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, tuple(SEARCHES))

@@ -29,7 +29,7 @@ from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range
 from armlet.core.shapes import check_room
 from armlet.core.state import table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
 from armlet.policies.exp3 import estimated_gain, exp_rate, gain_chances, gains
 from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 from armlet.policies.parts.tabular import Levels
@@ -75,7 +75,7 @@ class EXP4(BasePolicy[ExpertSums | Levels]):
     outside: Outside = "refuse"
 
     memory: ClassVar[Memory] = "grows with contexts"  # constant for linear experts
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         settle(self, experts=one_of("linear", "all maps"), n_experts=whole(), seed=whole(0, SEEDS))

@@ -26,7 +26,7 @@ from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.shapes import check_room
 from armlet.core.state import fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
 
@@ -62,7 +62,7 @@ class EXP4P(BasePolicy[ExpertSums]):
     reward_range: Range = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         settle(

@@ -28,7 +28,7 @@ from armlet.core.choosing import play_drawn
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 
@@ -99,7 +99,7 @@ class Newtron(BasePolicy[NewtronState]):
     radius: float = 1.0
     hessian: Hessian = "diagonal"
 
-    rewards: ClassVar[Rewards] = "binary"
+    rewards: ClassVar[RewardKind] = "binary"
 
     def __post_init__(self) -> None:
         share = chance(fix="give a number between 0 and 1, T^(-1/3) for horizon T")

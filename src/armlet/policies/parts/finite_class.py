@@ -34,7 +34,7 @@ from armlet.core.types import (
     Float64,
     Int64,
     Interaction,
-    Rewards,
+    RewardKind,
     Shapes,
 )
 from armlet.policies.parts.experts import LinearExperts
@@ -229,7 +229,7 @@ class FiniteClass(BasePolicy[FiniteClassState]):
     reward_range: tuple[float, float] = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         settle(

@@ -15,7 +15,7 @@ import numpy as np
 from armlet.core.checks import one_of, settle
 from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
-from armlet.core.state import Contexts, Table
+from armlet.core.state import ContextUse, Table
 from armlet.core.types import Float64, Interaction, Memory, StateT
 
 
@@ -31,7 +31,7 @@ class Tabular(BasePolicy[StateT]):
     ValueError: contexts is 'tables'; choose 'ignored' or 'table'
     """
 
-    contexts: Contexts = "ignored"
+    contexts: ContextUse = "ignored"
 
     memory: ClassVar[Memory] = "grows with contexts"  # a single row if they are ignored
 
@@ -50,7 +50,7 @@ class Means(Table):
     array([inf, 0.5])
     """
 
-    def __init__(self, n_arms: int, dim: int, contexts: Contexts) -> None:
+    def __init__(self, n_arms: int, dim: int, contexts: ContextUse) -> None:
         super().__init__(n_arms, dim, contexts=contexts, fields={"n": 0.0, "sum_r": 0.0}, additive=True)
 
     def add(self, interaction: Interaction, reward: float, replaces: float | None) -> None:
@@ -85,7 +85,14 @@ class Levels(Table):
     """
 
     def __init__(
-        self, n_arms: int, dim: int, *, contexts: Contexts, fields: dict[str, float], level: str, additive: bool = False
+        self,
+        n_arms: int,
+        dim: int,
+        *,
+        contexts: ContextUse,
+        fields: dict[str, float],
+        level: str,
+        additive: bool = False,
     ) -> None:
         super().__init__(n_arms, dim, contexts=contexts, fields=fields, additive=additive)
         self._level = level
