@@ -236,7 +236,7 @@ class Keeps(Uniform):
 
     kind: str
 
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
     def init(self, n_arms: int, dim: int) -> Odd:  # type: ignore[override]  # noqa: ARG002

@@ -221,7 +221,7 @@ def rule(d: Desk) -> Any:
 def roll(d: Desk) -> None:
     steps = d.rng.choice((0, 1, 20))
     kernel.rollout(
-        d.array(steps, d.dim), d.array(steps, d.n_arms), start=d.one(), schedule=rule(d),
+        d.array(steps, d.dim), d.array(steps, d.n_arms), start=d.one(), rule=rule(d),
         seed=d.rng.choice((1, 2**127, 2**128, -1)),
         t=d.rng.choice((0, 0, 5, 2**62, 2**63 - 2, 2**64 - 1, -1)), propensities=d.rng.choice(("exact", "skipped")),
     )  # fmt: skip
@@ -239,7 +239,7 @@ def simulate(d: Desk) -> None:
         (marks, marks, marks[::-1], marks - 1, marks + horizon, marks.astype("f8"), np.zeros(0, dtype=np.int64))
     )
     run: Any = d.rng.choice((kernel.simulate_steps, kernel.simulate_events))
-    run(table, start=d.one(), schedule=rule(d), horizon=horizon, checkpoints=at, world_seed=1, policy_seed=2)
+    run(table, start=d.one(), rule=rule(d), horizon=horizon, checkpoints=at, world_seed=1, policy_seed=2)
 
 
 def search(d: Desk) -> None:

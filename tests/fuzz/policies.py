@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from armlet.core.kernel import Statistics
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, RewardKind
 from armlet.policies import POLICIES
 from fuzz.faults import Hostility
 from fuzz.values import pick
@@ -84,7 +84,7 @@ class Rogue:
 
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    rewards: ClassVar[RewardKind] = "any"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", None)
@@ -101,7 +101,7 @@ class Rogue:
     def init(self, n_arms: int, dim: int) -> Statistics:
         return Statistics(n_arms, dim)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         return None
 
     def estimates(self, state: Statistics) -> Any:

@@ -53,7 +53,7 @@ MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contrac
     ],
     "OFUL": [{"radius": "joint"}],
     "SCRiBLe": [{"eta": 0.05, "axes": "reflection"}],
-    "ThompsonSampling": [{}, {"v": 0.5, "lam": 1e-40}],
+    "ThompsonSampling": [{}, {"v": 0.5, "ridge": 1e-40}],
 }
 NUMBERS = (0.0, 1e-40, 1e-8, 1.0, LARGEST)  # what any setting that is a number is tried with
 

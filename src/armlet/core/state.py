@@ -16,7 +16,7 @@ from armlet.core.errors import DecisionError, MergeError
 from armlet.core.refusals import MOST, check_array, check_mergeable
 from armlet.core.types import Arm, Array, Float64, Int64, Interaction, Shapes, State
 
-Contexts: TypeAlias = Literal["ignored", "table"]
+ContextUse: TypeAlias = Literal["ignored", "table"]
 """Whether a policy for finitely many contexts treats them all as one, or each by itself."""
 
 
@@ -205,7 +205,7 @@ class Table:
     """
 
     def __init__(
-        self, n_arms: int, dim: int, *, contexts: Contexts, fields: Mapping[str, float], additive: bool = False
+        self, n_arms: int, dim: int, *, contexts: ContextUse, fields: Mapping[str, float], additive: bool = False
     ) -> None:
         self._n_arms, self._dim, self._contexts, self._additive = n_arms, dim, contexts, additive
         self._fields = dict(fields)
