@@ -26,7 +26,7 @@ Statistics& layer(Layers& layers, std::ptrdiff_t i) {
 
 nb::dict arrays(const Layers& layers) {
     std::vector<double> out;
-    for (const auto& one : layers.all()) out.insert(out.end(), one.records().begin(), one.records().end());
+    for (const auto& one : layers) out.insert(out.end(), one.records().begin(), one.records().end());
     nb::dict named;
     named["records"] = to_numpy(std::move(out), {layers.size(), layers.n_arms(), layers[0].record_size()});
     return named;
@@ -36,7 +36,7 @@ void restore_arrays(Layers& layers, nb::dict arrays) {
     const std::size_t size = layers[0].record_size(), of_layer = layers.n_arms() * size;
     const double* values = doubles(arrays["records"], "records", {layers.size(), layers.n_arms(), size});
     check_records(values, layers.size() * of_layer, size);
-    for (auto& one : layers.all()) one.restore({values, of_layer}), values += of_layer;
+    for (auto& one : layers) one.restore({values, of_layer}), values += of_layer;
 }
 
 void check_layers(const Layers& layers, const Layers& other) {
