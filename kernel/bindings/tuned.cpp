@@ -18,7 +18,7 @@ void create(Tuned* self, std::size_t n_arms, std::size_t dim, const std::string&
     new (self) Tuned(n_arms, dim, parse_ridge(ridge, value));
 }
 
-nb::dict arrays(const Tuned& tuned) {
+nb::dict arrays(Tuned& tuned) {
     const auto records = tuned.records();
     std::vector<double> sample = tuned.tuner.sample();
     const std::size_t dim = tuned.dim(), rows = sample.size() / dim;
@@ -52,7 +52,7 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
 
 // Of sums without a p of their own nothing but the rows is known.
 void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into) {
-    merge_statistics(tuned, nb::cast<const Statistics&>(other), into);
+    merge_statistics(tuned, nb::cast<Statistics&>(other), into);
     if (nb::isinstance<Tuned>(other))
         tuned.tuner.merge(nb::cast<const Tuned&>(other).tuner);
     else
@@ -60,7 +60,7 @@ void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into)
 }
 
 void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
-    subtract_statistics(tuned, nb::cast<const Statistics&>(earlier), into);
+    subtract_statistics(tuned, nb::cast<Statistics&>(earlier), into);
     if (nb::isinstance<Tuned>(earlier)) tuned.tuner.subtract(nb::cast<const Tuned&>(earlier).tuner);
 }
 

@@ -18,7 +18,7 @@ constexpr int nodes = 24;              // of the integral over what is left of t
 
 double rows_of(const Statistics& sums) {
     double n = 0.0;
-    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) n += sums.record(arm)[0];
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) n += sums.count(arm);
     return n;
 }
 
@@ -30,7 +30,7 @@ struct Known {
 
 // (shift I + A) theta = b, so the residual sum of squares sum r^2 - 2 theta'b + theta'A theta is
 // sum r^2 - theta'b - shift |theta|^2.
-Known know(const Statistics& sums, std::size_t arm, std::span<const double> sample) {
+Known know(Statistics& sums, std::size_t arm, std::span<const double> sample) {
     const std::size_t d = sums.dim(), m = sample.size() / d;
     const auto record = sums.record(arm);
     const double *b = record.data() + 3, *A = b + d, n = record[0];
@@ -121,7 +121,7 @@ double best_p(const Prospect& prospect, const AutoSchedule& rule, double n_arms,
 }
 
 // All rewards are the same so far: nothing tells the arms apart, and nothing is lost by trying.
-bool is_blank(const Statistics& sums) {
+bool is_blank(Statistics& sums) {
     double n = 0.0, r = 0.0, rr = 0.0;
     for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) {
         const auto record = sums.record(arm);
