@@ -13,7 +13,6 @@ finished, and the same call goes on from there; one that was finished begins ane
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import time
@@ -29,6 +28,7 @@ from armlet.paper.page import Section, render
 from armlet.paper.verdicts import Verdict
 from armlet.parallel.pool import Engine, EngineLike, opened
 from armlet.parallel.progress import Progress, reporter
+from armlet.report.pictures import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
 from armlet.simulation.shelf import Shelf
 from armlet.simulation.store import new_session, read_manifest, versions
@@ -135,8 +135,7 @@ def _check(names: Sequence[str]) -> None:
         raise ValueError(f"there is no experiment {unknown[0]!r}; choose from {', '.join(EXPERIMENTS)}")
     if not names:
         raise ValueError(f"names is empty; choose from {', '.join(EXPERIMENTS)}")
-    if importlib.util.find_spec("matplotlib") is None:  # better now than after the computation
-        raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[bench]'", name="matplotlib")
+    require_matplotlib()  # better now than after the computation
 
 
 def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: Engine) -> dict[str, Any]:

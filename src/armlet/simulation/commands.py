@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from armlet.core.settings import check_seed
 from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
 from armlet.parallel.pool import Engine
@@ -53,6 +54,7 @@ def make_world(name: str, settings: Mapping[str, Any], seed: int) -> World:
     >>> make_world("FigureA", {"n_arms": 4}, seed=1).n_arms
     4
     """
+    check_seed(seed)
     kind = _find("world", name, ENVIRONMENTS)
     _check_names(name, settings, kind.draw)
     world: World = kind.draw(np.random.default_rng(seed), **settings)
