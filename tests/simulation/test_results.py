@@ -24,7 +24,7 @@ import armlet
 from armlet import cli
 from armlet.environments import FigureA
 from armlet.parallel import workers
-from armlet.parallel.pool import EngineLike
+from armlet.parallel.pool import PoolLike, WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation import run as runner
 from armlet.simulation.play import Job
@@ -49,7 +49,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "TASK_SECONDS", 1e-9)
 
 
-def table(folder: Path, engine: EngineLike, workers: int | None = None, progress: Progress = silent) -> bytes:
+def table(folder: Path, engine: PoolLike, workers: int | None = None, progress: Progress = silent) -> bytes:
     simulate_all(JOBS, engine=engine, workers=workers, store=folder, progress=progress)
     assert read_manifest(folder)["status"] == "finished"
     return (folder / "results.parquet").read_bytes()
@@ -103,19 +103,24 @@ def test_bytes_are_the_same_on_a_dask_cluster(tmp_path: Path, expected: bytes, c
     assert table(tmp_path, cluster.address) == expected
 
 
-def test_a_killed_worker_leaves_no_trace(tmp_path: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, pools, others = workers.start_pool, [], active_children()
+def test_a_killed_worker_ends_the_run_which_goes_on_when_started_again(tmp_path: Path, expected: bytes) -> None:
+    others = active_children()
 
     def kill_one() -> None:
         next(child for child in active_children() if child not in others).kill()
 
-    def note(*arguments: Any) -> Any:
-        pools.append(start(*arguments))
-        return pools[-1]
+    with pytest.raises(WorkerError, match="a worker of processes died") as one:
+        table(tmp_path, "processes", 2, kill_after(3, kill_one))
+    assert "\n" not in str(one.value)
+    assert read_manifest(tmp_path)["status"] == "interrupted"
+    counts: list[int] = []
+    assert table(tmp_path, "processes", 2, lambda done, total: counts.append(done)) == expected  # noqa: ARG005
+    assert counts[0] >= 3
 
-    monkeypatch.setattr(workers, "start_pool", note)
-    assert table(tmp_path, "processes", 2, kill_after(3, kill_one)) == expected
-    assert len(pools) == 2
+
+def test_the_executor_of_a_dask_client_is_an_engine_too(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:
+    with workers.distributed().Client(cluster.address, set_as_default=False) as client:
+        assert table(tmp_path, client.get_executor()) == expected
 
 
 def test_a_killed_dask_worker_leaves_no_trace(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:

@@ -42,7 +42,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     a = arguments
     try:
         jobs = compare.make_jobs(a.world, a.world_set, a.policy, a.horizon, a.runs, a.seed)
-        engine = pool.engine(a.engine, workers=a.workers)
+        engine = pool.make_pool(a.engine, workers=a.workers)
     except (ValueError, TypeError) as error:
         a.parser.error(str(error))
     except ModuleNotFoundError as error:

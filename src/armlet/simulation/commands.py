@@ -15,7 +15,7 @@ import numpy as np
 from armlet.core.settings import check_seed
 from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
-from armlet.parallel.pool import Engine
+from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.policies import POLICIES
 from armlet.simulation.play import Job, Method
@@ -79,7 +79,7 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World) -> Policy:
     return kind(**{**known, **settings})
 
 
-def simulate(job: Job, *, engine: Engine, out: str | os.PathLike[str]) -> None:
+def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
     """Run a job, keep it in a folder, and print what was found."""
     folder = Path(out)
     print(*job.world.describe(), sep="\n", flush=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.core.intervals import SHORTEST, Estimate, doubling_ratio, paired_difference
-from armlet.parallel.pool import Engine
+from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.report.numbers import show
 from armlet.report.pictures import require_matplotlib
@@ -62,7 +62,7 @@ def make_jobs(
     return [Job(world=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made]
 
 
-def compare(jobs: Sequence[Job], *, engine: Engine, out: str | os.PathLike[str]) -> None:
+def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -> None:
     """Run the jobs, keep them in a folder, print the ranking and write a page and its figure."""
     require_matplotlib()  # better now than after the computation
     (folder := Path(out)).mkdir(parents=True, exist_ok=True)

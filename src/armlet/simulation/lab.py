@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from armlet.core.errors import ArmletError
-from armlet.parallel.pool import Engine, engine, map_in_order
+from armlet.parallel.pool import Pool, make_pool, map_in_order
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation.shelf import Arrays, Shelf
 
@@ -64,7 +64,7 @@ class Lab:
         *,
         seed: int,
         scale: Scale = "quick",
-        where: Engine | None = None,
+        where: Pool | None = None,
         shelf: Shelf | None = None,
         progress: Callable[[str], Progress] = _mute,
     ) -> None:
@@ -92,7 +92,7 @@ class Lab:
         return self._run(stage, function, tasks, label, None)
 
     def _run(
-        self, stage: str, function: Callable[[T], Arrays], tasks: Sequence[T], label: str, where: Engine | None
+        self, stage: str, function: Callable[[T], Arrays], tasks: Sequence[T], label: str, where: Pool | None
     ) -> list[Arrays]:
         _check_tasks(stage, tasks)
         report = self._progress(label or stage)
@@ -118,11 +118,11 @@ class Lab:
         self,
         function: Callable[[T], Arrays],
         tasks: Sequence[T],
-        where: Engine | None,
+        where: Pool | None,
         keep: Callable[[int, Arrays], None],
     ) -> None:
         if where is None:
-            with engine("serial") as here:
+            with make_pool("serial") as here:
                 map_in_order(function, tasks, here, keep)
         else:
             map_in_order(function, tasks, where, keep)
@@ -142,7 +142,7 @@ class Archive(Lab):
         self,
         function: Callable[[T], Arrays],  # noqa: ARG002
         tasks: Sequence[T],
-        where: Engine | None,  # noqa: ARG002
+        where: Pool | None,  # noqa: ARG002
         keep: Callable[[int, Arrays], None],  # noqa: ARG002
     ) -> None:
         raise Unfinished(f"tasks still to be computed: {len(tasks)}")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armlet.core.files import Json
 from armlet.core.types import Policy
 from armlet.environments.world import World
-from armlet.parallel.pool import EngineLike, WorkerError, map_in_order, opened
+from armlet.parallel.pool import PoolLike, WorkerError, map_in_order, opened
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation.play import Curves, Job, Method, play
 from armlet.simulation.results import Result, settings_of
@@ -49,7 +49,7 @@ def simulate(
     seed: int,
     checkpoints: npt.ArrayLike | None = None,
     method: Method = "auto",
-    engine: EngineLike = "processes",
+    engine: PoolLike = "processes",
     workers: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
@@ -74,7 +74,7 @@ def simulate(
 def simulate_all(
     jobs: Sequence[Job],
     *,
-    engine: EngineLike = "processes",
+    engine: PoolLike = "processes",
     workers: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
@@ -86,7 +86,7 @@ def simulate_all(
     jobs
         What to run.
     engine
-        The name of an engine (see `armlet.parallel.pool.engine`), an engine, or any
+        The name of an engine (see `armlet.parallel.pool.make_pool`), an engine, or any
         `concurrent.futures.Executor`. It does not change the results.
     workers
         How many, if the engine is given by name.
