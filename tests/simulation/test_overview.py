@@ -11,11 +11,12 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.environments import FigureA
+from armlet.simulation import run as runner
+from armlet.simulation.manifest import Manifest, ResultsError
 from armlet.simulation.overview import describe, write_overview
-from armlet.simulation.play import Curves, Job
+from armlet.simulation.play import Curves, Job, play
 from armlet.simulation.results import settings_of
 from armlet.simulation.run import simulate_all
-from armlet.simulation.store import ResultsError, Store
 
 WORLD = FigureA.draw(np.random.default_rng(3))
 SIZE: dict[str, Any] = {"horizon": 500, "runs": 3, "seed": 1}
@@ -38,19 +39,28 @@ def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pyte
     assert "6 runs in all, up to step 500" in page
 
 
-def test_the_finished_runs_of_an_interrupted_simulation_are_shown(jobs: list[Job], tmp_path: Path) -> None:
-    simulate_all(jobs[:1], engine="serial", store=tmp_path / "whole")
-    store = Store(tmp_path / "part", jobs[:1], engine="serial")
-    found = simulate_all(jobs[:1], engine="serial")[0].curves
-    store.save(0, 0, 2, Curves(found.regret[:2], found.exploring[:2], found.explored[:2]))
-    store.stop("interrupted")
-    assert "2 runs in all" in write_overview(tmp_path / "part").read_text()
+def test_the_finished_runs_of_an_interrupted_simulation_are_shown(
+    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "TASK_SECONDS", 1e-9)  # one run a task
+    left = [1, 2]
+
+    def interrupt(job: Job, run: int) -> Curves:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return play(job, run)
+
+    monkeypatch.setattr(runner, "play", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        simulate_all(jobs[:1], engine="serial", store=tmp_path)
+    assert "2 runs in all" in write_overview(tmp_path).read_text()
 
 
 def test_a_folder_without_results_is_refused(
     jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Store(tmp_path, jobs, engine="serial").stop("interrupted")
+    Manifest(tmp_path, jobs, engine="serial").stop("interrupted")
     with pytest.raises(ResultsError, match="holds no finished run yet; run the same command again"):
         write_overview(tmp_path)
     with pytest.raises(SystemExit) as ending:

@@ -30,8 +30,8 @@ from armlet.parallel.pool import Pool, PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, reporter
 from armlet.report.pictures import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
+from armlet.simulation.manifest import new_session, read_manifest, versions
 from armlet.simulation.shelf import Shelf
-from armlet.simulation.store import new_session, read_manifest, versions
 
 TITLE: Final = "A time and space efficient algorithm for contextual linear bandits: what holds"
 KIND: Final = "paper"

@@ -18,10 +18,10 @@ from armlet.environments import ENVIRONMENTS, World
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.policies import POLICIES
+from armlet.simulation.folder import read
 from armlet.simulation.play import Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
-from armlet.simulation.store import read
 
 T = TypeVar("T")
 

@@ -19,8 +19,9 @@ from armlet.policies import POLICIES
 from armlet.report import plots
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.numbers import show
+from armlet.simulation.folder import read
+from armlet.simulation.manifest import ResultsError, read_manifest
 from armlet.simulation.results import Result
-from armlet.simulation.store import ResultsError, read, read_manifest
 
 TITLE = "What simulations found"
 
