@@ -7,7 +7,7 @@ from typing import Any
 
 from armlet.advice.others import Comparison
 from armlet.advice.pilot import ArmCheck
-from armlet.advice.spread import Interval
+from armlet.core.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,10 @@ import numpy as np
 
 from armlet.advice.problem import Problem
 from armlet.advice.runs import Bench
-from armlet.advice.spread import Interval, Sample, mean_interval
+from armlet.advice.spread import Sample, mean_interval
 from armlet.advice.trial import Trial
 from armlet.core.finite import FiniteWorld
+from armlet.core.intervals import Interval
 from armlet.core.kernel import simulate_steps
 from armlet.core.types import Float64
 from armlet.policies.linucb import LinUCB

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.core import kernel
-from armlet.core.intervals import Estimate, band, bootstrap, doubling_ratio, power_slope
+from armlet.core.intervals import Estimate, band, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
@@ -25,6 +25,7 @@ from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
+from armlet.simulation.growth import doubling_ratio, power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 

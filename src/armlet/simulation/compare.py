@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core.intervals import SHORTEST, Estimate, doubling_ratio, paired_difference
+from armlet.core.intervals import Estimate, paired_difference
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.report.numbers import show
 from armlet.report.pictures import require_matplotlib
 from armlet.simulation.commands import make_policy, make_world, parse_settings
-from armlet.simulation.growth import growth
+from armlet.simulation.growth import SHORTEST, doubling_ratio, growth
 from armlet.simulation.overview import describe, write_overview
 from armlet.simulation.play import Job
 from armlet.simulation.results import Result

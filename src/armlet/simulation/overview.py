@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet.core.disk import write_atomically
 from armlet.core.files import Json
-from armlet.core.intervals import SHORTEST, Estimate, band, doubling_ratio
+from armlet.core.intervals import Estimate, band
 from armlet.core.types import Float64
 from armlet.environments import ENVIRONMENTS
 from armlet.policies import POLICIES
@@ -20,6 +20,7 @@ from armlet.report import plots
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.numbers import show
 from armlet.simulation.folder import read
+from armlet.simulation.growth import SHORTEST, doubling_ratio
 from armlet.simulation.manifest import ResultsError, read_manifest
 from armlet.simulation.results import Result
 
