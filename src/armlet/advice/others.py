@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.advice.problem import Problem
+from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench
 from armlet.advice.spread import Sample, mean_interval
 from armlet.advice.trial import Trial
@@ -77,7 +77,7 @@ class Comparison:
     note: str  # how much was run, and why not more
 
 
-def step_cost(problem: Problem) -> float:
+def step_cost(problem: SampledProblem) -> float:
     """Estimate the nanoseconds of a step, within a factor of about two."""
     return 200 + 30 * problem.n_arms + 15 * problem.n_arms * problem.dim
 

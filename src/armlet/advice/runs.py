@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.advice.problem import Problem
+from armlet.advice.problem import SampledProblem
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
@@ -74,7 +74,7 @@ def _harmonic(n: int) -> float:
 class Bench:
     """The problems to run on, and how."""
 
-    problems: list[Problem]
+    problems: list[SampledProblem]
     steps: Int64  # (C,): checkpoints, the last of them the horizon
     seed: int
     executor: Executor

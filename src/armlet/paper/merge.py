@@ -135,7 +135,7 @@ def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
         for worker, seed in enumerate(seeds):
             mine = slice(start * workers + worker, end * workers, workers)
             X, rewards = np.ascontiguousarray(steps.contexts[mine]), np.ascontiguousarray(steps.rewards[mine])
-            arms, tried = InKernel(policy.schedule(), merged, seed, t=start).play(X, rewards)
+            arms, tried = InKernel(policy.rule(), merged, seed, t=start).play(X, rewards)
             rows = np.arange(len(X))
             losses[mine] = steps.losses[mine][rows, arms]
             kept = rows[tried]

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from armlet.core.law import compiled_rule
 from armlet.core.settings import check_seed
 from armlet.core.types import Float64, Int64, Policy
 from armlet.environments.world import World
@@ -136,7 +137,7 @@ def _settled(job: Job) -> Method:
     if job.method == "python":
         return "python"
     jumps = job.policy.learns_from == "explored steps"
-    compiled = job.policy.schedule() is not None and job.world.table() is not None
+    compiled = compiled_rule(job.policy) is not None and job.world.table() is not None
     if job.method == "auto":
         return "python" if not compiled else "events" if jumps and job.horizon > LONG else "steps"
     if not compiled:
@@ -181,8 +182,8 @@ def _play_blocks(job: Job, run: int) -> Curves:
 
 def _play_compiled(job: Job, run: int) -> Curves:
     table = job.world.table()
-    if table is None or job.policy.schedule() is None:
-        raise ValueError(f"{type(job.policy).__name__} in {type(job.world).__name__} cannot run in the kernel")
+    if table is None:
+        raise ValueError(f"{type(job.world).__name__} is no table, so it cannot run in the kernel")
     steps, jumps = np.array(job.checkpoints, dtype=np.int64), job.method == "events"
     seeds = _word(stream(job.seed, run, CONTEXTS)), _word(stream(job.seed, run, COINS))
     found = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)

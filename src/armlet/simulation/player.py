@@ -13,6 +13,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
+from armlet.core.law import compiled_rule
 from armlet.core.types import Bool, Float64, Int64, Policy
 from armlet.environments.world import World
 
@@ -76,7 +77,7 @@ class InKernel:
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
         """Take the next steps."""
-        how: Any = {"schedule": self._rule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
+        how: Any = {"rule": self._rule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
         out = kernel.rollout(X, rewards, start=self.state, **how)
         self.state, self._t = out.statistics, self._t + len(X)
         return out.arms, out.explored
@@ -100,7 +101,7 @@ class InPython:
 
 def player(world: World, policy: Policy, seed: int) -> Player:
     """Give what plays a policy: the kernel, if it knows the policy."""
-    rule = policy.schedule()
+    rule = compiled_rule(policy)
     if rule is None:
         return InPython(world, policy, seed)
     return InKernel(rule, policy.init(world.n_arms, world.dim), seed)
@@ -118,11 +119,14 @@ def play_table(
     seeds
         The world's and the policy's.
     """
+    rule = compiled_rule(policy)
+    if rule is None:
+        raise ValueError(f"{type(policy).__name__} cannot run in the kernel; use method='python'")
     simulate: Any = kernel.simulate_events if jumps else kernel.simulate_steps
     run: kernel.Simulated[Any] = simulate(
         table,
         start=policy.init(table.means.shape[1], table.contexts.shape[1]),
-        schedule=policy.schedule(),
+        rule=rule,
         horizon=int(steps[-1]) if horizon is None else horizon,
         checkpoints=steps,
         world_seed=seeds[0],

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, policy: ContextualEpsilonGreedy, world: World) -> Entry:
         """Enter a policy as it is."""
-        return cls(policy.schedule(), policy.init(world.n_arms, world.dim))
+        return cls(policy.rule(), policy.init(world.n_arms, world.dim))
 
 
 class Run(NamedTuple):
