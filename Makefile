@@ -85,7 +85,7 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[bench]'
+	$(PIP) --no-build-isolation --editable '.[plots]'
 	@touch $@
 
 # Beside the normal environment, whose packages it borrows: only the kernel is another one.

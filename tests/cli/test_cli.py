@@ -94,7 +94,7 @@ def test_missing_matplotlib_is_told_before_anything_is_computed(
     assert ending([*SMALL, "--out", str(tmp_path / "results")]) == 1
     assert capsys.readouterr() == (
         "",
-        "armlet compare: error: plots need matplotlib; pip install 'armlet[bench]'\n",
+        "armlet compare: error: plots need matplotlib; pip install 'armlet[plots]'\n",
     )
     assert not (tmp_path / "results").exists()
 

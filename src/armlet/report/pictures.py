@@ -1,7 +1,7 @@
 """How a figure becomes a picture: SVG with text as text, and PNG; the same figure gives the same bytes.
 
 Backgrounds are transparent and ink takes the colour of the page around it. No dates, no random names.
-Needs matplotlib, `armlet[bench]`, imported when something is drawn.
+Needs matplotlib, `armlet[plots]`, imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Picture:
 def require_matplotlib() -> None:
     """Say how to get what draws, if it is not there: better before a computation than after it."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[bench]'", name="matplotlib")
+        raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[plots]'", name="matplotlib")
 
 
 def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:

@@ -3,7 +3,7 @@
 Backgrounds are transparent, ink takes the colour of the page around it, and curves have colours that stand out
 on white and on near-black alike; dashes and markers tell them apart without colour. The same numbers give the
 same bytes: no dates, no random names. A figure is 360 units wide, so that on a phone its letters keep their size.
-Needs matplotlib, `armlet[bench]`, imported when something is drawn.
+Needs matplotlib, `armlet[plots]`, imported when something is drawn.
 """
 
 from __future__ import annotations
