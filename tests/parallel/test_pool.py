@@ -165,3 +165,5 @@ def test_dask_on_this_machine_gives_the_same() -> None:
         with opened(executor) as given:  # as a user passes client.get_executor()
             assert map_in_order(square, range(5), given) == [i * i for i in range(5)]
         assert executor.submit(square, 3).result() == 9
+        with make_pool("dask", workers=1) as beside:  # two clusters do not fight over a port
+            assert map_in_order(square, [3], beside) == [9]
