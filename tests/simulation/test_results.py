@@ -71,7 +71,9 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     distributed = workers.distributed()
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as two:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    ) as two:
         yield Cluster(two.scheduler_address, lambda: os.kill(next(iter(two.workers.values())).pid, signal.SIGKILL))
 
 

@@ -73,7 +73,7 @@ def _end_with_parent() -> None:
 
 def start_dask(stack: ExitStack, workers: int) -> Executor:
     """Start a Dask cluster of processes on this machine; the stack ends it."""
-    cluster = distributed().LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    cluster = distributed().LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     return join_dask(stack, stack.enter_context(cluster))
 
 
