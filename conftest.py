@@ -22,4 +22,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "reproduction" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("reproduction"))
         elif item.get_closest_marker("spread") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
