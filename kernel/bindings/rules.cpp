@@ -26,7 +26,7 @@ Rule read_rule(nb::handle given) {
         !try_rule<ForcedSampling>(given, rule) && !try_rule<OptimisticGreedy>(given, rule) &&
         !try_rule<AutoSchedule>(given, rule))
         fail(PyExc_TypeError,
-             "schedule must be a Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy or AutoSchedule; got "
+             "rule must be a Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy or AutoSchedule; got "
              "a " +
                  text(given.type().attr("__name__")));
     return rule;

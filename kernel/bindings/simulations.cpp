@@ -68,9 +68,9 @@ nb::tuple give(Curve&& curve, nb::object state) {
                           to_numpy(std::move(curve.explored), {n}), state);
 }
 
-nb::tuple steps(nb::handle table, nb::handle start, nb::handle schedule, Word horizon, nb::handle checkpoints,
+nb::tuple steps(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
                 nb::handle world_seed, nb::handle policy_seed) {
-    const Rule rule = read_rule(schedule);
+    const Rule rule = read_rule(given);
     nb::object state = copy_state(start);
     const Model model = read_model(rule, state);
     const World world = read_world(table, *model.all);
@@ -84,9 +84,9 @@ nb::tuple steps(nb::handle table, nb::handle start, nb::handle schedule, Word ho
     return give(std::move(curve), state);
 }
 
-nb::tuple events(nb::handle table, nb::handle start, nb::handle schedule, Word horizon, nb::handle checkpoints,
+nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
                  nb::handle generator) {
-    const Rule rule = read_rule(schedule);
+    const Rule rule = read_rule(given);
     nb::object state = copy_state(start);
     const Model model = read_model(rule, state);
     const auto pace = schedule_of(rule, model);
@@ -108,18 +108,17 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle schedule, Word h
 }  // namespace
 
 void bind_simulations(nb::module_& m) {
-    m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+    m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"),
-          nb::sig("def simulate_steps(table: object, start: typing.Any, schedule: Schedule | Optimism | Thompson | "
+          nb::sig("def simulate_steps(table: object, start: typing.Any, rule: Schedule | Optimism | Thompson | "
                   "ForcedSampling | OptimisticGreedy | AutoSchedule, horizon: int, checkpoints: object, world_seed: "
                   "int, policy_seed: "
                   "int) " ARMLET_CURVE "typing.Any]"),
           "A rule in a world that is a table, every step drawn.");
-    m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+    m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("generator"),
-          nb::sig(
-              "def simulate_events(table: object, start: typing.Any, schedule: Schedule | AutoSchedule, horizon: int, "
-              "checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]"),
+          nb::sig("def simulate_events(table: object, start: typing.Any, rule: Schedule | AutoSchedule, horizon: int, "
+                  "checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]"),
           "The law of Algorithm 1, in jumps from one exploration to the next.");
 }
 

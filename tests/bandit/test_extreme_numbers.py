@@ -62,7 +62,7 @@ def test_every_float32_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("policy", "settings", "message"),
     [
-        ("LinUCB", {"lam": 1e-41}, "lam is 1e-41; give a positive number from 1e-40 to 1e\\+40"),
+        ("LinUCB", {"ridge": 1e-41}, "ridge is 1e-41; give a positive number from 1e-40 to 1e\\+40"),
         ("GreedyFirst", {"h": 1e41}, "h is 1e\\+41; give a number from 0 to 1e\\+40"),
         ("ContextualEpsilonGreedy", {"p": 4, "ridge": 1e41}, "ridge is 1e\\+41; .* positive number from 1e-40 to 1e40"),
         ("ContextualUCB", {"alpha": 1e41}, "alpha is 1e\\+41; give a number between 0 and 1e\\+40"),

@@ -29,7 +29,7 @@ def test_policy_keeps_its_promises(policy: Policy, check: Check) -> None:
 class Faulty(ContextualEpsilonGreedy):
     """Run in Python, so that faults can be planted."""
 
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
@@ -104,16 +104,16 @@ class SpreadsOnlyWhereItDecides(ThompsonSampling):
 class DescribesAnother(LinUCB):
     """A law of its own, and to the kernel a wider one."""
 
-    def schedule(self) -> Optimism:
+    def rule(self) -> Optimism:
         return Optimism.constant(3 * self.width_factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOfUniform(Uniform):
-    """Started from a copy of uniform.py, with its schedule() left in."""
+    """Started from a copy of uniform.py, with its rule() left in."""
 
-    def schedule(self) -> Schedule:
-        return Uniform.schedule(self)
+    def rule(self) -> Schedule:
+        return Uniform.rule(self)
 
     def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         return Choice(int(np.flatnonzero(eligible)[0]), 1.0 / np.count_nonzero(eligible), True)

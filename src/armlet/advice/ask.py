@@ -19,7 +19,7 @@ from armlet.advice.answer import Advice, Bill, Regret, Row, Saving, Sureness, Wr
 from armlet.advice.others import Comparison, compare
 from armlet.advice.pilot import ArmCheck
 from armlet.advice.posterior import Posterior
-from armlet.advice.problem import Problem, Source, theorem_p
+from armlet.advice.problem import SampledProblem, Source, theorem_p
 from armlet.advice.runs import Bench, Progress, checkpoints, explorations
 from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
@@ -147,7 +147,7 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
     )
 
 
-def _gap(problems: list[Problem]) -> float:
+def _gap(problems: list[SampledProblem]) -> float:
     return float(np.mean([problem.table.gap for problem in problems]))
 
 
@@ -204,7 +204,7 @@ def _wrong(trial: Trial, halves: int) -> Wrong | None:
     return Wrong(p=trial.ps[place], mean=mean, extra=mean / ours - 1 if ours > 0 else 0.0)
 
 
-def _theorem(problems: list[Problem]) -> tuple[float | None, str]:
+def _theorem(problems: list[SampledProblem]) -> tuple[float | None, str]:
     asked: list[float] = []
     for problem in problems:
         try:

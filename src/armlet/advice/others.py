@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.advice.problem import Problem
+from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench
 from armlet.advice.spread import Interval, Sample, mean_interval
 from armlet.advice.trial import Trial
@@ -51,7 +51,7 @@ def play_steps(task: StepTask) -> float:
     run = simulate_steps(
         task.table,
         start=task.policy.init(K, d),
-        schedule=task.policy.schedule(),
+        rule=task.policy.rule(),
         horizon=task.horizon,
         checkpoints=np.array([task.horizon], dtype=np.int64),
         world_seed=task.seeds[0],
@@ -85,7 +85,7 @@ class Comparison:
     note: str  # how much was run, and why not more
 
 
-def step_cost(problem: Problem) -> float:
+def step_cost(problem: SampledProblem) -> float:
     """Estimate the nanoseconds of a step, within a factor of about two."""
     return 200 + 30 * problem.n_arms + 15 * problem.n_arms * problem.dim
 

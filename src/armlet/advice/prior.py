@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.advice.problem import FEW, Problem, sample_size
-from armlet.core.checks import plain
+from armlet.advice.problem import FEW, SampledProblem, sample_size
+from armlet.core.checks import unboxed
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import bit_law
@@ -101,12 +101,12 @@ class Prior:
         shape = f"{_say(self.n_arms)} arms, contexts of {_say(self.dim)} values"
         return f"a guess: {shape}, effect {_say(self.effect)}, {spread}"
 
-    def sample(self, n: int, seed: int) -> list[Problem]:
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
         rngs = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, i))) for i in range(n)]
         return [self._draw(rng) for rng in rngs]
 
-    def _draw(self, rng: np.random.Generator) -> Problem:
+    def _draw(self, rng: np.random.Generator) -> SampledProblem:
         K, d = _whole(rng, self.n_arms), _whole(rng, self.dim)
         effect = _log_uniform(rng, self.effect)
         level = 0.0 if self.base_rate is None else float(rng.uniform(*_pair(self.base_rate)))
@@ -125,7 +125,7 @@ class Prior:
             noise="bernoulli" if clicks else "gaussian",
             scale=1.0 if clicks else _log_uniform(rng, cast(Between, self.noise)),
         )
-        return Problem(table=table, theta=theta, contexts="sampled" if d > 1 and not clicks else "all")
+        return SampledProblem(table=table, theta=theta, contexts="sampled" if d > 1 and not clicks else "all")
 
     def _contexts(self, rng: np.random.Generator, d: int) -> tuple[Float64, Float64]:
         if self.rewards == "clicks" and 2 ** (d - 1) <= FEW:
@@ -164,7 +164,7 @@ def _scale(centred: Float64, chances: Float64, level: float, effect: float) -> f
 
 
 def _ends(name: str, value: object) -> tuple[float, float]:
-    pair = tuple(plain(end) for end in value) if isinstance(value, tuple | list) else (plain(value),) * 2
+    pair = tuple(unboxed(end) for end in value) if isinstance(value, tuple | list) else (unboxed(value),) * 2
     if len(pair) != 2 or not all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair):
         raise ValueError(f"{name} is {value!r}; give a number, or (lowest, highest)")
     low, high = cast("tuple[float, float]", pair)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.advice.problem import Problem
+from armlet.advice.problem import SampledProblem
 from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import simulate_events, simulate_steps
 from armlet.core.types import Float64, Int64
@@ -53,7 +53,7 @@ def play(task: Task) -> Float64:
         run = simulate(
             task.table,
             start=policy.init(K, d),
-            schedule=policy.schedule(),
+            rule=policy.rule(),
             horizon=horizon,
             checkpoints=task.steps,
             world_seed=world_seed,
@@ -87,7 +87,7 @@ def _harmonic(n: int) -> float:
 class Bench:
     """The problems to run on, and how."""
 
-    problems: list[Problem]
+    problems: list[SampledProblem]
     steps: Int64  # (C,): checkpoints, the last of them the horizon
     seed: int
     executor: Executor

@@ -135,7 +135,7 @@ def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
         for worker, seed in enumerate(seeds):
             mine = slice(start * workers + worker, end * workers, workers)
             X, rewards = np.ascontiguousarray(steps.contexts[mine]), np.ascontiguousarray(steps.rewards[mine])
-            played = kernel.rollout(X, rewards, start=merged, schedule=policy.schedule(), seed=seed, t=start)
+            played = kernel.rollout(X, rewards, start=merged, rule=policy.rule(), seed=seed, t=start)
             rows = np.arange(len(X))
             losses[mine] = steps.losses[mine][rows, played.arms]
             kept = rows[played.explored]

@@ -239,7 +239,7 @@ def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
         X = world.contexts(contexts, end - start, start=start)
         row = (X[:, 1] == 0).astype(np.int64)  # of SUPPORT, the rare one first
         rewards = draw_rewards(noise, means[row], world.noise, world.scale)
-        played = kernel.rollout(X, rewards, start=state, schedule=policy.schedule(), seed=coins, t=start)
+        played = kernel.rollout(X, rewards, start=state, rule=policy.rule(), seed=coins, t=start)
         state, loss, rare = played.statistics, losses[row, played.arms], (row == 0) & ~played.explored
         sums = np.cumsum([loss, rare & (loss > 0), rare], axis=1) + total[:, None]
         inside = (steps > start) & (steps <= end)

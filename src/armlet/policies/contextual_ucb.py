@@ -20,7 +20,7 @@ import numpy as np
 from armlet.core.checks import HUGE
 from armlet.core.choosing import below, best_chances, mixed, play_best
 from armlet.core.errors import DecisionError
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes
 from armlet.policies import subset_search
 from armlet.policies.subset_search import Histories, Past, Subset
 
@@ -86,7 +86,7 @@ class ContextualUCB:
 
     learns_from: ClassVar[LearnsFrom] = "every step"  # but for history="explored"
     memory: ClassVar[Memory] = "grows with t"  # at worst: see the module
-    rewards: ClassVar[Rewards] = "any"
+    rewards: ClassVar[RewardKind] = "any"
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, tuple(SEARCHES))
@@ -131,7 +131,7 @@ class ContextualUCB:
         kept = "buckets" if self.history == "buckets" else rows
         return Histories(n_arms, dim, kept=kept, limit=self.limit, width=self.bucket_width)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         """Run in Python; the searches are compiled."""
 
     def estimates(self, state: Histories) -> Float64:  # noqa: ARG002

@@ -35,8 +35,8 @@ def parse_policy(text: str) -> tuple[str, dict[str, object]]:
 
     Examples
     --------
-    >>> parse_policy("LinUCB:alpha=0.5,lam=2")
-    ('LinUCB', {'alpha': 0.5, 'lam': 2})
+    >>> parse_policy("LinUCB:alpha=0.5,ridge=2")
+    ('LinUCB', {'alpha': 0.5, 'ridge': 2})
     """
     name, _, settings = text.partition(":")
     return name, parse_settings(settings.split(",") if settings else [])

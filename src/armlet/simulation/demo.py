@@ -137,7 +137,7 @@ def _play(player: Player, world: FigureA, settings: Settings, index: int) -> tup
     """Play one run: regret at the checkpoints, regret paid on explored steps, share of explored steps."""
     contexts, rewards, seed = _stream(world, settings, index)
     start = player.init(world.n_arms, world.dim)
-    out = kernel.rollout(contexts, rewards, start=start, schedule=player.schedule(), seed=seed)
+    out = kernel.rollout(contexts, rewards, start=start, rule=player.rule(), seed=seed)
     gaps = np.take_along_axis(_losses(world, contexts), out.arms[:, None], axis=1)[:, 0]
     paid = gaps[out.explored].sum()
     return gaps.cumsum()[settings.checkpoints() - 1], float(paid), float(out.explored.mean())

@@ -34,12 +34,12 @@ def play(table: FiniteWorld, policy: ContextualEpsilonGreedy, steps: Int64, seed
     >>> play(table, ContextualEpsilonGreedy(p=12), np.array([10, 100]), [(1, 2), (3, 4), (5, 6)]).regret.shape
     (3, 2)
     """
-    start, schedule = policy.init(table.means.shape[1], table.contexts.shape[1]), policy.schedule()
+    start, rule = policy.init(table.means.shape[1], table.contexts.shape[1]), policy.rule()
     runs = [
         kernel.simulate_events(
             table,
             start=start,
-            schedule=schedule,
+            rule=rule,
             horizon=int(steps[-1]),
             checkpoints=steps,
             world_seed=world_seed,

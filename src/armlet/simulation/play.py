@@ -15,6 +15,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.core import kernel
+from armlet.core.law import compiled_rule
 from armlet.core.settings import check_seed
 from armlet.core.types import Bool, Float64, Int64, Policy
 from armlet.environments.world import World
@@ -150,7 +151,7 @@ def _settled(job: Job) -> Method:
     if job.method == "python":
         return "python"
     jumps = job.policy.learns_from == "explored steps"
-    compiled = job.policy.schedule() is not None and job.world.table() is not None
+    compiled = compiled_rule(job.policy) is not None and job.world.table() is not None
     if job.method == "auto":
         return "python" if not compiled else "events" if jumps and job.horizon > LONG else "steps"
     if not compiled:
@@ -186,12 +187,12 @@ class _Player(Protocol):
 
 
 class _InKernel:
-    def __init__(self, job: Job, schedule: kernel.Rule, seed: int) -> None:
-        self._schedule, self._seed, self._t = schedule, seed, 0
+    def __init__(self, job: Job, rule: kernel.Rule, seed: int) -> None:
+        self._rule, self._seed, self._t = rule, seed, 0
         self._state = _compiled_state(job)
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
-        how: Any = {"schedule": self._schedule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
+        how: Any = {"rule": self._rule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
         out = kernel.rollout(X, rewards, start=self._state, **how)
         self._state, self._t = out.statistics, self._t + len(X)
         return out.arms, out.explored
@@ -211,8 +212,8 @@ class _InPython:
 
 
 def _player(job: Job, run: int) -> _Player:
-    schedule, seed = job.policy.schedule(), _word(stream(job.seed, run, COINS))
-    return _InPython(job, seed) if schedule is None else _InKernel(job, schedule, seed)
+    rule, seed = compiled_rule(job.policy), _word(stream(job.seed, run, COINS))
+    return _InPython(job, seed) if rule is None else _InKernel(job, rule, seed)
 
 
 def _play_blocks(job: Job, run: int) -> Curves:
@@ -237,14 +238,14 @@ def _play_blocks(job: Job, run: int) -> Curves:
 
 
 def _play_compiled(job: Job, run: int) -> Curves:
-    table, schedule = job.world.table(), job.policy.schedule()
-    if table is None or schedule is None:
+    table, rule = job.world.table(), compiled_rule(job.policy)
+    if table is None or rule is None:
         raise ValueError(f"{type(job.policy).__name__} in {type(job.world).__name__} cannot run in the kernel")
     simulate: Any = kernel.simulate_events if job.method == "events" else kernel.simulate_steps
     regret, exploring, explored, _ = simulate(
         table,
         start=_compiled_state(job),
-        schedule=schedule,
+        rule=rule,
         horizon=job.horizon,
         checkpoints=np.array(job.checkpoints, dtype=np.int64),
         world_seed=_word(stream(job.seed, run, CONTEXTS)),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.core.files import Json
+from armlet.core.law import compiled_rule
 from armlet.core.types import Policy
 from armlet.environments.world import World
 from armlet.parallel.pool import EngineLike, WorkerError, map_in_order, opened
@@ -159,7 +160,7 @@ def _runs_a_task(job: Job) -> int:
     if job.method == "events":
         p = float(getattr(job.policy, "p", 1.0))
         units = p * (1 + math.log(max(job.horizon / p, 1.0)))
-    elif job.policy.schedule() is None:
+    elif compiled_rule(job.policy) is None:
         each = SECONDS_IN_PYTHON
     elif job.policy.learns_from == "every step":
         each = SECONDS_LEARNING

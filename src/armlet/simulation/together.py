@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, policy: ContextualEpsilonGreedy, world: World) -> Entry:
         """Enter a policy as it is."""
-        return cls(policy.schedule(), policy.init(world.n_arms, world.dim))
+        return cls(policy.rule(), policy.init(world.n_arms, world.dim))
 
 
 class Run(NamedTuple):
@@ -61,7 +61,7 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seed: np.random.S
         losses = mu.max(axis=1, keepdims=True) - mu
         random += float(losses.mean(axis=1).sum())
         for i, entry in enumerate(entries):
-            played = kernel.rollout(X, rewards, start=states[i], schedule=entry.rule, seed=key, t=start)
+            played = kernel.rollout(X, rewards, start=states[i], rule=entry.rule, seed=key, t=start)
             states[i], regret[i] = played.statistics, regret[i] + losses[np.arange(n), played.arms].sum()
     return Run(regret, np.array([_p(e.rule, s) for e, s in zip(entries, states, strict=True)]), random)
 
