@@ -7,15 +7,13 @@ dealt out one by one.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _examples_write_elsewhere(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isinstance(request.node, pytest.DoctestItem):
-        monkeypatch.chdir(tmp_path)
+def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
+    if isinstance(request.node, pytest.DoctestItem):  # only they pay for a folder
+        request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,4 +22,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "reproduction" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("reproduction"))
         elif item.get_closest_marker("spread") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

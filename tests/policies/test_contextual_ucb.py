@@ -27,13 +27,11 @@ from armlet.testing.policies import CHECKS, Check
 pytestmark = pytest.mark.spread
 
 EVERYONE = np.ones(3, dtype=bool)
-POLICIES = [
+POLICIES = [  # and those of the registry's contract, with other histories
     ContextualUCB(search="counts"),
     ContextualUCB(search="counts", history="buckets", bucket_width=0.1),
     ContextualUCB(search="relaxed", p=9),
     ContextualUCB(search="exact", history="explored", p=1, history_limit=16),
-    ContextualUCB(search="relaxed", history="explored", p=8),
-    ContextualUCB(search="counts", history="explored", p=20.5, alpha=0.3),
 ]
 
 

@@ -72,7 +72,9 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     distributed = workers.distributed()
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as two:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    ) as two:
         yield Cluster(two.scheduler_address, lambda: os.kill(next(iter(two.workers.values())).pid, signal.SIGKILL))
 
 
@@ -132,6 +134,7 @@ def begin(folder: Path) -> subprocess.Popen[str]:
     """Start the same jobs in a process of its own, which stops in the middle and waits for a signal."""
     code = (
         f"import signal, sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # where the tests ignore it, as nohup does
         "import test_results as t\n"
         "t.runner.TASK_SECONDS = 1e-9\n"
         "pause = lambda done, total: done >= 3 and (print('waiting', flush=True), signal.pause())\n"

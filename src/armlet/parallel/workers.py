@@ -74,7 +74,7 @@ def _end_with_parent() -> None:
 def start_dask(stack: ExitStack, workers: int) -> Executor:
     """Start a Dask cluster of processes on this machine; the stack ends it."""
     # a port of its own choice, as another cluster on this machine may have the usual one
-    cluster = distributed().LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+    cluster = distributed().LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     return join_dask(stack, stack.enter_context(cluster))
 
 
