@@ -18,7 +18,7 @@ std::string rule_types();
 Rule read_rule(nanobind::handle rule);
 // The sums inside a state, if it is one that the rule can work on.
 Model read_model(const Rule& rule, nanobind::handle state);
-// A copy of a state, another Python object.
-nanobind::object copy_state(nanobind::handle state);
+// A copy of a state that the rule can work on, another Python object.
+nanobind::object copy_state(const Rule& rule, nanobind::handle state);
 
 }  // namespace armlet

@@ -43,8 +43,7 @@ Model read_model_of(nb::handle state) {
     bool fits = nb::isinstance<State>(state);
     if constexpr (requires { &R::fits; }) fits = fits && R::fits(nb::cast<State&>(state));
     if (!fits)
-        fail(PyExc_TypeError,
-             "this rule works on " + std::string(R::works_on) + "; got a " + text(state.type().attr("__name__")));
+        fail(PyExc_TypeError, "this rule works on " + std::string(R::works_on) + "; got a " + name_of_type(state));
     const Model model = model_of(nb::cast<State&>(state));
     check_parts(model, requires { R::needs_widths; });
     return model;
@@ -57,8 +56,7 @@ std::string rule_types() { return names_of(static_cast<Rule*>(nullptr), " | ", "
 Rule read_rule(nb::handle given) {
     Rule rule;
     if (!read_any(given, rule))
-        fail(PyExc_TypeError,
-             "schedule must be a " + names_of(&rule, ", ", " or ") + "; got a " + text(given.type().attr("__name__")));
+        fail(PyExc_TypeError, "schedule must be a " + names_of(&rule, ", ", " or ") + "; got a " + name_of_type(given));
     return rule;
 }
 
@@ -66,7 +64,10 @@ Model read_model(const Rule& rule, nb::handle state) {
     return std::visit([&]<typename R>(const R&) { return read_model_of<R>(state); }, rule);
 }
 
-nb::object copy_state(nb::handle state) { return state.attr("copy")(); }
+nb::object copy_state(const Rule& rule, nb::handle state) {
+    read_model(rule, state);  // which says what is wrong with what has no copy
+    return state.attr("copy")();
+}
 
 namespace {
 
@@ -83,6 +84,13 @@ void check_not_negative(const char* name, double value) {
 void check_delta(double delta) {
     if (!(delta > 0.0 && delta < 1.0))
         fail(PyExc_ValueError, "delta is " + text(delta) + "; it must lie between 0 and 1");
+}
+
+Schedule schedule(double p, bool round_robin, bool learn_always) {
+    if (!(p >= 0.0))
+        fail(PyExc_ValueError,
+             "p is " + text(p) + "; it must be a number of at least 0, or infinite to explore always");
+    return {p, round_robin, learn_always};
 }
 
 Optimism constant_optimism(double alpha) {
@@ -122,7 +130,8 @@ OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) 
 }
 
 AutoSchedule auto_schedule(double horizon, double caution, double start, double most, bool round_robin) {
-    if (!(horizon >= 1.0)) fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1");
+    if (!(horizon >= 1.0 && horizon <= largest_value))
+        fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1, and finite");
     check_positive("caution", caution);
     if (!(start >= 1.0 && start <= largest_value))
         fail(PyExc_ValueError, "start is " + text(start) + "; it must be at least 1");
@@ -137,8 +146,7 @@ struct Of {};
 
 void bind(nb::module_& m, Of<Schedule>) {
     nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
-        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
-             nb::arg("learn_always"));
+        .def(nb::new_(&schedule), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"), nb::arg("learn_always"));
 }
 
 void bind(nb::module_& m, Of<Optimism>) {
