@@ -14,6 +14,8 @@ void bind_tuned(nanobind::module_& m);
 
 // "Schedule | Optimism | ...", for signatures; once they are bound.
 std::string rule_types();
+// Those that simulations may jump with.
+std::string clock_rule_types();
 // The rule behind an object of one of these types.
 Rule read_rule(nanobind::handle rule);
 // The sums inside a state, if it is one that the rule can work on.

@@ -11,17 +11,35 @@ namespace armlet {
 
 namespace {
 
-// "Schedule, Optimism or Thompson", as Python knows the rules.
+template <typename R>
+std::string name_of() {
+    return text(nb::type<R>().attr("__name__"));
+}
+
+// As Python knows them.
 template <typename... Rs>
-std::string names_of(const std::variant<Rs...>*, const char* between, const char* last) {
-    const std::string names[] = {text(nb::type<Rs>().attr("__name__"))...};
+std::vector<std::string> names_of(const std::variant<Rs...>*) {
+    return {name_of<Rs>()...};
+}
+
+template <typename... Rs>
+std::vector<std::string> names_by_the_clock(const std::variant<Rs...>*) {
+    std::vector<std::string> out;
+    ((GoesByTheClock<Rs> ? out.push_back(name_of<Rs>()) : void()), ...);
+    return out;
+}
+
+// "Schedule, Optimism or Thompson"
+std::string join(const std::vector<std::string>& names, const char* between, const char* last) {
     std::string out = names[0];
-    for (std::size_t i = 1; i < sizeof...(Rs); ++i) {
-        out += i + 1 < sizeof...(Rs) ? between : last;
+    for (std::size_t i = 1; i < names.size(); ++i) {
+        out += i + 1 < names.size() ? between : last;
         out += names[i];
     }
     return out;
 }
+
+constexpr Rule* every_rule = nullptr;  // for its type
 
 template <typename... Rs>
 bool read_any(nb::handle given, std::variant<Rs...>& out) {
@@ -51,12 +69,14 @@ Model read_model_of(nb::handle state) {
 
 }  // namespace
 
-std::string rule_types() { return names_of(static_cast<Rule*>(nullptr), " | ", " | "); }
+std::string rule_types() { return join(names_of(every_rule), " | ", " | "); }
+std::string clock_rule_types() { return join(names_by_the_clock(every_rule), " | ", " | "); }
 
 Rule read_rule(nb::handle given) {
     Rule rule;
     if (!read_any(given, rule))
-        fail(PyExc_TypeError, "schedule must be a " + names_of(&rule, ", ", " or ") + "; got a " + name_of_type(given));
+        fail(PyExc_TypeError,
+             "schedule must be a " + join(names_of(every_rule), ", ", " or ") + "; got a " + name_of_type(given));
     return rule;
 }
 
@@ -205,7 +225,7 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
 }  // namespace
 
 void bind_rules(nb::module_& m) {
-    bind_each(m, static_cast<Rule*>(nullptr));
+    bind_each(m, every_rule);
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

@@ -150,17 +150,17 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle schedule, Word h
 }  // namespace
 
 void bind_simulations(nb::module_& m) {
-    const std::string signature = "def simulate_steps(table: object, start: typing.Any, schedule: " + rule_types() +
-                                  ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
-                                  "int) " ARMLET_CURVE "typing.Any]";
+    const std::string in_steps = "def simulate_steps(table: object, start: typing.Any, schedule: " + rule_types() +
+                                 ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
+                                 "int) " ARMLET_CURVE "typing.Any]";
+    const std::string in_jumps =
+        "def simulate_events(table: object, start: typing.Any, schedule: " + clock_rule_types() +
+        ", horizon: int, checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]";
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
-          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(signature.c_str()),
+          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(in_steps.c_str()),
           "A rule in a world that is a table, every step drawn.");
     m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
-          nb::arg("checkpoints"), nb::arg("generator"),
-          nb::sig(
-              "def simulate_events(table: object, start: typing.Any, schedule: Schedule | AutoSchedule, horizon: int, "
-              "checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]"),
+          nb::arg("checkpoints"), nb::arg("generator"), nb::sig(in_jumps.c_str()),
           "The law of Algorithm 1, in jumps from one exploration to the next.");
 }
 
