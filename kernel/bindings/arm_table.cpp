@@ -29,7 +29,7 @@ nb::object key_of(nb::handle label) {
     PyObject* key = nullptr;
     if (PyUnicode_Check(given))
         key = PyUnicode_FromObject(given);
-    else if (PyIndex_Check(given) && !PyBool_Check(given))
+    else if ((PyLong_Check(given) && !PyBool_Check(given)) || PyObject_TypeCheck(given, numpy_integer))
         key = PyNumber_Index(given);
     if (key) return nb::steal(key);
     PyErr_Clear();

@@ -5,8 +5,9 @@
 namespace armlet {
 
 void load_numpy() {
-    nb::object type = nb::module_::import_("numpy").attr("ndarray");
-    ndarray_type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+    nb::module_ numpy = nb::module_::import_("numpy");
+    ndarray_type = reinterpret_cast<PyTypeObject*>(nb::object(numpy.attr("ndarray")).release().ptr());
+    numpy_integer = reinterpret_cast<PyTypeObject*>(nb::object(numpy.attr("integer")).release().ptr());
 }
 
 void fail(PyObject* type, const std::string& message) {

@@ -20,6 +20,7 @@ constexpr double largest_value = 1e40;
 constexpr double largest_sum = 1e200;  // no sum of rows comes near it
 
 inline PyTypeObject* ndarray_type = nullptr;
+inline PyTypeObject* numpy_integer = nullptr;  // the base of numpy's own whole numbers
 void load_numpy();
 
 // Whether it is an array of this element type that can be read as it lies in memory. Looks at the array itself, which

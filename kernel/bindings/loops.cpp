@@ -23,9 +23,9 @@ Propensities parse_propensities(const std::string& wanted) {
     return Propensities::skipped;
 }
 
-nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb::handle schedule, nb::handle seed,
-                  Word t, const std::string& propensities) {
-    const Rule rule = read_rule(schedule);
+nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb::handle given, nb::handle seed, Word t,
+                  const std::string& propensities) {
+    const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
     const std::size_t dim = model.all->dim(), n_arms = model.all->n_arms();
@@ -83,13 +83,13 @@ int use_level(int wanted) {
 
 void bind_loops(nb::module_& m) {
     const std::string signature =
-        "def rollout(contexts: object, rewards: object, start: typing.Any, schedule: " + rule_types() +
+        "def rollout(contexts: object, rewards: object, start: typing.Any, rule: " + rule_types() +
         ", seed: int, t: int, propensities: str) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], "
         "NDArray[numpy.bool], typing.Any]";
     m.def("coins", &coins, nb::arg("seed"), nb::arg("t"),
           nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
           "The coin, pick, tie-break and mark of step t.");
-    m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("schedule"),
+    m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("rule"),
           nb::arg("seed"), nb::arg("t"), nb::arg("propensities"), nb::sig(signature.c_str()),
           "A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");

@@ -76,7 +76,7 @@ Rule read_rule(nb::handle given) {
     Rule rule;
     if (!read_any(given, rule))
         fail(PyExc_TypeError,
-             "schedule must be a " + join(names_of(every_rule), ", ", " or ") + "; got a " + name_of_type(given));
+             "rule must be a " + join(names_of(every_rule), ", ", " or ") + "; got a " + name_of_type(given));
     return rule;
 }
 

@@ -110,9 +110,9 @@ nb::tuple give(Curve&& curve, nb::object state) {
                           to_numpy(std::move(curve.explored), {n}), state);
 }
 
-nb::tuple steps(nb::handle table, nb::handle start, nb::handle schedule, Word horizon, nb::handle checkpoints,
+nb::tuple steps(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
                 nb::handle world_seed, nb::handle policy_seed) {
-    const Rule rule = read_rule(schedule);
+    const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
     const Table read = read_table(table, *model.all);
@@ -126,9 +126,9 @@ nb::tuple steps(nb::handle table, nb::handle start, nb::handle schedule, Word ho
     return give(std::move(curve), state);
 }
 
-nb::tuple events(nb::handle table, nb::handle start, nb::handle schedule, Word horizon, nb::handle checkpoints,
+nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
                  nb::handle generator) {
-    const Rule rule = read_rule(schedule);
+    const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
     const auto pace = schedule_of(rule, model);
@@ -150,16 +150,16 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle schedule, Word h
 }  // namespace
 
 void bind_simulations(nb::module_& m) {
-    const std::string in_steps = "def simulate_steps(table: object, start: typing.Any, schedule: " + rule_types() +
+    const std::string in_steps = "def simulate_steps(table: object, start: typing.Any, rule: " + rule_types() +
                                  ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
                                  "int) " ARMLET_CURVE "typing.Any]";
-    const std::string in_jumps =
-        "def simulate_events(table: object, start: typing.Any, schedule: " + clock_rule_types() +
-        ", horizon: int, checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]";
-    m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+    const std::string in_jumps = "def simulate_events(table: object, start: typing.Any, rule: " + clock_rule_types() +
+                                 ", horizon: int, checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE
+                                 "typing.Any]";
+    m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(in_steps.c_str()),
           "A rule in a world that is a table, every step drawn.");
-    m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("schedule"), nb::arg("horizon"),
+    m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("generator"), nb::sig(in_jumps.c_str()),
           "The law of Algorithm 1, in jumps from one exploration to the next.");
 }

@@ -484,7 +484,7 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    schedule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
     seed: int,
     t: int,
     propensities: str,
@@ -502,7 +502,7 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    schedule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
     horizon: int,
     checkpoints: object,
     world_seed: int,
@@ -513,7 +513,7 @@ def simulate_steps(
 def simulate_events(
     table: object,
     start: Any,
-    schedule: Schedule | AutoSchedule,
+    rule: Schedule | AutoSchedule,
     horizon: int,
     checkpoints: object,
     generator: numpy.random.Generator,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import armlet
 from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy, ModelFileError, Oracle, Policy, Uniform
 from armlet.core import files
-from armlet.core.types import Arm, LearnsFrom, Memory, Rewards
+from armlet.core.types import Arm, LearnsFrom, Memory, RewardKind
 from support.bandits import facts, play, snapshot
 from support.in_python import InPython
 from support.streams import Stream, make_stream, streams
@@ -281,7 +281,7 @@ def test_policy_that_is_no_dataclass_is_refused_before_the_disk_is_touched(path:
     class Plain:
         learns_from: ClassVar[LearnsFrom] = "every step"
         memory: ClassVar[Memory] = "constant"
-        rewards: ClassVar[Rewards] = "any"
+        rewards: ClassVar[RewardKind] = "any"
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):

@@ -132,7 +132,7 @@ def test_a_simulation_that_starts_without_a_warm_up_learns_from_its_first_step(s
     run = simulate(
         WORLD,
         start=Statistics(2, 2),
-        schedule=Schedule(0.0, round_robin=False, learn_always=False),
+        rule=Schedule(0.0, round_robin=False, learn_always=False),
         horizon=100,
         checkpoints=np.array([1, 100]),
         world_seed=1,
@@ -187,10 +187,10 @@ SIMULATED = {
 
 
 def simulated(name: str) -> str:
-    simulate, schedule = SIMULATED[name]
+    simulate, rule = SIMULATED[name]
     start = armlet.ContextualEpsilonGreedy(p="auto", horizon=10).init(2, 2) if "auto" in name else Statistics(2, 2)
     at = np.array([1, 10, 100, 3000])
-    settings = {"schedule": schedule, "horizon": 3000, "checkpoints": at, "world_seed": 1, "policy_seed": 2}
+    settings = {"rule": rule, "horizon": 3000, "checkpoints": at, "world_seed": 1, "policy_seed": 2}
     run = simulate(WORLD, start=start, **settings)  # type: ignore[operator]
     return digest([run.regret.tobytes(), run.explored.tobytes(), run.statistics.records().tobytes()])
 

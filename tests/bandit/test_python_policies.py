@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import armlet
 from armlet import Bandit, LinUCB, PolicyError
 from armlet.core.kernel import Schedule
+from armlet.core.law import compiled_rule
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.policies.uniform import Uniform
@@ -165,19 +165,31 @@ class Tame(LinUCB):
 def test_subclass_that_keeps_the_law_stays_compiled() -> None:
     ours, theirs = (Bandit(["a", "b"], 1, policy=p, seed=1) for p in (Tame(), LinUCB(alpha=0.1)))
     assert [ours.decide([1.0]).id for _ in range(5)] == [theirs.decide([1.0]).id for _ in range(5)]
-    assert armlet.core.law.compiled_rule(Tame()) is not None
+    assert compiled_rule(Tame()) is not None
 
 
 class Copied(Uniform):
     """A copy of the smallest policy, with its rule left in."""
 
-    def schedule(self) -> Schedule:
+    def rule(self) -> Schedule:
         return Schedule(2.0, round_robin=True, learn_always=False)
 
 
 def test_rule_of_a_policy_that_is_not_armlets_own_is_refused_by_name() -> None:
-    with pytest.raises(TypeError, match=r"Copied\.schedule\(\) gives a Schedule.*return None, and its own decide"):
+    with pytest.raises(TypeError, match=r"Copied\.rule\(\) gives a Schedule.*return None, and its own decide"):
         Bandit(["a", "b"], 1, policy=Copied(), seed=1)
+
+
+class OldWord(LinUCB):
+    """Asks to be played in Python by the old word, which nobody hears any more."""
+
+    def schedule(self) -> None: ...
+
+
+def test_policy_that_still_says_schedule_is_refused_by_the_new_word() -> None:
+    for refused in (lambda: Bandit(["a", "b"], 1, policy=OldWord(), seed=1), lambda: compiled_rule(OldWord())):
+        with pytest.raises(TypeError, match=r"^OldWord has schedule\(\); it is called rule\(\) now$"):
+            refused()
 
 
 # ---- garbage

@@ -22,7 +22,7 @@ NEEDED: dict[str, dict[str, object]] = {
     "GreedyFirst": {"t0": 3},
     "HybridLinUCB": {"alpha": 1.0},
     "LinRel": {"horizon": 100},
-    "RealLinExp3": {"horizon": 100, "eta": 0.1, "gamma": 0.1, "lam": 1.0},
+    "RealLinExp3": {"horizon": 100, "eta": 0.1, "gamma": 0.1, "ridge": 1.0},
     "SCRiBLe": {"eta": 0.1},
     "SquareCB": {"gamma": 3.0},
     "SupLinRel": {"horizon": 100, "n_stages": 2},

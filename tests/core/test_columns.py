@@ -254,3 +254,19 @@ def test_one_weight_is_positive_and_finite() -> None:
     assert refusal(ValueError, columns.weight, -0.5) == "weight is -0.5; give a positive number"
     assert refusal(ValueError, columns.weight, np.inf).startswith("weight is inf")
     assert refusal(TypeError, columns.weight, "1").startswith("weight is '1' (str)")
+
+
+class Fickle(float):
+    """Says an ordinary number to whoever checks it, and nan to whoever takes it."""
+
+    asked = 0
+
+    def __float__(self) -> float:
+        Fickle.asked += 1
+        return 0.5 if Fickle.asked == 1 else float("nan")
+
+
+def test_number_that_changes_between_two_looks_is_refused() -> None:
+    Fickle.asked = 0
+    with pytest.raises(ValueError, match="reward is nan"):
+        columns.reward(Fickle(0.5))

@@ -110,7 +110,7 @@ class Desk:
 def make(rng: Random, n_arms: int, dim: int) -> Any:
     """Make sums of one kind or another."""
     given: dict[str, Any] = (
-        {"ridge": "constant", "value": rng.choice((1.0, 1e-100, 1e100, 0.3))} if rng.random() < 0.5 else {}
+        {"ridge": "constant", "value": rng.choice((1.0, 1e-40, 1e40, 0.3))} if rng.random() < 0.5 else {}
     )
     kind = rng.randrange(5)
     if kind == 0:
@@ -131,7 +131,7 @@ def add(d: Desk) -> None:
 
 
 def add_plainly(d: Desk) -> None:
-    d.sums().add(d.rng.randrange(d.n_arms), d.array(d.dim), d.rng.choice((0.0, 1.0, -1e50, 1e100)))
+    d.sums().add(d.rng.randrange(d.n_arms), d.array(d.dim), d.rng.choice((0.0, 1.0, -1e20, 1e40)))
 
 
 def correct(d: Desk) -> None:
@@ -196,7 +196,7 @@ def rule(d: Desk) -> Any:
     """Draw a rule that the kernel plays, some settings of which are wild or wrong."""
 
     def n() -> Any:
-        return d.number() if d.rng.random() < 0.2 else d.rng.choice((1.0, 0.5, 4.0, 0.05, 1e-100, 1e100))
+        return d.number() if d.rng.random() < 0.2 else d.rng.choice((1.0, 0.5, 4.0, 0.05, 1e-40, 1e40))
 
     yes = d.rng.choice((True, False))
     return pick(
@@ -221,7 +221,7 @@ def rule(d: Desk) -> Any:
 def roll(d: Desk) -> None:
     steps = d.rng.choice((0, 1, 20))
     kernel.rollout(
-        d.array(steps, d.dim), d.array(steps, d.n_arms), start=d.one(), schedule=rule(d),
+        d.array(steps, d.dim), d.array(steps, d.n_arms), start=d.one(), rule=rule(d),
         seed=d.rng.choice((1, 2**127, 2**128, -1)),
         t=d.rng.choice((0, 0, 5, 2**62, 2**63 - 2, 2**64 - 1, -1)), propensities=d.rng.choice(("exact", "skipped")),
     )  # fmt: skip
@@ -239,7 +239,7 @@ def simulate(d: Desk) -> None:
         (marks, marks, marks[::-1], marks - 1, marks + horizon, marks.astype("f8"), np.zeros(0, dtype=np.int64))
     )
     run: Any = d.rng.choice((kernel.simulate_steps, kernel.simulate_events))
-    run(table, start=d.one(), schedule=rule(d), horizon=horizon, checkpoints=at, world_seed=1, policy_seed=2)
+    run(table, start=d.one(), rule=rule(d), horizon=horizon, checkpoints=at, world_seed=1, policy_seed=2)
 
 
 def search(d: Desk) -> None:
@@ -247,7 +247,7 @@ def search(d: Desk) -> None:
     rows, counts = d.array(n, d.dim), np.array([float(d.rng.choice((1, 1, 2, 3))) for _ in range(n)])
     if n and d.rng.random() < 0.1:
         counts[d.rng.randrange(n)] = d.rng.choice((0.0, -1.0, 0.5, np.nan, np.inf, 1e60))
-    how = d.rng.choice(("exact", "prefix", "greedy", "relaxed", "counts", "none"))
+    how = d.rng.choice(("exact", "relaxed", "counts", "none"))
     kind = d.rng.randrange(4)
     if kind < 2:
         kernel.search_subset(how, d.array(d.dim), rows, counts)

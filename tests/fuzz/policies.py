@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from armlet.core.kernel import Statistics
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, RewardKind
 from armlet.policies import POLICIES
 from fuzz.faults import Hostility
 from fuzz.values import pick
@@ -29,7 +29,7 @@ COMPILED = (
     "FixedEpsilon",
 )
 SLOW = ("RandomizedUCB", "PolicyElimination", "ContextualUCB", "ConfidenceBall1", "ConfidenceBall2")
-WILD = (1e-100, 1e-60, 1e-12, 1e-3, 0.5, 1.0, 1.5, 20.0, 1e12, 1e60, 1e100)
+WILD = (1e-100, 1e-60, 1e-12, 1e-3, 0.5, 1.0, 1.5, 20.0, 1e12, 1e24, 1e40)
 
 
 def draw(rng: Random, case: int) -> Policy:
@@ -84,7 +84,7 @@ class Rogue:
 
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    rewards: ClassVar[RewardKind] = "any"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", None)
@@ -101,7 +101,7 @@ class Rogue:
     def init(self, n_arms: int, dim: int) -> Statistics:
         return Statistics(n_arms, dim)
 
-    def schedule(self) -> None:
+    def rule(self) -> None:
         return None
 
     def estimates(self, state: Statistics) -> Any:

@@ -14,8 +14,8 @@ from armlet import Bandit, Decision
 from fuzz import policies, values
 from fuzz.faults import REFUSALS, Fault, Hostility, View, look, plain, require, same_moment
 
-SCALES = (1.0, 1.0, 1.0, 1.0, 1e-100, 1e-12, 1e12, 1e60, 1e100)
-EXTREME_SCALES = (1.0, 1e-100, 1e60, 1e100)
+SCALES = (1.0, 1.0, 1.0, 1.0, 1e-100, 1e-12, 1e12, 1e24, 1e40)
+EXTREME_SCALES = (1.0, 1e-100, 1e24, 1e40)
 PLENTY = 60  # decisions and arms that are kept to play with
 SHARED = Path("/dev/shm")
 FOLDER = SHARED if SHARED.is_dir() else Path(tempfile.gettempdir())  # saving waits for the disk, if there is one
@@ -155,6 +155,8 @@ class Session:
         """Require that the bandit can still say what it would play, by probabilities."""
         x = np.array([[self.scale * self.rng.uniform(-1, 1) for _ in range(self.dim)]])
         b = self.bandit
+        if self.rogue:
+            object.__setattr__(b.policy, "order", None)  # a pickled bandit has a policy of its own
         try:
             chances = b.predict_proba(x)
         except Exception as error:

@@ -133,7 +133,7 @@ def test_a_horizon_without_end_is_refused() -> None:
         (lambda: steps(FiniteWorld(**SOUND), start="none"), "this rule works on Statistics; got a str"),
         (lambda: events(FiniteWorld(**SOUND), generator="none"), r"a numpy\.random\.Generator; got a str"),
         (
-            lambda: kernel.rollout(np.ones((1, 2)), np.ones((1, 2)), start=7, schedule=RULE, seed=1),  # type: ignore[type-var]
+            lambda: kernel.rollout(np.ones((1, 2)), np.ones((1, 2)), start=7, rule=RULE, seed=1),  # type: ignore[type-var]
             "this rule works on Statistics; got a int",
         ),
     ],

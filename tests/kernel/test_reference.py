@@ -62,7 +62,7 @@ def test_kernel_plays_the_same_arms_as_the_reference(
     slow = oracle(stream, policy, seed)
     choices = slow.run(stream.contexts, stream.rewards)
     start = policy.init(stream.n_arms, stream.dim)
-    fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=seed)
+    fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
     assert fast.explored.tolist() == [choice.explored for choice in choices]
     assert fast.propensities.tolist() == [choice.propensity for choice in choices]
@@ -115,7 +115,7 @@ def test_bandit_step_by_step_equals_the_compiled_loop(
 ) -> None:
     policy = ContextualEpsilonGreedy(p=stream.n_arms + spare, ridge=ridge)
     start = policy.init(stream.n_arms, stream.dim)
-    loop = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=seed)
+    loop = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     bandit = armlet.Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed)
     for i, x in enumerate(stream.contexts):
         decision = bandit.decide(x)
@@ -137,7 +137,7 @@ def test_every_processor_gives_the_same_bits(level: int, dim: int, n_arms: int) 
     assert level in (0, 1, 2)
     stream, policy = make_stream(4 * n_arms, dim, n_arms, seed=dim), ContextualEpsilonGreedy(p=3.5 * n_arms)
     start = policy.init(n_arms, dim)
-    fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=1)
+    fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=1)
     slow = oracle(stream, policy, seed=1)
     for i in range(len(stream.contexts)):  # the reference's sums; its decisions are compared above
         if fast.explored[i]:

@@ -51,7 +51,7 @@ def run(
     found: Simulated[Statistics] = simulate(
         world,
         start=policy.init(world.means.shape[1], world.contexts.shape[1]),
-        schedule=policy.schedule(),
+        rule=policy.rule(),
         horizon=int(at[-1]),
         checkpoints=at,
         world_seed=seed,
@@ -73,7 +73,7 @@ def plain_loop(
         ]
     )
     start = policy.init(K, world.contexts.shape[1])
-    loop = kernel.rollout(world.contexts[places], rewards, start=start, schedule=policy.schedule(), seed=seed + 10**6)
+    loop = kernel.rollout(world.contexts[places], rewards, start=start, rule=policy.rule(), seed=seed + 10**6)
     return loop, places
 
 
@@ -203,7 +203,7 @@ from armlet.policies import ContextualEpsilonGreedy
 world = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), noise="none", scale=0.0)
 policy = ContextualEpsilonGreedy(p=1e8)
 def peak(horizon):
-    kernel.simulate_{method}(world, start=policy.init(2, 1), schedule=policy.schedule(), horizon=horizon,
+    kernel.simulate_{method}(world, start=policy.init(2, 1), rule=policy.rule(), horizon=horizon,
                              checkpoints=np.array([horizon]), world_seed=1, policy_seed=2)
     # the peak of this process alone; that of getrusage starts at its parent's
     return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -229,11 +229,11 @@ def test_checkpoints_that_do_not_ascend_are_refused(method: str, at: list[int]) 
 
 
 def test_events_refuse_a_policy_that_learns_from_every_step() -> None:
-    world, schedule = make_world(), Schedule(5.0, round_robin=True, learn_always=True)
+    world, rule = make_world(), Schedule(5.0, round_robin=True, learn_always=True)
     start = ContextualEpsilonGreedy(p=5).init(5, 3)
     with pytest.raises(ValueError, match="learns from every step"):
         kernel.simulate_events(
-            world, start=start, schedule=schedule, horizon=9, checkpoints=np.array([9]), world_seed=1, policy_seed=2
+            world, start=start, rule=rule, horizon=9, checkpoints=np.array([9]), world_seed=1, policy_seed=2
         )
 
 
@@ -243,7 +243,7 @@ def test_a_world_of_another_shape_is_refused() -> None:
         kernel.simulate_events(
             world,
             start=policy.init(5, 4),
-            schedule=policy.schedule(),
+            rule=policy.rule(),
             horizon=9,
             checkpoints=np.array([9]),
             world_seed=1,

@@ -25,14 +25,14 @@ def level(request: pytest.FixtureRequest) -> Iterator[int]:
     _kernel._use_level(2)
 
 
-def make_statistics(n_arms: int, dim: int, lam: float = 1.0) -> Statistics:
-    return Statistics(n_arms, dim, ridge="constant", value=lam)
+def make_statistics(n_arms: int, dim: int, ridge: float = 1.0) -> Statistics:
+    return Statistics(n_arms, dim, ridge="constant", value=ridge)
 
 
-def filled(stream: Stream, lam: float) -> tuple[Statistics, Reference]:
+def filled(stream: Stream, ridge: float) -> tuple[Statistics, Reference]:
     """Give every row to one arm after the other."""
-    state = make_statistics(stream.n_arms, stream.dim, lam)
-    slow = Reference(stream.n_arms, stream.dim, 1.0, 0, ridge=Ridge("constant", lam))
+    state = make_statistics(stream.n_arms, stream.dim, ridge)
+    slow = Reference(stream.n_arms, stream.dim, 1.0, 0, ridge=Ridge("constant", ridge))
     for i, (x, rewards) in enumerate(zip(stream.contexts, stream.rewards, strict=True)):
         arm = i % stream.n_arms
         state.add(arm, x, float(rewards[arm]))
@@ -41,9 +41,9 @@ def filled(stream: Stream, lam: float) -> tuple[Statistics, Reference]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(stream=streams(max_dim=40, max_arms=6, work=3000), lam=st.sampled_from([1.0, 1e-3, 250.0]), data=st.data())
-def test_widths_are_the_references_to_the_last_bit(stream: Stream, lam: float, data: st.DataObject) -> None:
-    state, slow = filled(stream, lam)
+@given(stream=streams(max_dim=40, max_arms=6, work=3000), ridge=st.sampled_from([1.0, 1e-3, 250.0]), data=st.data())
+def test_widths_are_the_references_to_the_last_bit(stream: Stream, ridge: float, data: st.DataObject) -> None:
+    state, slow = filled(stream, ridge)
     _kernel._use_level(data.draw(st.integers(0, 2)))
     try:
         for x in (stream.contexts[0], stream.contexts[-1], np.zeros(stream.dim)):
@@ -76,7 +76,7 @@ def test_widths_need_a_constant_ridge(ridge: str) -> None:
     with pytest.raises(ValueError, match="widths need a constant ridge"):
         state.widths(np.ones(3))
     with pytest.raises(ValueError, match="widths need a constant ridge"):
-        kernel.rollout(np.ones((1, 3)), np.ones((1, 2)), start=state, schedule=Optimism.constant(1.0), seed=1)
+        kernel.rollout(np.ones((1, 3)), np.ones((1, 2)), start=state, rule=Optimism.constant(1.0), seed=1)
 
 
 @settings(max_examples=60, deadline=None)

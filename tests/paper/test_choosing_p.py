@@ -19,7 +19,7 @@ from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import CAUTION
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
-from armlet.simulation.play import block_size
+from armlet.simulation.player import block_size
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 
@@ -38,7 +38,7 @@ def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None
     mu = world.means(X)
     for policy, found in zip(policies, among.regret, strict=True):
         key = int(coins.generate_state(1)[0])
-        alone = kernel.rollout(X, rewards, start=policy.init(6, 3), schedule=policy.schedule(), seed=key)
+        alone = kernel.rollout(X, rewards, start=policy.init(6, 3), rule=policy.rule(), seed=key)
         assert found == pytest.approx((mu.max(axis=1) - mu[np.arange(T), alone.arms]).sum(), rel=1e-12)
     assert among.random == pytest.approx((mu.max(axis=1) - mu.mean(axis=1)).sum(), rel=1e-12)
     assert np.isnan(among.p[:3]).all()

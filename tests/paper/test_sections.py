@@ -187,7 +187,7 @@ def steps() -> merge.Steps:
 def test_a_single_worker_that_merges_with_itself_is_the_policy(steps: merge.Steps) -> None:
     found = merge.share(steps, 120.0, 1.1, [9])
     policy = ContextualEpsilonGreedy(p=120)
-    whole = kernel.rollout(steps.contexts, steps.rewards, start=policy.init(6, 3), schedule=policy.schedule(), seed=9)
+    whole = kernel.rollout(steps.contexts, steps.rewards, start=policy.init(6, 3), rule=policy.rule(), seed=9)
     losses = steps.losses[np.arange(4_000), whole.arms]
     np.testing.assert_allclose(found.regret, np.cumsum(losses), rtol=1e-12)
     assert found.explored == whole.explored.sum()

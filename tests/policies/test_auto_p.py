@@ -33,7 +33,7 @@ def auto(horizon: int = T, **settings: Any) -> ContextualEpsilonGreedy:
 
 
 def rule_of(policy: ContextualEpsilonGreedy) -> AutoSchedule:
-    rule = policy.schedule()
+    rule = policy.rule()
     assert isinstance(rule, AutoSchedule)
     return rule
 
@@ -76,7 +76,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Slow(ContextualEpsilonGreedy):
-        def schedule(self) -> None:  # type: ignore[override]
+        def rule(self) -> None:  # type: ignore[override]
             return None
 
         def current_p(self, state: armlet.Statistics) -> float:
@@ -89,7 +89,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
     X = world.contexts(np.random.default_rng(1), 1500)
     R = world.rewards(np.random.default_rng(2), X)
     fast = kernel.rollout(
-        np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), schedule=rule_of(policy), seed=9
+        np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), rule=rule_of(policy), seed=9
     )
     slow = armlet.Bandit(range(world.n_arms), world.dim, policy=Slow(p="auto", horizon=3000), seed=9)
     for t, (x, row) in enumerate(zip(X, R, strict=True)):
@@ -240,7 +240,7 @@ def test_events_have_the_law_of_steps() -> None:
                 play(
                     table,
                     start=policy.init(6, 3),
-                    schedule=rule_of(policy),
+                    rule=rule_of(policy),
                     horizon=3000,
                     checkpoints=np.array([3000]),
                     world_seed=1000 + seed,

@@ -23,7 +23,7 @@ from armlet.testing import check_policy
 N_ARMS, DIM = 4, 3
 CONTRACT = [
     ConfidenceBall2(),
-    ConfidenceBall2(beta_scale=1e-4, delta=0.1, lam=0.5),
+    ConfidenceBall2(beta_scale=1e-4, delta=0.1, ridge=0.5),
     ConfidenceBall1(beta_scale=1e-4),
     UncertaintyEllipsoid(),
     UncertaintyEllipsoid(alpha=0.1, n_contexts=27, patience=2),
@@ -196,7 +196,7 @@ def test_what_is_derived_stays_that_of_the_sums() -> None:
     np.testing.assert_array_equal(state.derived(), state.copy().derived())
 
 
-@pytest.mark.parametrize("policy", [ConfidenceBall2(), ConfidenceBall1(lam=1e-40)], ids=repr)
+@pytest.mark.parametrize("policy", [ConfidenceBall2(), ConfidenceBall1(ridge=1e-40)], ids=repr)
 def test_long_contexts_do_not_make_a_ball_singular(policy: ConfidenceBall2 | ConfidenceBall1) -> None:
     state, x = policy.init(2, 2), np.array([1e9, 1e9])  # 1e18 + 1 is 1e18
     state.add(0, x, 1.0)
@@ -213,8 +213,8 @@ def test_derived_counts_what_it_keeps() -> None:
     [
         (ConfidenceBall2, {"beta_scale": -1.0}, "beta_scale is -1.0; give 1 for the theory's widths"),
         (ConfidenceBall1, {"delta": 0.0}, "delta is 0.0; give a chance of failure between 0 and 1"),
-        (ConfidenceBall2, {"lam": 0.0}, "lam is 0.0; give a positive number"),
-        (ConfidenceBall2, {"lam": True}, "lam is True; give a positive number"),
+        (ConfidenceBall2, {"ridge": 0.0}, "ridge is 0.0; give a positive number"),
+        (ConfidenceBall2, {"ridge": True}, "ridge is True; give a positive number"),
         (UncertaintyEllipsoid, {"noise_scale": 0.0}, "noise_scale is 0.0; give a positive number"),
         (UncertaintyEllipsoid, {"alpha": float("nan")}, "alpha is nan; give a number from 0 to 1e\\+40"),
         (UncertaintyEllipsoid, {"n_contexts": 0}, "n_contexts is 0; give a whole number of at least 1, or None"),

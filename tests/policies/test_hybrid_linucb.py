@@ -62,17 +62,17 @@ class Printed:
         self.b0 += reward * z - self.B[a].T @ inv @ self.b[a]
 
 
-@pytest.mark.parametrize("policy", [HybridLinUCB(), HybridLinUCB(alpha=0.3, lam=0.01)])
+@pytest.mark.parametrize("policy", [HybridLinUCB(), HybridLinUCB(alpha=0.3, ridge=0.01)])
 def test_hybrid_linucb_keeps_the_contract(policy: HybridLinUCB) -> None:
     check_policy(policy, n_arms=4, dim=3)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 20), st.integers(1, 4), st.sampled_from([0.1, 1.0, 4.0]))
-def test_it_is_ridge_regression_on_the_stacked_design(seed: int, n: int, K: int, lam: float) -> None:
+def test_it_is_ridge_regression_on_the_stacked_design(seed: int, n: int, K: int, ridge: float) -> None:
     rows, d = drawn(seed, n, K, 3), 3
-    policy = HybridLinUCB(alpha=1.0, lam=lam)
-    V, b = lam * np.eye(d * (K + 1)), np.zeros(d * (K + 1))
+    policy = HybridLinUCB(alpha=1.0, ridge=ridge)
+    V, b = ridge * np.eye(d * (K + 1)), np.zeros(d * (K + 1))
     for arm, x, reward in rows:
         phi = stacked(x, arm, K)
         V, b = V + np.outer(phi, phi), b + reward * phi
@@ -121,11 +121,11 @@ def test_large_sums_leave_widths_real_and_right() -> None:
 
 def test_a_tiny_ridge_leaves_widths_real() -> None:
     """V has eigenvalues of 10^-10 and 10^8: from an inverse, x'W x along the seen direction would be mere rounding."""
-    policy, x = HybridLinUCB(alpha=1.0, lam=1e-10), np.array([0.6, 0.8])
+    policy, x = HybridLinUCB(alpha=1.0, ridge=1e-10), np.array([0.6, 0.8])
     state = learned(policy, 2, 2, [(0, 1e4 * x, 1.0)])
     _, widths = policy.bounds(state, x)
     assert widths[0] == pytest.approx(1e-4, rel=1e-2)
-    assert widths[1] == pytest.approx(math.sqrt(1.5e10), rel=1e-2)  # 1 / lam of its own, half of that for beta
+    assert widths[1] == pytest.approx(math.sqrt(1.5e10), rel=1e-2)  # 1 / ridge of its own, half of that for beta
 
 
 def test_rows_can_be_taken_back_and_corrected() -> None:
@@ -164,8 +164,8 @@ def test_hybrid_linucb_beats_uniform_play() -> None:
     [
         ({"alpha": 0}, "alpha is 0; give a positive number"),
         ({"delta": 2.0}, "delta is 2.0; give a chance of failure between 0 and 1"),
-        ({"lam": 0.0}, "lam is 0.0; give a positive number"),
-        ({"lam": "paper"}, "lam is 'paper'; give a positive number"),
+        ({"ridge": 0.0}, "ridge is 0.0; give a positive number"),
+        ({"ridge": "paper"}, "ridge is 'paper'; give a positive number"),
     ],
 )
 def test_wrong_settings_are_named(given: dict[str, object], message: str) -> None:

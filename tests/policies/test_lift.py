@@ -33,8 +33,8 @@ def sums(n_arms: int, dim: int, rows: Rows) -> tuple[Float64, Float64]:
     return A, b
 
 
-def shared(n_arms: int, dim: int, rows: Rows, lam: float) -> tuple[Float64, Float64]:
-    V, b = lam * np.eye(n_arms * dim), np.zeros(n_arms * dim)
+def shared(n_arms: int, dim: int, rows: Rows, ridge: float) -> tuple[Float64, Float64]:
+    V, b = ridge * np.eye(n_arms * dim), np.zeros(n_arms * dim)
     for arm, x, reward in rows:
         phi = lifted(x, arm, n_arms)
         V, b = V + np.outer(phi, phi), b + reward * phi
@@ -46,9 +46,9 @@ def shared(n_arms: int, dim: int, rows: Rows, lam: float) -> tuple[Float64, Floa
 def test_one_ridge_on_lifted_contexts_scores_as_a_ridge_for_every_arm(
     problem: tuple[int, int, Rows, Float64, float],
 ) -> None:
-    n_arms, dim, rows, x, lam = problem
-    V, b = shared(n_arms, dim, rows, lam)
-    y = ridge_rows(*sums(n_arms, dim, rows), lam) @ x
+    n_arms, dim, rows, x, ridge = problem
+    V, b = shared(n_arms, dim, rows, ridge)
+    y = ridge_rows(*sums(n_arms, dim, rows), ridge) @ x
     for arm in range(n_arms):
         phi = lifted(x, arm, n_arms)
         np.testing.assert_allclose(y[arm, 0], phi @ np.linalg.solve(V, b), rtol=1e-9, atol=1e-9)
@@ -60,11 +60,11 @@ def test_one_ridge_on_lifted_contexts_scores_as_a_ridge_for_every_arm(
 def test_the_determinant_of_the_lift_is_the_product_of_those_of_the_arms(
     problem: tuple[int, int, Rows, Float64, float],
 ) -> None:
-    n_arms, dim, rows, _, lam = problem
-    V, _ = shared(n_arms, dim, rows, lam)
+    n_arms, dim, rows, _, ridge = problem
+    V, _ = shared(n_arms, dim, rows, ridge)
     A, _ = sums(n_arms, dim, rows)
-    whole = np.linalg.slogdet(V)[1] - n_arms * dim * np.log(lam)
-    np.testing.assert_allclose(log_det(A, lam).sum(), whole, rtol=1e-9, atol=1e-9)
+    whole = np.linalg.slogdet(V)[1] - n_arms * dim * np.log(ridge)
+    np.testing.assert_allclose(log_det(A, ridge).sum(), whole, rtol=1e-9, atol=1e-9)
 
 
 def test_widths_survive_what_rounding_leaves_of_rows_that_were_taken_back() -> None:

@@ -52,7 +52,7 @@ def test_sums_give_what_the_rows_themselves_give(seed: int, n: int) -> None:
     rng, T, K, d, delta = np.random.default_rng(seed), 500, 3, 3, 0.1
     X = rng.normal(size=(n, d)) * rng.choice([0.2, 1.0])  # few directions are known, or most
     arms, rewards = rng.integers(K, size=n).tolist(), rng.normal(size=n)
-    policy, x = LinRel(horizon=T, delta=delta), rng.normal(size=d)
+    policy, x = LinRel(horizon=T, delta=delta, noise_scale=math.sqrt(0.5)), rng.normal(size=d)
     state = learned(policy, K, X, arms, rewards)
     estimates, widths = policy.bounds(state, x)  # type: ignore[arg-type]
     for arm in range(K):

@@ -15,13 +15,13 @@ from armlet.core.types import Bool, Float64, Int64, Interaction
 from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED, OptimisticEpsilonGreedy
 
 K, D = 4, 3
-SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"lam": 5.0, "width_scale": 7.0}]
+SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"ridge": 5.0, "width_scale": 7.0}]
 
 
 class InPython(OptimisticEpsilonGreedy):
     """The same policy, asked step by step in Python."""
 
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         """Run in Python."""
 
 
@@ -59,7 +59,7 @@ class LongHand:
         some = self.rows[arm][: self.solved[arm]]
         X = np.array([x for x, _ in some]).reshape(len(some), D)
         r = np.array([reward for _, reward in some])
-        inverse = np.linalg.inv(self.policy.lam * np.eye(D) + X.T @ X)
+        inverse = np.linalg.inv(self.policy.ridge * np.eye(D) + X.T @ X)
         theta = inverse @ (X.T @ r)
         return theta, inverse, float(((r - X @ theta) ** 2).sum())
 
@@ -67,7 +67,7 @@ class LongHand:
         known = [arm for arm in range(K) if self.solved[arm] > D]
         if known:
             spare = sum(self.solved[arm] - D for arm in known)
-            # with a ridge, sum r^2 - b'theta - lam |theta|^2 is the sum of squared residuals itself
+            # with a ridge, sum r^2 - b'theta - ridge |theta|^2 is the sum of squared residuals itself
             return float(np.sqrt(sum(self.fit(arm)[2] for arm in known) / spare))
         seen = [reward for arm in range(K) for _, reward in self.rows[arm][: self.solved[arm]]]
         return float(np.sqrt(np.mean(np.square(seen)))) if seen else 1.0
@@ -160,7 +160,7 @@ def test_kernel_plays_as_the_python_form_does(settings: dict[str, float], dim: i
 def test_a_whole_run_in_the_kernel_is_that_of_single_steps() -> None:
     X, rewards = world(500)
     policy = OptimisticEpsilonGreedy()
-    run = kernel.rollout(X, rewards, start=policy.init(K, D), schedule=policy.schedule(), seed=2)
+    run = kernel.rollout(X, rewards, start=policy.init(K, D), rule=policy.rule(), seed=2)
     bandit = Bandit(range(K), D, policy=policy, seed=2)
     decisions = play(bandit, X, rewards)
     assert run.arms.tolist() == [d.arm for d in decisions]
@@ -187,7 +187,7 @@ def test_a_wrongly_low_estimate_is_found_out() -> None:
     state = policy.init(2, 1)
     for t in range(1, 11):
         policy.update(state, Interaction(t=t, x=np.ones(1), arm=1, reward=0.2))
-    run = kernel.rollout(X, rewards, start=state, schedule=policy.schedule(), seed=1, t=2)
+    run = kernel.rollout(X, rewards, start=state, rule=policy.rule(), seed=1, t=2)
     assert (run.arms[-1000:] == 1).mean() > 0.99
 
 

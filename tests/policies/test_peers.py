@@ -126,11 +126,11 @@ def posteriors(policy: ThompsonSampling, state: Statistics) -> Float64:
 
 
 @several
-@given(log=logs, alpha=scales, lam=ridges)
-def test_linucb_has_the_estimates_and_bounds_of_mabwiser(log: Log, alpha: float, lam: float) -> None:
-    policy = LinUCB(alpha=alpha, lam=lam)
+@given(log=logs, alpha=scales, ridge=ridges)
+def test_linucb_has_the_estimates_and_bounds_of_mabwiser(log: Log, alpha: float, ridge: float) -> None:
+    policy = LinUCB(alpha=alpha, ridge=ridge)
     state = learned(policy, log)
-    theirs = mabwiser(LearningPolicy.LinUCB(alpha=alpha, l2_lambda=lam), log)
+    theirs = mabwiser(LearningPolicy.LinUCB(alpha=alpha, l2_lambda=ridge), log)
     models = theirs._imp.arm_to_model
     assert_close(policy.estimates(state), [models[a].beta for a in range(log.n_arms)])
     bounds = [policy.upper_bounds(state, x) for x in log.asked]
@@ -138,7 +138,7 @@ def test_linucb_has_the_estimates_and_bounds_of_mabwiser(log: Log, alpha: float,
 
 
 def test_mabwiser_plays_arms_that_linucb_would() -> None:
-    """Live, with lam = 1; where arms tie, as at the start, MABWiser plays the first and Armlet any of them."""
+    """Live, with ridge = 1; where arms tie, as at the start, MABWiser plays the first and Armlet any of them."""
     stream, policy = make_stream(200, 4, 5, seed=3), LinUCB(alpha=0.7)
     bandit = armlet.Bandit(arms=range(5), dim=4, policy=policy, seed=1)
     mab = MAB(list(range(5)), LearningPolicy.LinUCB(alpha=0.7), seed=1)
@@ -171,11 +171,11 @@ class Recorder:
 
 
 @several
-@given(log=logs, v=scales, lam=ridges)
-def test_thompson_sampling_draws_from_the_posterior_of_mabwiser(log: Log, v: float, lam: float) -> None:
+@given(log=logs, v=scales, ridge=ridges)
+def test_thompson_sampling_draws_from_the_posterior_of_mabwiser(log: Log, v: float, ridge: float) -> None:
     """Its alpha is our v: both draw from N(theta_hat, v^2 V^-1)."""
-    policy, recorder = ThompsonSampling(v=v, lam=lam), Recorder()
-    state, theirs = learned(policy, log), mabwiser(LearningPolicy.LinTS(alpha=v, l2_lambda=lam), log)
+    policy, recorder = ThompsonSampling(v=v, ridge=ridge), Recorder()
+    state, theirs = learned(policy, log), mabwiser(LearningPolicy.LinTS(alpha=v, l2_lambda=ridge), log)
     for model in theirs._imp.arm_to_model.values():
         model.rng = recorder
     theirs.predict(log.asked)
@@ -184,14 +184,14 @@ def test_thompson_sampling_draws_from_the_posterior_of_mabwiser(log: Log, v: flo
 
 
 @several
-@given(log=logs, v=scales, lam=ridges)
-def test_thompson_sampling_draws_from_the_posterior_of_river(log: Log, v: float, lam: float) -> None:
-    """Its beta is the precision of a reward, 1 / v^2, and its alpha that of the prior, lam / v^2."""
-    policy = ThompsonSampling(v=v, lam=lam)
+@given(log=logs, v=scales, ridge=ridges)
+def test_thompson_sampling_draws_from_the_posterior_of_river(log: Log, v: float, ridge: float) -> None:
+    """Its beta is the precision of a reward, 1 / v^2, and its alpha that of the prior, ridge / v^2."""
+    policy = ThompsonSampling(v=v, ridge=ridge)
     state = learned(policy, log)
     found = posteriors(policy, state)
     for arm in range(log.n_arms):
-        model = river(arm, log, alpha=lam / v**2, beta=v**-2)
+        model = river(arm, log, alpha=ridge / v**2, beta=v**-2)
 
         def variance(x: Float64, model: BayesianLinearRegression = model) -> Float64:
             return np.array([deviation(model, x) ** 2 - v**2])
@@ -202,14 +202,14 @@ def test_thompson_sampling_draws_from_the_posterior_of_river(log: Log, v: float,
 
 
 @several
-@given(log=logs, lam=ridges)
-def test_epsilon_greedy_has_the_estimates_and_greedy_arms_of_the_peers(log: Log, lam: float) -> None:
+@given(log=logs, ridge=ridges)
+def test_epsilon_greedy_has_the_estimates_and_greedy_arms_of_the_peers(log: Log, ridge: float) -> None:
     """The ridge of LinUCB must be asked for: the paper's own, lambda_n = 1/sqrt(n), no peer has."""
-    policy, everyone = ContextualEpsilonGreedy(p=6, ridge=lam), np.ones(log.n_arms, dtype=np.bool_)
-    state, theirs = learned(policy, log), mabwiser(LearningPolicy.LinGreedy(epsilon=0.0, l2_lambda=lam), log)
+    policy, everyone = ContextualEpsilonGreedy(p=6, ridge=ridge), np.ones(log.n_arms, dtype=np.bool_)
+    state, theirs = learned(policy, log), mabwiser(LearningPolicy.LinGreedy(epsilon=0.0, l2_lambda=ridge), log)
     scores = np.array([state.scores(x) for x in log.asked])
     assert_close(scores, expectations(theirs, log.asked))
-    rivers = [river(arm, log, alpha=lam, beta=1.0) for arm in range(log.n_arms)]
+    rivers = [river(arm, log, alpha=ridge, beta=1.0) for arm in range(log.n_arms)]
     assert_close(scores, [[mean(model, x) for model in rivers] for x in log.asked])
     likeliest = [policy.probabilities(state, 60, x, everyone).argmax() for x in log.asked]
     assert likeliest == theirs.predict(log.asked)
@@ -225,7 +225,7 @@ def test_propensities_are_how_often_mabwisers_epsilon_greedy_plays_an_arm() -> N
 
 def test_samples_of_an_arm_have_the_law_of_mabwisers() -> None:
     """Two-sample Kolmogorov-Smirnov for each arm, 20,000 draws; fixed seeds, level 1e-3."""
-    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, lam=2.0)
+    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, ridge=2.0)
     state, mab = learned(policy, log), mabwiser(LearningPolicy.LinTS(alpha=0.8, l2_lambda=2.0), log)
     x = log.asked[0]
     z = np.array([kernel.normals(*kernel.coins(3, t)[1:3], 4) for t in range(1, DRAWS + 1)])
@@ -238,15 +238,15 @@ def test_samples_of_an_arm_have_the_law_of_mabwisers() -> None:
 # ---- where they differ, and who is right
 
 
-@pytest.mark.parametrize("lam", [0.01, 100.0])
-def test_mabwiser_mistakes_the_ridge_for_its_inverse_until_an_arm_is_played(lam: float) -> None:
-    """Armlet is right: with A_a = 0 the width is |x| / sqrt(lam); MABWiser starts V^-1 at lam I, not I / lam."""
-    policy, x = LinUCB(alpha=1.0, lam=lam), np.array([0.6, 0.8])
-    mab = MAB([0, 1], LearningPolicy.LinUCB(alpha=1.0, l2_lambda=lam), seed=1)
+@pytest.mark.parametrize("ridge", [0.01, 100.0])
+def test_mabwiser_mistakes_the_ridge_for_its_inverse_until_an_arm_is_played(ridge: float) -> None:
+    """Armlet is right: with A_a = 0 the width is |x| / sqrt(ridge); MABWiser starts V^-1 at ridge I, not I / ridge."""
+    policy, x = LinUCB(alpha=1.0, ridge=ridge), np.array([0.6, 0.8])
+    mab = MAB([0, 1], LearningPolicy.LinUCB(alpha=1.0, l2_lambda=ridge), seed=1)
     mab.fit([0], [0.0], np.zeros((1, 2)))
     theirs = expectations(mab, np.array([x, x]))[0]
-    assert_close(policy.upper_bounds(policy.init(2, 2), x), lam**-0.5)
-    assert_close(theirs, [lam**-0.5, lam**0.5])  # arm 0 was fitted, arm 1 was not
+    assert_close(policy.upper_bounds(policy.init(2, 2), x), ridge**-0.5)
+    assert_close(theirs, [ridge**-0.5, ridge**0.5])  # arm 0 was fitted, arm 1 was not
 
 
 def test_mabwiser_draws_the_same_normals_for_every_arm() -> None:
@@ -255,7 +255,7 @@ def test_mabwiser_draws_the_same_normals_for_every_arm() -> None:
     MABWiser copies its generator along with each arm that it fits, so all arms draw the same normals and rise and fall
     together. Given a generator each, it plays by our propensities: fixed seeds, level 1e-3.
     """
-    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, lam=2.0)
+    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, ridge=2.0)
     mab, x = mabwiser(LearningPolicy.LinTS(alpha=0.8, l2_lambda=2.0), log), log.asked[0]
     chances = policy.probabilities(learned(policy, log), 20, x, np.ones(4, dtype=np.bool_))
     assert np.corrcoef(expectations(mab, np.tile(x, (DRAWS, 1))).T).min() > 0.9
@@ -330,9 +330,9 @@ def test_river_learns_many_rows_with_the_inverse_of_its_prior() -> None:
 
     river's `learn_one` starts the precision at alpha I, as documented, but `learn_many` at I / alpha.
     """
-    log, lam, eye = make_log(dim=3, n_arms=2, seed=5), 5.0, np.eye(3)
-    together, mine = BayesianLinearRegression(alpha=lam, beta=1.0), log.arms == 0
+    log, ridge, eye = make_log(dim=3, n_arms=2, seed=5), 5.0, np.eye(3)
+    together, mine = BayesianLinearRegression(alpha=ridge, beta=1.0), log.arms == 0
     together.learn_many(pd.DataFrame(log.X[mine]), pd.Series(log.rewards[mine]))
-    one_by_one = river(0, log, alpha=lam, beta=1.0)
-    assert_close(learned(LinUCB(lam=lam), log).estimates()[0], [mean(one_by_one, e) for e in eye])
-    assert_close(learned(LinUCB(lam=1 / lam), log).estimates()[0], [mean(together, e) for e in eye])
+    one_by_one = river(0, log, alpha=ridge, beta=1.0)
+    assert_close(learned(LinUCB(ridge=ridge), log).estimates()[0], [mean(one_by_one, e) for e in eye])
+    assert_close(learned(LinUCB(ridge=1 / ridge), log).estimates()[0], [mean(together, e) for e in eye])

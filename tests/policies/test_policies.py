@@ -11,10 +11,12 @@ import armlet
 from armlet.core.choosing import play_best, play_drawn
 from armlet.core.kernel import Optimism, Schedule
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet.policies import ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
+from armlet.policies import ContextualEpsilonGreedy, FixedEpsilon, LinUCB, ThompsonSampling, Uniform
 from armlet.testing import check_policy
-from armlet.testing.policies import CHECKS, Check
+from armlet.testing.policies import CHECKS, Check, check_frequencies
 from support.policies import DIM, N_ARMS, every_policy
+
+pytestmark = pytest.mark.spread
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
@@ -27,7 +29,7 @@ def test_policy_keeps_its_promises(policy: Policy, check: Check) -> None:
 class Faulty(ContextualEpsilonGreedy):
     """Run in Python, so that faults can be planted."""
 
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
@@ -67,6 +69,19 @@ def test_contract_refuses_a_faulty_policy(fault: type[Faulty]) -> None:
         check_policy(fault(p=20, warmup="uniform"), n_arms=N_ARMS, dim=DIM)
 
 
+class PlaysTheFirstArmTooOften(FixedEpsilon):
+    """Off by 0.08 at chances of 1/4."""
+
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        choice = FixedEpsilon.decide(self, state, t, x, coins, eligible)
+        return choice._replace(arm=0) if coins.coin < 0.08 / 0.75 else choice
+
+
+def test_frequencies_tell_an_arm_that_is_played_a_little_too_often() -> None:
+    with pytest.raises(AssertionError, match="arms, and ranks, were played"):
+        check_frequencies(PlaysTheFirstArmTooOften(epsilon=1.0), N_ARMS, DIM)
+
+
 class PlaysTheLowestBound(LinUCB):
     def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         return play_best(-self.upper_bounds(state, x), eligible, coins)
@@ -89,16 +104,16 @@ class SpreadsOnlyWhereItDecides(ThompsonSampling):
 class DescribesAnother(LinUCB):
     """A law of its own, and to the kernel a wider one."""
 
-    def schedule(self) -> Optimism:
+    def rule(self) -> Optimism:
         return Optimism.constant(3 * self.width_factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOfUniform(Uniform):
-    """Started from a copy of uniform.py, with its schedule() left in."""
+    """Started from a copy of uniform.py, with its rule() left in."""
 
-    def schedule(self) -> Schedule:
-        return Uniform.schedule(self)
+    def rule(self) -> Schedule:
+        return Uniform.rule(self)
 
     def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         return Choice(int(np.flatnonzero(eligible)[0]), 1.0 / np.count_nonzero(eligible), True)

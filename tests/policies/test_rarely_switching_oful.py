@@ -22,12 +22,14 @@ ALL = np.ones(K, dtype=np.bool_)
 Rows = list[tuple[Float64, float]]  # of one arm
 
 
-def oful(rows: Rows, x: Float64, R: float, S: float, lam: float, delta: float) -> float:
+def oful(rows: Rows, x: Float64, R: float, S: float, ridge: float, delta: float) -> float:
     """One arm's bound, from its rows: the formula written out, with the determinant itself."""
-    V, b = lam * np.eye(D), np.zeros(D)
+    V, b = ridge * np.eye(D), np.zeros(D)
     for row, reward in rows:
         V, b = V + np.outer(row, row), b + reward * row
-    beta = R * math.sqrt(2 * math.log(math.sqrt(np.linalg.det(V)) * lam ** (-D / 2) * K / delta)) + math.sqrt(lam) * S
+    beta = (
+        R * math.sqrt(2 * math.log(math.sqrt(np.linalg.det(V)) * ridge ** (-D / 2) * K / delta)) + math.sqrt(ridge) * S
+    )
     return float(x @ np.linalg.solve(V, b) + beta * math.sqrt(x @ np.linalg.solve(V, x)))
 
 
@@ -43,7 +45,7 @@ def learn(policy: RarelySwitchingOFUL, state: FrozenSums, arm: int, x: Float64, 
 
 @pytest.mark.parametrize(
     "policy",
-    [RarelySwitchingOFUL(growth=0), RarelySwitchingOFUL(growth=9.0, lam=0.1, width_scale=0.2)],
+    [RarelySwitchingOFUL(growth=0), RarelySwitchingOFUL(growth=9.0, ridge=0.1, width_scale=0.2)],
     ids=repr,
 )
 def test_rarely_switching_oful_keeps_the_contract(policy: RarelySwitchingOFUL) -> None:
@@ -52,11 +54,11 @@ def test_rarely_switching_oful_keeps_the_contract(policy: RarelySwitchingOFUL) -
 
 @pytest.mark.parametrize("growth", [0.0, 1e-9])
 def test_without_growth_the_decisions_are_those_of_oful(growth: float) -> None:
-    policy = RarelySwitchingOFUL(growth=growth, delta=0.1, noise_scale=0.3, theta_norm=2.0, lam=0.5)
+    policy = RarelySwitchingOFUL(growth=growth, delta=0.1, noise_scale=0.3, theta_norm=2.0, ridge=0.5)
     state, rng = policy.init(K, D), np.random.default_rng(4)
     theta, rows = rng.normal(size=(K, D)), [Rows() for _ in range(K)]
     for t, x in enumerate(unit_rows(rng, 300), start=1):
-        scores = [oful(rows[arm], x, R=0.3, S=2.0, lam=0.5, delta=0.1) for arm in range(K)]
+        scores = [oful(rows[arm], x, R=0.3, S=2.0, ridge=0.5, delta=0.1) for arm in range(K)]
         choice = policy.decide(state, t, x, Coins(0.5, 0, t << 50, 0), ALL)
         assert scores[choice.arm] >= max(scores) - 1e-9
         reward = float(x @ theta[choice.arm] + 0.3 * rng.normal())
@@ -66,31 +68,31 @@ def test_without_growth_the_decisions_are_those_of_oful(growth: float) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 5.0]), st.sampled_from([0.1, 1.0]))
-def test_scores_are_those_of_oful_at_the_last_refresh(seed: int, growth: float, lam: float) -> None:
-    policy = RarelySwitchingOFUL(growth=growth, lam=lam, noise_scale=0.7)
+def test_scores_are_those_of_oful_at_the_last_refresh(seed: int, growth: float, ridge: float) -> None:
+    policy = RarelySwitchingOFUL(growth=growth, ridge=ridge, noise_scale=0.7)
     state, rng = policy.init(K, D), np.random.default_rng(seed)
     rows, frozen = [Rows() for _ in range(K)], [Rows() for _ in range(K)]
-    dets = [lam**D] * K
+    dets = [ridge**D] * K
     for x in unit_rows(rng, 40) * rng.uniform(0.1, 1.0, size=(40, 1)):
         arm, reward = int(rng.integers(K)), float(rng.normal())
         rows[arm].append((x, reward))
         learn(policy, state, arm, x, reward)
-        det = float(np.linalg.det(lam * np.eye(D) + sum(np.outer(row, row) for row, _ in rows[arm])))
+        det = float(np.linalg.det(ridge * np.eye(D) + sum(np.outer(row, row) for row, _ in rows[arm])))
         if det > (1 + growth) * dets[arm]:
             frozen[arm], dets[arm] = list(rows[arm]), det
         x = rng.normal(size=D)
-        expected = [oful(frozen[a], x, R=0.7, S=1.0, lam=lam, delta=0.05) for a in range(K)]
+        expected = [oful(frozen[a], x, R=0.7, S=1.0, ridge=ridge, delta=0.05) for a in range(K)]
         np.testing.assert_allclose(policy._scores(state, x), expected, rtol=1e-8)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 1.0, 4.0]), st.sampled_from([0.01, 1.0]))
-def test_refreshes_are_few(seed: int, growth: float, lam: float) -> None:
-    policy = RarelySwitchingOFUL(growth=growth, lam=lam)
+def test_refreshes_are_few(seed: int, growth: float, ridge: float) -> None:
+    policy = RarelySwitchingOFUL(growth=growth, ridge=ridge)
     state, rng = policy.init(1, D), np.random.default_rng(seed)
     for t, x in enumerate(unit_rows(rng, 150), start=1):
         learn(policy, state, 0, x, 0.0)
-        assert state["refreshes"][0] <= D * math.log(1 + t / (lam * D)) / math.log(1 + growth)
+        assert state["refreshes"][0] <= D * math.log(1 + t / (ridge * D)) / math.log(1 + growth)
 
 
 def test_between_refreshes_nothing_that_decisions_see_moves() -> None:
@@ -107,7 +109,7 @@ def test_between_refreshes_nothing_that_decisions_see_moves() -> None:
 
 
 def test_a_determinant_that_has_grown_exactly_enough_is_not_refreshed_by_rounding() -> None:
-    policy = RarelySwitchingOFUL(growth=1.0, lam=1.0)
+    policy = RarelySwitchingOFUL(growth=1.0, ridge=1.0)
     for x in unit_rows(np.random.default_rng(2), 50):  # det (I + x x') = 2
         state = policy.init(1, D)
         learn(policy, state, 0, x, 1.0)
@@ -140,7 +142,7 @@ def test_a_new_arm_starts_unknown_and_the_others_stay_frozen() -> None:
     before = policy.estimates(bandit.state)
     bandit.add_arm(2)
     np.testing.assert_allclose(policy.estimates(bandit.state), [*before, np.zeros(D)])
-    assert policy.radii(bandit.state)[2] == pytest.approx(0.5 * math.sqrt(2 * math.log(3 / 0.05)) + 1)
+    assert policy.radii(bandit.state)[2] == pytest.approx(math.sqrt(2 * math.log(3 / 0.05)) + 1)
 
 
 def test_what_depends_on_the_order_of_rows_is_not_taken_back_or_merged() -> None:
@@ -168,7 +170,7 @@ def test_rarely_switching_oful_beats_uniform_play() -> None:
         ({"growth": -0.5}, "growth is -0.5; give a number from 0 to 1e\\+40"),
         ({"growth": math.inf}, "growth is inf; give a number from 0 to 1e\\+40"),
         ({"delta": "5%"}, "delta is '5%'; give a chance of failure between 0 and 1"),
-        ({"lam": 0}, "lam is 0; give a positive number"),
+        ({"ridge": 0}, "ridge is 0; give a positive number"),
         ({"theta_norm": 0.0}, "theta_norm is 0.0; give a positive number"),
     ],
 )

@@ -26,7 +26,10 @@ def chances(theta: Float64, x: Float64, eta: float, gamma: float) -> Float64:
 
 @pytest.mark.parametrize(
     "policy",
-    [RealLinExp3(horizon=2000), RealLinExp3(horizon=2000, eta=0.05, gamma=0.2, lam=0.01, window=16, reward_scale=3.0)],
+    [
+        RealLinExp3(horizon=2000),
+        RealLinExp3(horizon=2000, eta=0.05, gamma=0.2, ridge=0.01, window=16, reward_scale=3.0),
+    ],
     ids=repr,
 )
 def test_policy_keeps_its_promises(policy: Policy) -> None:
@@ -34,8 +37,8 @@ def test_policy_keeps_its_promises(policy: Policy) -> None:
 
 
 def test_steps_are_the_paper_s_with_the_last_contexts_for_their_law() -> None:
-    eta, gamma, lam, window = 0.02, 0.1, 0.05, 8
-    policy = RealLinExp3(horizon=100, eta=eta, gamma=gamma, lam=lam, window=window, reward_scale=2.0)
+    eta, gamma, ridge, window = 0.02, 0.1, 0.05, 8
+    policy = RealLinExp3(horizon=100, eta=eta, gamma=gamma, ridge=ridge, window=window, reward_scale=2.0)
     state, rng, theta, seen = policy.init(3, 2), np.random.default_rng(0), np.zeros((3, 2)), list[Float64]()
     for t in range(1, 100):
         x = rng.normal(size=2) / 3
@@ -47,7 +50,7 @@ def test_steps_are_the_paper_s_with_the_last_contexts_for_their_law() -> None:
         seen.append(x)
         recent = seen[-window:]
         sigma = sum(chances(theta, z, eta, gamma)[c.arm] * np.outer(z, z) for z in recent) / len(recent)
-        theta[c.arm] += np.linalg.inv(sigma + lam * np.eye(2)) @ x * reward / 2.0
+        theta[c.arm] += np.linalg.inv(sigma + ridge * np.eye(2)) @ x * reward / 2.0
         np.testing.assert_allclose(state["theta"], theta, rtol=1e-8, atol=1e-8)
 
 
@@ -55,7 +58,7 @@ def test_estimates_are_unbiased_but_for_the_ridge() -> None:
     """Over all contexts of a full window and all arms, theta_hat averages to theta."""
     rng, theta = np.random.default_rng(1), np.array([[0.5, -0.2], [0.1, 0.7], [-0.3, 0.3]])
     X = rng.normal(size=(16, 2)) / 3
-    policy = RealLinExp3(horizon=1000, eta=0.01, gamma=0.3, lam=1e-9, window=16)
+    policy = RealLinExp3(horizon=1000, eta=0.01, gamma=0.3, ridge=1e-9, window=16)
     start = policy.init(3, 2)
     start["theta"][:] = rng.normal(size=(3, 2)) * 50  # a policy that prefers some arms
     total = np.zeros((3, 2))
@@ -73,7 +76,7 @@ def test_estimates_are_unbiased_but_for_the_ridge() -> None:
 
 
 def test_late_rows_are_reweighted_to_the_present_policy() -> None:
-    policy = RealLinExp3(horizon=100, eta=0.01, gamma=0.2, lam=0.1)
+    policy = RealLinExp3(horizon=100, eta=0.01, gamma=0.2, ridge=0.1)
     states, x = [policy.init(3, 2) for _ in range(2)], np.array([0.5, 0.2])
     for state, propensity in zip(states, (1 / 3, 1 / 6), strict=True):
         policy.update(state, Interaction(t=1, x=x, arm=1, reward=0.5, propensity=propensity))
@@ -111,7 +114,7 @@ def test_new_arm_starts_level_with_the_others() -> None:
 
 
 def test_wrong_settings_are_named() -> None:
-    for name in ("eta", "gamma", "lam", "reward_scale"):
+    for name in ("eta", "gamma", "ridge", "reward_scale"):
         with pytest.raises(ValueError, match=f"{name} is -1; give a positive number"):
             RealLinExp3(horizon=100, **{name: -1})
     for name in ("horizon", "window"):
@@ -124,7 +127,7 @@ def test_wrong_settings_are_named() -> None:
 
 def test_estimates_average_to_theta() -> None:
     world = FigureA.draw(np.random.default_rng(3))
-    bandit = armlet.Bandit(range(6), 3, policy=RealLinExp3(horizon=3000, gamma=1.0, lam=1e-3, window=200), seed=1)
+    bandit = armlet.Bandit(range(6), 3, policy=RealLinExp3(horizon=3000, gamma=1.0, ridge=1e-3, window=200), seed=1)
     X = world.contexts(np.random.default_rng(4), 3000)
     for x, means in zip(X, world.means(X), strict=True):
         decision = bandit.decide(x)

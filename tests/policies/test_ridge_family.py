@@ -32,13 +32,13 @@ levels = st.integers(0, 2)
 policies = st.sampled_from(
     [
         LinUCB(),
-        LinUCB(alpha=0.3, lam=0.1),
+        LinUCB(alpha=0.3, ridge=0.1),
         LinUCB(alpha=0.0),
         OFUL(noise_scale=0.5, theta_norm=2.0, delta=0.1),
-        OFUL(radius="joint", lam=3.0, width_scale=0.2),
+        OFUL(radius="joint", ridge=3.0, width_scale=0.2),
         ThompsonSampling(v=0.7),
         ThompsonSampling(v=0.0),
-        ThompsonSampling(width_scale=0.1, lam=0.5),
+        ThompsonSampling(width_scale=0.1, ridge=0.5),
     ]
 )
 
@@ -75,7 +75,7 @@ def test_kernel_plays_the_same_arms_as_the_policy(stream: Stream, policy: Ridged
     start = policy.init(stream.n_arms, stream.dim)
     _kernel._use_level(level)
     try:
-        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=seed)
+        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     finally:
         _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
@@ -102,7 +102,7 @@ def test_kernel_plays_the_same_arms_as_the_ols_bandit(
     start = policy.init(stream.n_arms, stream.dim)
     _kernel._use_level(level)
     try:
-        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, schedule=policy.schedule(), seed=seed)
+        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     finally:
         _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
@@ -146,7 +146,7 @@ def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: 
         stream.contexts,
         stream.rewards,
         start=start,
-        schedule=policy.schedule(),
+        rule=policy.rule(),
         seed=seed,
         propensities="skipped",
     )
@@ -154,18 +154,16 @@ def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: 
     assert fast.arms.tolist() == [choice.arm for choice in choices]
 
 
-@pytest.mark.parametrize("policy", [LinUCB(), LinUCB(alpha=0.3, lam=0.1), OFUL(), ThompsonSampling(v=0.3)])
+@pytest.mark.parametrize("policy", [LinUCB(), LinUCB(alpha=0.3, ridge=0.1), OFUL(), ThompsonSampling(v=0.3)])
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_widths_given_up_on_the_way_change_no_decision(policy: Ridged, level: int) -> None:
     """Enough dimensions and arms that many a width is left after some of its columns."""
     stream = make_stream(700, 61, 23, seed=level)
     choices, _ = play(policy, stream, 5)
-    start, rule = policy.init(stream.n_arms, stream.dim), policy.schedule()
+    start, rule = policy.init(stream.n_arms, stream.dim), policy.rule()
     _kernel._use_level(level)
     try:
-        fast = kernel.rollout(
-            stream.contexts, stream.rewards, start=start, schedule=rule, seed=5, propensities="skipped"
-        )
+        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=rule, seed=5, propensities="skipped")
     finally:
         _kernel._use_level(2)
     assert fast.arms.tolist() == [choice.arm for choice in choices]
@@ -173,16 +171,16 @@ def test_widths_given_up_on_the_way_change_no_decision(policy: Ridged, level: in
 
 def test_a_rollout_in_two_pieces_is_one() -> None:
     stream, policy = make_stream(200, 5, 4, seed=1), ThompsonSampling()
-    X, R, rule = stream.contexts, stream.rewards, policy.schedule()
-    whole = kernel.rollout(X, R, start=policy.init(4, 5), schedule=rule, seed=9)
-    first = kernel.rollout(X[:80], R[:80], start=policy.init(4, 5), schedule=rule, seed=9)
-    rest = kernel.rollout(X[80:], R[80:], start=first.statistics, schedule=rule, seed=9, t=80)
+    X, R, rule = stream.contexts, stream.rewards, policy.rule()
+    whole = kernel.rollout(X, R, start=policy.init(4, 5), rule=rule, seed=9)
+    first = kernel.rollout(X[:80], R[:80], start=policy.init(4, 5), rule=rule, seed=9)
+    rest = kernel.rollout(X[80:], R[80:], start=first.statistics, rule=rule, seed=9, t=80)
     assert whole.arms.tolist() == [*first.arms.tolist(), *rest.arms.tolist()]
 
 
 def test_skipped_propensities_change_nothing_else() -> None:
     stream, policy = make_stream(200, 5, 4, seed=1), ThompsonSampling()
-    settings_: Any = {"start": policy.init(4, 5), "schedule": policy.schedule(), "seed": 3}
+    settings_: Any = {"start": policy.init(4, 5), "rule": policy.rule(), "seed": 3}
     full = kernel.rollout(stream.contexts, stream.rewards, **settings_)
     bare = kernel.rollout(stream.contexts, stream.rewards, **settings_, propensities="skipped")
     assert full.arms.tolist() == bare.arms.tolist()
@@ -197,7 +195,7 @@ def test_skipped_propensities_change_nothing_else() -> None:
 @pytest.mark.parametrize("radius", ["per-arm", "joint"])
 def test_the_radius_is_that_of_the_theorem(radius: str) -> None:
     """Written out with determinants of numpy, which at this size do not overflow."""
-    policy = OFUL(noise_scale=0.4, theta_norm=1.5, delta=0.02, lam=2.0, radius=radius, width_scale=0.9)  # type: ignore[arg-type]
+    policy = OFUL(noise_scale=0.4, theta_norm=1.5, delta=0.02, ridge=2.0, radius=radius, width_scale=0.9)  # type: ignore[arg-type]
     stream, K, d = make_stream(50, 3, 4, seed=3), 4, 3
     _, state = play(policy, stream, seed=5)
     dets = np.linalg.det(2.0 * np.eye(d) + state.A)
@@ -411,7 +409,7 @@ def test_simulated_steps_have_the_law_of_the_loop_in_python(policy: Ridged | OLS
         kernel.simulate_steps(
             world,
             start=start,
-            schedule=policy.schedule(),
+            rule=policy.rule(),
             horizon=T,
             checkpoints=at,
             world_seed=seed,
@@ -428,7 +426,7 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
     found = kernel.simulate_steps(
         world,
         start=policy.init(3, 2),
-        schedule=policy.schedule(),
+        rule=policy.rule(),
         horizon=T,
         checkpoints=np.array([T]),
         world_seed=1,
@@ -443,22 +441,22 @@ def test_simulated_forced_steps_are_counted_as_explored() -> None:
 
 
 class LinUCBInPython(LinUCB):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class OFULInPython(OFUL):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class ThompsonInPython(ThompsonSampling):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class OLSInPython(OLSBandit):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
@@ -474,7 +472,7 @@ def test_policies_in_python_keep_the_promises(policy: Policy) -> None:
     ("make", "message"),
     [
         (lambda: LinUCB(alpha=-1.0), "alpha is -1.0"),
-        (lambda: LinUCB(lam=0.0), "lam is 0.0; give a positive number"),
+        (lambda: LinUCB(ridge=0.0), "ridge is 0.0; give a positive number"),
         (lambda: LinUCB(delta=1.0), "delta is 1.0"),
         (lambda: OFUL(radius="each"), "radius is 'each'"),  # type: ignore[arg-type]
         (lambda: OFUL(theta_norm=math.nan), "theta_norm is nan"),
@@ -498,15 +496,15 @@ def test_settings_that_make_no_sense_are_refused(make: object, message: str) -> 
 def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
     x, r = np.ones((1, 2)), np.ones((1, 3))
     with pytest.raises(TypeError, match="works on Layers of two"):
-        kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule=OLSBandit().schedule(), seed=1)
+        kernel.rollout(x, r, start=LinUCB().init(3, 2), rule=OLSBandit().rule(), seed=1)
     with pytest.raises(TypeError, match="this rule works on Statistics; got a Layers"):
-        kernel.rollout(x, r, start=OLSBandit().init(3, 2), schedule=LinUCB().schedule(), seed=1)
-    with pytest.raises(TypeError, match=r"schedule must be a Schedule, .*; got a str"):
-        kernel.rollout(x, r, start=LinUCB().init(3, 2), schedule="LinUCB", seed=1)  # type: ignore[arg-type]
+        kernel.rollout(x, r, start=OLSBandit().init(3, 2), rule=LinUCB().rule(), seed=1)
+    with pytest.raises(TypeError, match=r"rule must be a Schedule, .*; got a str"):
+        kernel.rollout(x, r, start=LinUCB().init(3, 2), rule="LinUCB", seed=1)  # type: ignore[arg-type]
 
 
 def test_layers_that_differ_in_their_arms_are_refused() -> None:
     state = OLSBandit().init(2, 1)
     state[0].add_arm()
     with pytest.raises(ValueError, match="the layers have different arms"):
-        kernel.rollout(np.ones((1, 1)), np.ones((1, 2)), start=state, schedule=OLSBandit().schedule(), seed=1)
+        kernel.rollout(np.ones((1, 1)), np.ones((1, 2)), start=state, rule=OLSBandit().rule(), seed=1)

@@ -19,7 +19,7 @@ from armlet.testing import check_policy
 
 K, D, T = 4, 3, 1024
 ALL = np.ones(K, dtype=np.bool_)
-BOTH = [SupLinRel(horizon=T, noise_scale=0.02), SupLinUCB(horizon=T, width_scale=0.1)]
+BOTH = [SupLinRel(horizon=T, noise_scale=0.02), SupLinUCB(horizon=T, noise_scale=0.5, width_scale=0.1)]
 # neither explores all the time nor not at all, so that every branch is taken
 
 
@@ -80,7 +80,7 @@ def written_out(policy: Staged, psi: dict[int, list[Row]], x: Float64) -> tuple[
         SupLinRel(horizon=400),
         SupLinRel(horizon=400, noise_scale=0.02, n_stages=2),
         SupLinUCB(horizon=400),
-        SupLinUCB(horizon=400, width_scale=0.1, lam=0.5),
+        SupLinUCB(horizon=400, width_scale=0.1, ridge=0.5),
     ],
     ids=repr,
 )
@@ -252,7 +252,7 @@ def test_widths_that_would_never_explore_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [SupLinRel(horizon=2000, noise_scale=0.02), SupLinUCB(horizon=2000, width_scale=0.1)]
+    "policy", [SupLinRel(horizon=2000, noise_scale=0.02), SupLinUCB(horizon=2000, noise_scale=0.5, width_scale=0.1)]
 )
 def test_staged_policies_beat_uniform_play(policy: Staged) -> None:
     world = FigureA.draw(np.random.default_rng(3))
@@ -288,7 +288,7 @@ def test_a_tag_of_another_policy_is_refused() -> None:
         ({"n_stages": 0}, "n_stages is 0; give a whole number of at least 1"),
         ({"delta": -0.1}, "delta is -0.1; give a chance"),
         ({"noise_scale": 0}, "noise_scale is 0; give a positive number"),
-        ({"lam": -1}, "lam is -1; give a positive number"),
+        ({"ridge": -1}, "ridge is -1; give a positive number"),
     ],
 )
 def test_wrong_settings_are_named(given: dict[str, object], message: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.state import Contexts
+from armlet.core.state import ContextUse
 from armlet.core.types import Coins, Float64, Interaction, Policy
 from armlet.environments import FigureA
 from armlet.policies.epsilon_n_greedy import EpsilonNGreedy
@@ -23,7 +23,7 @@ from armlet.testing.policies import check_memory
 
 ALL = np.array([True, True, True])
 ONE, TWO = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-MODES: tuple[Contexts, ...] = ("ignored", "table")
+MODES: tuple[ContextUse, ...] = ("ignored", "table")
 
 
 def row(x: Float64, arm: int, reward: float, propensity: float = 1.0, weight: float = 1.0) -> Interaction:
@@ -47,7 +47,7 @@ def test_policy_keeps_its_promises(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("contexts", MODES)
-def test_epsilon_n_greedy_is_the_paper_s(contexts: Contexts) -> None:
+def test_epsilon_n_greedy_is_the_paper_s(contexts: ContextUse) -> None:
     policy, rng = EpsilonNGreedy(gap=0.5, c=0.4, contexts=contexts), np.random.default_rng(0)
     state, history = policy.init(3, 2), list[tuple[int, int, float]]()
     for t in range(1, 200):
@@ -78,7 +78,7 @@ def test_clock_of_a_context_counts_the_rows_learned_there() -> None:
 
 
 @pytest.mark.parametrize("contexts", MODES)
-def test_ucb1_is_the_paper_s(contexts: Contexts) -> None:
+def test_ucb1_is_the_paper_s(contexts: ContextUse) -> None:
     policy, rng = UCB1(contexts=contexts, reward_range=(-1.0, 3.0)), np.random.default_rng(1)
     state = policy.init(3, 2)
     counts, sums = np.zeros((2, 3)), np.zeros((2, 3))
@@ -114,7 +114,7 @@ def test_ucb1_plays_each_arm_once_first_and_the_same_whatever_the_unit_of_reward
 
 
 @pytest.mark.parametrize("contexts", MODES)
-def test_exp3_is_the_paper_s(contexts: Contexts) -> None:
+def test_exp3_is_the_paper_s(contexts: ContextUse) -> None:
     gamma, policy, rng = 0.2, Exp3(gamma=0.2, contexts=contexts), np.random.default_rng(3)
     state, weights = policy.init(3, 2), np.ones((2, 3))
     for t in range(1, 200):

@@ -15,11 +15,13 @@ import armlet
 from armlet import cli
 from armlet.core.constants import Constants
 from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64, Policy
+from armlet.core.kernel import Statistics
+from armlet.core.types import Bool, Choice, Coins, Float64, Policy
 from armlet.environments import FigureA, Section7Growing
 from armlet.parallel.progress import reporter
 from armlet.simulation import run as runner
-from armlet.simulation.play import COINS, CONTEXTS, NOISE, Curves, Job, Method, block_size, play, spaced, stream
+from armlet.simulation.play import COINS, CONTEXTS, NOISE, Curves, Job, Method, play, spaced, stream
+from armlet.simulation.player import block_size
 from armlet.simulation.run import simulate, simulate_all, split
 
 WORLD = FigureA.draw(np.random.default_rng(3))
@@ -157,6 +159,22 @@ def test_compiled_methods_follow_the_same_law(method: Method) -> None:
 )
 def test_auto_takes_what_can_be_had(policy: Policy, world: FigureA, horizon: int, method: str) -> None:
     assert Job(world=world, policy=policy, horizon=horizon, runs=1, seed=1).method == method
+
+
+class Contrary(armlet.Uniform):
+    """Plays the first arm always: a law that the kernel does not know."""
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        return Choice(0, 1.0, True)
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        return np.array([1.0] + [0.0] * (state.n_arms - 1))
+
+
+def test_a_subclass_with_a_law_of_its_own_is_played_by_it() -> None:
+    job = Job(world=WORLD, policy=Contrary(), horizon=500, runs=3, seed=8)
+    regret, _, _ = by_hand(Contrary(), 8, 2, 500)
+    np.testing.assert_allclose(play(job, 2).regret, regret[np.array(job.checkpoints) - 1], rtol=1e-12, atol=1e-13)
 
 
 def test_a_horizon_of_a_trillion_steps_is_no_matter() -> None:

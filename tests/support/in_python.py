@@ -6,12 +6,12 @@ from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
 
 
 class InPython(ContextualEpsilonGreedy):
-    """The same policy, asked in Python: the kernel is told of no schedule."""
+    """The same policy, asked in Python: the kernel is told of no rule."""
 
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None
 
 
 class AllDataInPython(AllDataEpsilonGreedy):
-    def schedule(self) -> None:  # type: ignore[override]
+    def rule(self) -> None:  # type: ignore[override]
         return None

@@ -16,7 +16,8 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     ],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
     "RunningMinimumEpsilonGreedy": [{}, {"C": 0.01, "ridge": "1/n", "start": 1}],
-    "ContextualUCB": [{"search": "prefix", "history_limit": 4000}, {"search": "counts"}],
+    # histories that stay short: the searches of long ones are the business of test_contextual_ucb.py
+    "ContextualUCB": [{"history": "explored", "p": 8}, {"search": "counts", "history": "explored", "p": 8}],
     "OptimisticEpsilonGreedy": [{}, {"p": 20, "growth": 0.5}],
     "FixedEpsilon": [{"epsilon": 0.2}],
     "EpochGreedy": [{}, {"oracle": "tabular"}, {"oracle": "finite", "n_policies": 20}],

@@ -19,13 +19,14 @@ from armlet.advice.answer import Advice, Bill, Regret, Row, Saving, Sureness, Wr
 from armlet.advice.others import Comparison, compare
 from armlet.advice.pilot import ArmCheck
 from armlet.advice.posterior import Posterior
-from armlet.advice.problem import Problem, Source, theorem_p
+from armlet.advice.problem import SampledProblem, Source, theorem_p
 from armlet.advice.runs import Bench, Progress, checkpoints, explorations
 from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
-from armlet.advice.spread import mean_interval, predictive, spread
+from armlet.advice.spread import mean_interval, predictive
 from armlet.advice.trial import Trial
 from armlet.core.checks import one_of, optional, whole
+from armlet.core.intervals import spread
 from armlet.core.settings import Objective, check_seed
 from armlet.core.types import Float64
 
@@ -147,7 +148,7 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
     )
 
 
-def _gap(problems: list[Problem]) -> float:
+def _gap(problems: list[SampledProblem]) -> float:
     return float(np.mean([problem.table.gap for problem in problems]))
 
 
@@ -204,7 +205,7 @@ def _wrong(trial: Trial, halves: int) -> Wrong | None:
     return Wrong(p=trial.ps[place], mean=mean, extra=mean / ours - 1 if ours > 0 else 0.0)
 
 
-def _theorem(problems: list[Problem]) -> tuple[float | None, str]:
+def _theorem(problems: list[SampledProblem]) -> tuple[float | None, str]:
     asked: list[float] = []
     for problem in problems:
         try:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet.advice.pilot import ArmCheck, Pilot, check_values
-from armlet.advice.problem import FEW, Problem, sample_size
+from armlet.advice.problem import FEW, SampledProblem, sample_size
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.settings import Objective
 from armlet.core.types import Float64, Int64
@@ -85,13 +85,13 @@ class Posterior:
         """Hold the model against inverse propensity weighting."""
         return check_values(self.pilot, self.theta())
 
-    def sample(self, n: int, seed: int) -> list[Problem]:
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
         kinds, counts = np.unique(self.pilot.X, axis=0, return_counts=True)
         rngs = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, i))) for i in range(n)]
         return [self._draw(rng, kinds, counts / counts.sum()) for rng in rngs]
 
-    def _draw(self, rng: np.random.Generator, kinds: Float64, shares: Float64) -> Problem:
+    def _draw(self, rng: np.random.Generator, kinds: Float64, shares: Float64) -> SampledProblem:
         theta = self._draw_theta(rng)
         many = len(kinds) > FEW
         m = sample_size(self.pilot.dim)
@@ -104,7 +104,7 @@ class Posterior:
             noise=self.noise,
             scale=self.scale * math.sqrt(self.freedom / rng.chisquare(self.freedom)),
         )
-        return Problem(table=table, theta=theta, notes=self._notes(), contexts="sampled" if many else "all")
+        return SampledProblem(table=table, theta=theta, notes=self._notes(), contexts="sampled" if many else "all")
 
     def _notes(self) -> tuple[str, ...]:
         noise = {

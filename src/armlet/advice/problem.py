@@ -23,7 +23,7 @@ REPEATS: Final = 16  # rewards drawn for each sampled context and arm, to measur
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class SampledProblem:
     """One problem to run policies on."""
 
     table: FiniteWorld
@@ -59,7 +59,7 @@ class Source(Protocol):
     def words(self) -> str:
         """Say what it is, for the first line of the advice."""
 
-    def sample(self, n: int, seed: int) -> list[Problem]:
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
 
 
@@ -74,7 +74,7 @@ def sample_size(dim: int) -> int:
     return max(FEW, min(8 * dim, 128), 4 * dim)
 
 
-def condense(world: World, rng: np.random.Generator, horizon: int) -> Problem:
+def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledProblem:
     """Make a problem of a world.
 
     Examples
@@ -88,7 +88,7 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> Problem:
     theta = None if rows is None else np.array(rows)
     table = world.table()
     if table is not None and len(table.chances) <= FEW:
-        return Problem(table=table, theta=theta)
+        return SampledProblem(table=table, theta=theta)
     X = world.contexts(rng, sample_size(world.dim))
     means = world.means(X)
     if not np.array_equal(means, world.means(X, start=horizon - 1)):
@@ -97,13 +97,15 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> Problem:
     return _sampled(world, rng, X, means, theta)
 
 
-def _sampled(world: World, rng: np.random.Generator, X: Float64, means: Float64, theta: Float64 | None) -> Problem:
+def _sampled(
+    world: World, rng: np.random.Generator, X: Float64, means: Float64, theta: Float64 | None
+) -> SampledProblem:
     rewards = np.stack([world.rewards(rng, X) for _ in range(REPEATS)])
     law = tabulate(X, np.full(len(X), 1 / len(X)), means, rewards, float(np.sqrt(np.square(rewards - means).mean())))
     notes = [f"contexts are many: every problem has a sample of {len(X)} of them, drawn for it alone"]
     if law.noise == "gaussian" and getattr(world, "noise", None) != "gaussian":
         notes.append("the noise is taken as gaussian with the variance it has on average")
-    return Problem(table=law, theta=theta, notes=tuple(notes), contexts="sampled")
+    return SampledProblem(table=law, theta=theta, notes=tuple(notes), contexts="sampled")
 
 
 def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noise: float) -> FiniteWorld:
@@ -116,7 +118,7 @@ def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noi
     return FiniteWorld(contexts=X, chances=chances, means=means, noise="gaussian", scale=noise)
 
 
-def theorem_p(problem: Problem) -> float:
+def theorem_p(problem: SampledProblem) -> float:
     """Give the p that Theorem 2 asks for as printed; ValueError says why there is none."""
     if problem.contexts == "sampled":
         raise ValueError(

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.advice.problem import Problem
+from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench, by_steps, explorations
 from armlet.advice.trial import Trial
 from armlet.core.types import Float64
@@ -34,7 +34,7 @@ NEAR: Final = (-2, -1, 0, 1, 2)  # what a trial has round its best p, in steps o
 WIDE: Final = (-6, -4, *NEAR)  # and round the best p of the look: cheap, and some problems may want so little
 
 
-def cost(problem: Problem, p: float, horizon: int) -> float:
+def cost(problem: SampledProblem, p: float, horizon: int) -> float:
     """Estimate the microseconds that a run takes on one core, within a factor of about two."""
     M, d = len(problem.table.chances), problem.dim
     if by_steps(M, horizon):

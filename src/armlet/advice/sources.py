@@ -11,7 +11,7 @@ import numpy as np
 from armlet.advice.pilot import Pilot
 from armlet.advice.posterior import Posterior
 from armlet.advice.prior import Prior
-from armlet.advice.problem import Problem, Source, condense
+from armlet.advice.problem import SampledProblem, Source, condense
 from armlet.core.settings import Objective
 from armlet.environments.world import World
 
@@ -31,7 +31,7 @@ class Known:
         w = self.world
         return f"one known problem: {type(w).__name__}, {w.n_arms} arms, contexts of {w.dim} values"
 
-    def sample(self, n: int, seed: int) -> list[Problem]:
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Give the world itself if it is a table, else n samples of its contexts."""
         first = condense(self.world, _rng(seed, 0), self.horizon)
         if first.contexts == "all":  # its table is the world, not a sample
@@ -51,7 +51,7 @@ class Drawn:
         name = getattr(self.draw, "__qualname__", type(self.draw).__name__)
         return f"problems drawn by {name}"
 
-    def sample(self, n: int, seed: int) -> list[Problem]:
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
         rngs = [_rng(seed, i) for i in range(n)]
         return [condense(self.draw(rng), rng, self.horizon) for rng in rngs]

@@ -6,10 +6,11 @@ ValueError that names the setting, its value and the fix.
 
 from __future__ import annotations
 
+import functools
 import reprlib
 import sys
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from armlet.core.rewards import Range, check_range
 from armlet.core.ridge import Ridge, RidgeLike
 
 Check: TypeAlias = Callable[[str, object], object]
+Made = TypeVar("Made")
 
 MAX = sys.float_info.max
 TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
+NOISE_SCALE = 1.0  # R of a policy that is told nothing: holds for standard normal noise, and any noise within [-1, 1]
 MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
 
 
@@ -58,6 +61,33 @@ def settle_either(policy: object, **checks: Check) -> None:
     settle(policy, **given)
 
 
+def renamed(**words: str) -> Callable[[type[Made]], type[Made]]:
+    """Refuse settings by the names that they once had, and say what they are called now; model files are read.
+
+    Examples
+    --------
+    >>> from armlet.policies import LinUCB
+    >>> LinUCB(lam=2.0)
+    Traceback (most recent call last):
+    TypeError: lam is called ridge now: LinUCB(ridge=2.0)
+    """
+
+    def decorate(policy: type[Made]) -> type[Made]:
+        init = cast(Any, policy).__init__
+
+        @functools.wraps(init)
+        def checked(self: object, **settings: object) -> None:
+            for old in words.keys() & settings.keys():
+                call = f"{policy.__name__}({words[old]}={settings[old]!r})"
+                raise TypeError(f"{old} is called {words[old]} now: {call}")
+            init(self, **settings)
+
+        cast(Any, policy).__init__, cast(Any, policy).renamed = checked, words
+        return policy
+
+    return decorate
+
+
 def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
     """Ask for a finite number from `low` to `high`.
 
@@ -77,9 +107,9 @@ def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
 
     Examples
     --------
-    >>> positive()("lam", 0.0)
+    >>> positive()("ridge", 0.0)
     Traceback (most recent call last):
-    ValueError: lam is 0.0; give a positive number from 1e-40 to 1e+40
+    ValueError: ridge is 0.0; give a positive number from 1e-40 to 1e+40
     """
     room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
     return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
@@ -113,7 +143,7 @@ def whole(least: int = 1, most: int = MOST) -> Check:
     """
 
     def check(name: str, value: object) -> int:
-        found = plain(value)
+        found = unboxed(value)
         if isinstance(found, bool) or not isinstance(found, int) or found < least:
             raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
         if found > most:
@@ -171,7 +201,7 @@ def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
     >>> ridge_like("ridge", "paper"), ridge_like("ridge", np.float64(0.5))
     ('paper', 0.5)
     """
-    found = plain(value)
+    found = unboxed(value)
     Ridge.parse(cast(RidgeLike, found))
     return found
 
@@ -194,12 +224,12 @@ def ends(name: str, value: object) -> Range:
     return cast(Range, pair)
 
 
-def plain(value: object) -> object:
+def unboxed(value: object) -> object:
     """Turn a numpy number into Python's own; leave anything else.
 
     Examples
     --------
-    >>> plain(np.float32(0.5)), plain("paper")
+    >>> unboxed(np.float32(0.5)), unboxed("paper")
     (0.5, 'paper')
     """
     return value.item() if isinstance(value, np.generic) else value
@@ -207,7 +237,7 @@ def plain(value: object) -> object:
 
 def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
     def check(name: str, value: object) -> float:
-        found = plain(value)
+        found = unboxed(value)
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
         # an integer too large for a float is refused as infinity would be
         if not is_number or not abs(cast(float, found)) <= MAX or not fits(cast(float, found)):

@@ -39,7 +39,10 @@ def reward(value: float, name: str = "reward") -> float:
     error = refused(value, name)
     if error is not None:
         raise error
-    return float(value)
+    number = float(value)
+    if not -LARGEST <= number <= LARGEST:  # an object may say another number each time
+        raise ValueError(f"{name} is {number}; give a finite number of at most {LARGEST:g} in size")
+    return number
 
 
 def weight(value: float) -> float:

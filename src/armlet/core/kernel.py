@@ -115,7 +115,7 @@ def simulate_steps(
     table: FiniteWorld,
     *,
     start: Sums,
-    schedule: Rule,
+    rule: Rule,
     horizon: int,
     checkpoints: Int64,
     world_seed: int,
@@ -130,21 +130,21 @@ def simulate_steps(
     >>> import numpy as np
     >>> from armlet.core.finite import FiniteWorld
     >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
-    >>> settings = {"schedule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 100}
+    >>> settings = {"rule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 100}
     >>> at = np.array([1, 2, 100])
     >>> simulate_steps(
     ...     table, start=Statistics(2, 1), **settings, checkpoints=at, world_seed=1, policy_seed=2
     ... ).regret[:2]
     array([0., 1.])
     """
-    return Simulated(*_kernel.simulate_steps(table, start, schedule, horizon, checkpoints, world_seed, policy_seed))
+    return Simulated(*_kernel.simulate_steps(table, start, rule, horizon, checkpoints, world_seed, policy_seed))
 
 
 def simulate_events(
     table: FiniteWorld,
     *,
     start: Statistics,
-    schedule: Schedule | AutoSchedule,
+    rule: Schedule | AutoSchedule,
     horizon: int,
     checkpoints: Int64,
     world_seed: int,
@@ -157,14 +157,14 @@ def simulate_events(
     >>> import numpy as np
     >>> from armlet.core.finite import FiniteWorld
     >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
-    >>> settings = {"schedule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 10**12}
+    >>> settings = {"rule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 10**12}
     >>> at = np.array([1, 2, 10**12])
     >>> run = simulate_events(table, start=Statistics(2, 1), **settings, checkpoints=at, world_seed=1, policy_seed=2)
     >>> run.regret[:2], bool(run.regret[2] < 100)
     (array([0., 1.]), True)
     """
     generator = np.random.default_rng([world_seed, policy_seed])
-    return Simulated(*_kernel.simulate_events(table, start, schedule, horizon, checkpoints, generator))
+    return Simulated(*_kernel.simulate_events(table, start, rule, horizon, checkpoints, generator))
 
 
 def coins(seed: int, t: int) -> Coins:
@@ -210,7 +210,7 @@ def rollout(
     rewards: Float64,
     *,
     start: Sums,
-    schedule: Rule,
+    rule: Rule,
     seed: int,
     t: int = 0,
     propensities: Propensities = "exact",
@@ -225,8 +225,8 @@ def rollout(
         (T, K) float64, C-contiguous: what each arm would pay at each step.
     start
         What is known before the first step; it is copied, not changed.
-    schedule
-        When to explore and what to learn from: `policy.schedule()`.
+    rule
+        How to choose and what to learn from: `policy.rule()`.
     seed
         The policy's own coins.
     t
@@ -238,12 +238,12 @@ def rollout(
     --------
     >>> import numpy as np
     >>> x, r = np.ones((100, 1)), np.tile([0.0, 1.0], (100, 1))
-    >>> schedule = Schedule(4.0, round_robin=True, learn_always=False)
-    >>> run = rollout(x, r, start=Statistics(2, 1), schedule=schedule, seed=3)
+    >>> rule = Schedule(4.0, round_robin=True, learn_always=False)
+    >>> run = rollout(x, r, start=Statistics(2, 1), rule=rule, seed=3)
     >>> run.arms[:4].tolist(), int(run.arms[-1])
     ([1, 0, 1, 0], 1)
     """
-    return Rollout(*_kernel.rollout(contexts, rewards, start, schedule, seed, t, propensities))
+    return Rollout(*_kernel.rollout(contexts, rewards, start, rule, seed, t, propensities))
 
 
 def expectations(X: Float64, theta: Float64) -> Float64:

@@ -32,20 +32,36 @@ def compiled_rule(policy: Policy) -> Rule | None:
     >>> compiled_rule(Curious()) is None
     True
     """
-    rule = policy.schedule()
+    refuse_schedule(policy)
+    rule = policy.rule()
     if rule is None:
         return None
     kind = type(policy)
-    owner = next((base for base in kind.__mro__ if "schedule" in vars(base)), None)
+    owner = next((base for base in kind.__mro__ if "rule" in vars(base)), None)
     if owner is None:  # it hands its calls on to another, by ways of its own
         return None
     if not owner.__module__.startswith("armlet."):
         raise TypeError(
-            f"{kind.__name__}.schedule() gives a {type(rule).__name__}, but the kernel plays only Armlet's own "
+            f"{kind.__name__}.rule() gives a {type(rule).__name__}, but the kernel plays only Armlet's own "
             f"policies by their rule, and {owner.__name__} is not one; return None, and its own decide, probabilities "
             "and update are played"
         )
     return None if overridden(kind, owner) else rule
+
+
+def refuse_schedule(policy: object) -> None:
+    """Refuse a policy that still says `schedule()` for what is called `rule()`, which would not be heard.
+
+    Examples
+    --------
+    >>> class Mine:
+    ...     def schedule(self): ...
+    >>> refuse_schedule(Mine())
+    Traceback (most recent call last):
+    TypeError: Mine has schedule(); it is called rule() now
+    """
+    if callable(getattr(type(policy), "schedule", None)):
+        raise TypeError(f"{type(policy).__name__} has schedule(); it is called rule() now")
 
 
 def overridden(kind: type, owner: type) -> list[str]:

@@ -8,6 +8,8 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from armlet.core import files
 from armlet.core.arms import check_label, check_labels
 from armlet.core.disk import Source, Target, origin
@@ -101,10 +103,22 @@ def _checked(
         state = policy.init(n_arms, dim)
         check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
         state.restore_arrays(arrays)
-        policy.schedule()  # which the bandit asks for next
+        policy.rule()  # which the bandit asks for next
+        _try(policy, state, told)
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
     return Model(**told._asdict(), state=state)
+
+
+def _try(policy: Policy, state: State, told: _Told) -> None:
+    """Ask for probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
+    eligible = ~np.isin(np.arange(len(told.arms)), [told.arms.index(arm) for arm in told.retired])
+    for value in (0.0, 0.5):
+        x = np.full(told.settings.dim, value)
+        with np.errstate(all="ignore"):
+            chances = policy.probabilities(state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
+        if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
+            raise ValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
 
 
 class _Told(NamedTuple):
@@ -162,11 +176,20 @@ def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None
         raise ValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
     if given is None and name not in policies:
         raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
+    if not isinstance(settings, dict):
+        raise TypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
+    settings = _named_as_now(settings, getattr(policies[name] if given is None else given, "renamed", {}))
     policy = policies[name](**settings) if given is None else given
     has = _policy_settings(policy)
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise ValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
+
+
+def _named_as_now(settings: dict[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
+    """Give settings the names that they have now; one that is there by both names is left, to be refused."""
+    now = {old: new for old, new in words.items() if new not in settings}
+    return {now.get(name, name): value for name, value in settings.items()}
 
 
 def _policy_settings(policy: Policy) -> dict[str, Any]:

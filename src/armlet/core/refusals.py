@@ -9,6 +9,9 @@ import numpy as np
 from armlet.core.errors import DecisionError, MergeError
 from armlet.core.types import Array
 
+MOST = 1e200
+"""The largest sum that a state may hold: rows of numbers up to 1e40 cannot lead to more."""
+
 
 def check_counted(n: float, weight: float) -> None:
     """Refuse to take back or change a row that counts more than all that are there.
@@ -26,8 +29,8 @@ def check_counted(n: float, weight: float) -> None:
         )
 
 
-def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | None = None) -> None:
-    """Refuse an array of another kind or shape than what it is to replace, and one with nan.
+def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | None = None, most: float = MOST) -> None:
+    """Refuse an array of another kind or shape than what it is to replace, and values that no rows lead to.
 
     Examples
     --------
@@ -40,6 +43,8 @@ def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | N
         raise ValueError(f"{name} is {given.dtype} of shape {given.shape}, not {like.dtype} of shape {shape}")
     if given.dtype == np.float64 and np.isnan(given).any():
         raise ValueError(f"{name} holds values that are no numbers")
+    if given.dtype == np.float64 and given.size and max(given.max(), -given.min()) > most:
+        raise ValueError(f"{name} holds values beyond {most:g}, which no rows lead to")
 
 
 class Sized(Protocol):

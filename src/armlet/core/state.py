@@ -13,10 +13,10 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from armlet.core.errors import DecisionError, MergeError
-from armlet.core.refusals import check_array, check_mergeable
+from armlet.core.refusals import MOST, check_array, check_mergeable
 from armlet.core.types import Arm, Array, Float64, Int64, Interaction, Shapes, State
 
-Contexts: TypeAlias = Literal["ignored", "table"]
+ContextUse: TypeAlias = Literal["ignored", "table"]
 """Whether a policy for finitely many contexts treats them all as one, or each by itself."""
 
 
@@ -104,6 +104,11 @@ class Arrays:
     ) -> None:
         self._n_arms, self._dim, self._additive = n_arms, dim, additive
         self._by_arm, self._whole, self._blank = dict(by_arm), dict(whole or {}), dict(blank or {})
+        # what starts infinite may stay so
+        self._most = {
+            name: np.inf if np.isinf(array.astype(np.float64)).any() else MOST
+            for name, array in (*self._by_arm.items(), *self._whole.items())
+        }
 
     @property
     def n_arms(self) -> int:
@@ -131,7 +136,7 @@ class Arrays:
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave."""
         for name, array in (*self._by_arm.items(), *self._whole.items()):
-            check_array(name, arrays[name], array)
+            check_array(name, arrays[name], array, most=self._most.get(name, MOST))
         for mine in (self._by_arm, self._whole):
             mine.update({name: arrays[name].copy() for name in mine})
 
@@ -200,7 +205,7 @@ class Table:
     """
 
     def __init__(
-        self, n_arms: int, dim: int, *, contexts: Contexts, fields: Mapping[str, float], additive: bool = False
+        self, n_arms: int, dim: int, *, contexts: ContextUse, fields: Mapping[str, float], additive: bool = False
     ) -> None:
         self._n_arms, self._dim, self._contexts, self._additive = n_arms, dim, contexts, additive
         self._fields = dict(fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ Shapes: TypeAlias = Mapping[str, tuple[int | None, ...]]
 
 LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
 
-Rewards: TypeAlias = Literal["any", "bounded", "binary"]
+RewardKind: TypeAlias = Literal["any", "bounded", "binary"]
 """What rewards a policy can learn from: any, those within its `reward_range`, or 0 and 1 only."""
 
 Memory: TypeAlias = Literal["constant", "grows with contexts", "grows with t"]
@@ -121,35 +121,44 @@ class State(Protocol):
         """Add what another state knows, its arm i to arm into[i]; MergeError where knowledge does not add up."""
 
 
-class Policy(Protocol):
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # of checkers alone: Python has it from 3.13 on
+
+    StateT = TypeVarWithDefault("StateT", bound=State, default=Any)
+else:
+    StateT = TypeVar("StateT", bound=State)
+
+
+class Policy(Protocol[StateT]):
     """A rule for choosing arms: frozen settings, and pure questions about a state that others keep.
 
-    States are those that the policy's own `init` made, so its methods may be written for that kind alone.
+    States are those that the policy's own `init` made, so its methods are written for that kind alone. `Policy` by
+    itself is one with any state. `core.policy.BasePolicy` has what most policies share.
 
     One attribute may be left out: `absent_arms`, which is "no hindrance" unless a policy says otherwise (`AbsentArms`).
     """
 
     learns_from: ClassVar[LearnsFrom]
     memory: ClassVar[Memory]
-    rewards: ClassVar[Rewards]
+    rewards: ClassVar[RewardKind]
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Refuse a problem that the policy cannot start on at step t."""
 
-    def init(self, n_arms: int, dim: int) -> State:
+    def init(self, n_arms: int, dim: int) -> StateT:
         """Make the state of a policy that knows nothing."""
 
-    def schedule(self) -> Rule | None:
+    def rule(self) -> Rule | None:
         """Describe the policy to the kernel; None if it runs in Python."""
 
-    def estimates(self, state: Any) -> Float64:
+    def estimates(self, state: StateT) -> Float64:
         """Give theta_hat, (K, d); TypeError from a policy that has none."""
 
-    def probabilities(self, state: Any, t: int, x: Float64, eligible: Bool) -> Float64:
+    def probabilities(self, state: StateT, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the probability of each arm at step t, (K,)."""
 
-    def decide(self, state: Any, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+    def decide(self, state: StateT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Choose an arm. A query: it changes nothing but cached estimates."""
 
-    def update(self, state: Any, interaction: Interaction) -> None:
+    def update(self, state: StateT, interaction: Interaction) -> None:
         """Learn. A command, without randomness."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING
 
+from armlet.core.law import refuse_schedule
 from armlet.core.types import Policy
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Registry(Mapping[str, type[Policy]]):
 POLICIES = _Registry()
 
 _FACTS = ("learns_from", "memory", "rewards")
-_METHODS = ("check", "init", "schedule", "estimates", "probabilities", "decide", "update")
+_METHODS = ("check", "init", "rule", "estimates", "probabilities", "decide", "update")
 
 
 def check_given(policy: object) -> None:
@@ -126,6 +127,7 @@ def check_given(policy: object) -> None:
     """
     if isinstance(policy, type):
         raise TypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
+    refuse_schedule(policy)
     missing = [part for part in (*_FACTS, *_METHODS) if not hasattr(policy, part)]
     if not missing:
         return

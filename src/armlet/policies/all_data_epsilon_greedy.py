@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armlet.core.types import LearnsFrom, Memory, Rewards
+from armlet.core.types import LearnsFrom
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 
@@ -21,5 +21,3 @@ class AllDataEpsilonGreedy(ContextualEpsilonGreedy):
     """
 
     learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"

@@ -19,13 +19,14 @@ import numpy as np
 
 from armlet.core.checks import positive, settle
 from armlet.core.choosing import below, best_arms, best_chances, mixed
+from armlet.core.policy import BasePolicy
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Banditron:
+class Banditron(BasePolicy[Arrays]):
     """Learn a multiclass perceptron from one bit a step.
 
     The predicted arm travels in the decision's tag, so that late rewards change the right row; in a log without tags
@@ -48,16 +49,11 @@ class Banditron:
 
     gamma: float = 0.05
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "binary"
+    rewards: ClassVar[RewardKind] = "binary"
 
     def __post_init__(self) -> None:
         fix = "give a number above 0 and up to 1, T^(-1/3) for horizon T"
         settle(self, gamma=positive(1.0, fix=fix))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -66,9 +62,6 @@ class Banditron:
     def init(self, n_arms: int, dim: int) -> Arrays:
         """Start from W = 0."""
         return Arrays(n_arms, dim, by_arm={"W": np.zeros((n_arms, dim))})
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: Arrays) -> Float64:
         """Give W; its scores rank the arms, but are no rewards."""

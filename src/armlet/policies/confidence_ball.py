@@ -13,17 +13,17 @@ large: at beta_scale=1, regret on small problems is close to that of uniform pla
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, number, positive, settle
+from armlet.core.checks import chance, number, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.policies.parts.derived import Derived
 
 
@@ -40,35 +40,22 @@ def theory_beta(t: int, size: int, delta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ConfidenceBall(ABC):
+class _ConfidenceBall(SumsPolicy[Derived]):
     """What both shapes share: settings, sums and beta_t."""
 
     beta_scale: float = 1.0
     delta: float = 0.05
-    lam: float = 1.0
+    ridge: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
     _power: ClassVar[float]
 
     def __post_init__(self) -> None:
         scale = number(0, fix="give 1 for the theory's widths, or any number from 0 up")
-        settle(self, beta_scale=scale, delta=chance(), lam=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: B027 - nothing to refuse
-        """Accept any problem."""
+        settle(self, beta_scale=scale, delta=chance(), ridge=positive())
 
     def init(self, n_arms: int, dim: int) -> Derived:
-        """Start from A = lam I: the unit vectors span everything, as the paper's first D decisions do."""
-        return Derived(n_arms, dim, Ridge.parse(self.lam), self._shapes)
-
-    def schedule(self) -> None:  # noqa: B027 - it has none
-        """Run in Python."""
-
-    def estimates(self, state: Derived) -> Float64:
-        """Solve (lam I + A) theta = b."""
-        return state.estimates()
+        """Start from A = ridge I: the unit vectors span everything, as the paper's first D decisions do."""
+        return Derived(n_arms, dim, Ridge.parse(self.ridge), self._shapes)
 
     def beta(self, state: Derived, t: int) -> float:
         """Give beta_t, scaled."""
@@ -79,9 +66,9 @@ class _ConfidenceBall(ABC):
         return state.scores(x) + self._widths(state, self.beta(state, t), x)
 
     def _shapes(self, A: Float64, b: Float64) -> Float64:  # noqa: ARG002
-        """Give the power of each lam I + A whose lengths the widths are, (m, d, d), symmetric."""
+        """Give the power of each ridge I + A whose lengths the widths are, (m, d, d), symmetric."""
         values, vectors = np.linalg.eigh(A)
-        values = (np.maximum(values, 0.0) + self.lam) ** self._power  # never singular, however long the contexts
+        values = (np.maximum(values, 0.0) + self.ridge) ** self._power  # never singular, however long the contexts
         shapes: Float64 = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
         return shapes
 
@@ -97,14 +84,11 @@ class _ConfidenceBall(ABC):
         """Play the arm with the highest bound."""
         return play_best(self.upper_bounds(state, t, x), eligible, coins)
 
-    def update(self, state: Derived, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)
 
-
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall2(_ConfidenceBall):
-    """Play argmax x' theta_hat_a + sqrt(beta_t x' V_a^-1 x), V_a = lam I + A_a.
+    """Play argmax x' theta_hat_a + sqrt(beta_t x' V_a^-1 x), V_a = ridge I + A_a.
 
     Parameters
     ----------
@@ -112,7 +96,7 @@ class ConfidenceBall2(_ConfidenceBall):
         Multiplies the paper's beta_t; 1 is the theory; for rewards of about 1, try 1e-5 to 1e-4.
     delta
         How likely the set may fail to hold the parameter.
-    lam
+    ridge
         What A starts from, times the identity.
 
     Examples
@@ -124,9 +108,6 @@ class ConfidenceBall2(_ConfidenceBall):
     array([1.124, 0.882])
     """
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
     _power: ClassVar[float] = -1.0
 
     def _widths(self, state: Derived, beta: float, x: Float64) -> Float64:
@@ -135,9 +116,10 @@ class ConfidenceBall2(_ConfidenceBall):
         return widths
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall1(_ConfidenceBall):
-    """Play argmax x' theta_hat_a + sqrt(D beta_t) max_i |V_a^-1/2 x|_i, V_a = lam I + A_a and D = K d.
+    """Play argmax x' theta_hat_a + sqrt(D beta_t) max_i |V_a^-1/2 x|_i, V_a = ridge I + A_a and D = K d.
 
     The set is {v: |V^1/2 (v - theta_hat)|_1 <= sqrt(D beta_t)}; a linear function is largest at one of its 2 D
     corners, which is the maximum norm above. It holds the ellipsoid of `ConfidenceBall2`, so it explores more.
@@ -148,7 +130,7 @@ class ConfidenceBall1(_ConfidenceBall):
         Multiplies the paper's beta_t; 1 is the theory; for rewards of about 1, try 1e-6 to 1e-5.
     delta
         How likely the set may fail to hold the parameter.
-    lam
+    ridge
         What A starts from, times the identity.
 
     Examples
@@ -160,9 +142,6 @@ class ConfidenceBall1(_ConfidenceBall):
     array([1.382, 1.247])
     """
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
     _power: ClassVar[float] = -0.5  # the symmetric root, as in the paper: another root is another set
 
     def _widths(self, state: Derived, beta: float, x: Float64) -> Float64:

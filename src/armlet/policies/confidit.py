@@ -27,9 +27,10 @@ import numpy as np
 
 from armlet.core.checks import chance, number, optional, positive, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import BasePolicy
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.factors import inverse_of
 
 
@@ -50,7 +51,7 @@ class ConfiditState(Arrays):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confidit:
+class Confidit(BasePolicy[ConfiditState]):
     """Play the arm with the largest projected w_a'x + sqrt(eta x'A_a^-1 x), and learn from one bit.
 
     Parameters
@@ -80,15 +81,10 @@ class Confidit:
     delta: float = 0.05
     norm: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "binary"
+    rewards: ClassVar[RewardKind] = "binary"
 
     def __post_init__(self) -> None:
         settle(self, eta=optional(number(0)), alpha=positive(1.0), delta=chance(), norm=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -98,9 +94,6 @@ class Confidit:
     def init(self, n_arms: int, dim: int) -> ConfiditState:
         """For all arms: A = (1 + alpha)^2 I, w = 0."""
         return ConfiditState(n_arms, dim, ridge=(1.0 + self.alpha) ** 2)
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: ConfiditState) -> Float64:
         """Give w, which estimates the mean of s: (1 + alpha) P(right) - alpha."""

@@ -17,9 +17,10 @@ import numpy as np
 from armlet.core import tuning
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import AutoSchedule, Schedule, Statistics, Tuned
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
@@ -30,7 +31,7 @@ MOST: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextualEpsilonGreedy:
+class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
     """Explore with probability p/t, else play the arm that ridge regression on explored steps thinks best.
 
     Until the first reward has come, all arms tie whatever the context is, so every step explores and is learned. With
@@ -66,8 +67,6 @@ class ContextualEpsilonGreedy:
     horizon: int | None = None
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         for name in ("p", "horizon"):
@@ -111,7 +110,7 @@ class ContextualEpsilonGreedy:
         ridge = Ridge.parse(self.ridge)
         return ridge.tuned(n_arms, dim) if self.p == "auto" else ridge.statistics(n_arms, dim)
 
-    def schedule(self) -> Schedule | AutoSchedule:
+    def rule(self) -> Schedule | AutoSchedule:
         """Describe when to explore to the kernel."""
         turns = self.warmup == "round-robin"
         if self.p == "auto":
@@ -121,7 +120,7 @@ class ContextualEpsilonGreedy:
 
     def current_p(self, state: Statistics) -> float:
         """Give the p in force: the one that was set, or what "auto" has come to."""
-        if isinstance(state, Tuned) and isinstance(rule := self.schedule(), AutoSchedule):
+        if isinstance(state, Tuned) and isinstance(rule := self.rule(), AutoSchedule):
             return state.p(rule)
         return float(self.p)
 
@@ -145,10 +144,6 @@ class ContextualEpsilonGreedy:
         s, ridge = state, Ridge.parse(self.ridge)
         rows = tuning.Rows(n=s.n, A=s.A, b=s.b, sum_r=s.sum_r, sum_rr=s.sum_rr, ridge=ridge)
         return tuning.look(rows, state.sample, t=t, horizon=self.horizon, caution=CAUTION, most=MOST)
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve (lambda_n I + A / n) theta = b / n for the arms that changed."""
-        return state.estimates()
 
     def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
         """Give the probability that step t explores; with p="auto" it depends on the state.
@@ -200,6 +195,6 @@ class ContextualEpsilonGreedy:
         if not interaction.explored and self.learns_from == "explored steps":
             return
         record(state, interaction)
-        rule, is_new = self.schedule(), interaction.replaces is None  # a corrected reward is no other context
+        rule, is_new = self.rule(), interaction.replaces is None  # a corrected reward is no other context
         if isinstance(state, Tuned) and isinstance(rule, AutoSchedule) and is_new:
             state.learned(rule, interaction.x, interaction.weight, interaction.t)

@@ -23,9 +23,10 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, number, one_of, optional, ridge_like, settle, whole
 from armlet.core.choosing import best_chances, draw, play_best
+from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.shapes import check_room
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes, State
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet.policies.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
 from armlet.policies.parts.experts import barred_tag
 
@@ -94,7 +95,7 @@ def opens_epoch(t: int, lengths: Lengths) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochGreedy:
+class EpochGreedy(BasePolicy[State]):
     """Explore once, follow the best policy so far for s_l steps, and go on with the next l.
 
     Parameters
@@ -136,7 +137,6 @@ class EpochGreedy:
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
     memory: ClassVar[Memory] = "grows with contexts"  # with the tabular oracle; constant with the others
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         scale = number(1e-3, 1e6)
@@ -160,9 +160,6 @@ class EpochGreedy:
     def init(self, n_arms: int, dim: int) -> State:
         """Know nothing."""
         return self._oracle().init(n_arms, dim)
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: Any) -> Float64:
         """Give the estimates of the "ridge" oracle; the others have none."""

@@ -11,19 +11,18 @@ then O(K log T / gap^2) in each table. Propensities are exact. With contexts="ig
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import positive, settle
 from armlet.core.choosing import below, best_arms, best_chances, mixed
 from armlet.core.state import table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.tabular import Means, Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpsilonNGreedy(Tabular):
+class EpsilonNGreedy(Tabular[Means]):
     """Explore at a rate that falls like 1/t, else play the arm with the highest mean so far.
 
     Parameters
@@ -44,8 +43,6 @@ class EpsilonNGreedy(Tabular):
 
     gap: float
     c: float = 6.0
-
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         Tabular.__post_init__(self)

@@ -22,13 +22,13 @@ from typing import ClassVar
 from armlet.core.checks import ends, one_of, positive, settle, settle_either, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.rewards import Outside, Range, unit
-from armlet.core.state import Contexts, table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.state import ContextUse, table_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.tabular import Levels, Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exp3(Tabular):
+class Exp3(Tabular[Levels]):
     """Play arms in proportion to exp(gamma gain / K), and a part gamma of the time uniformly.
 
     Parameters
@@ -57,7 +57,7 @@ class Exp3(Tabular):
     reward_range: Range = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         Tabular.__post_init__(self)
@@ -101,7 +101,7 @@ def exp_rate(n_arms: int, log_experts: float, horizon: int) -> float:
     return min(1.0, math.sqrt(n_arms * log_experts / ((math.e - 1) * horizon)))
 
 
-def gains(n_arms: int, dim: int, contexts: Contexts) -> Levels:
+def gains(n_arms: int, dim: int, contexts: ContextUse) -> Levels:
     """Make a table of estimated gains; they are sums over rows, whatever the policy did meanwhile.
 
     Examples

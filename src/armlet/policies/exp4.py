@@ -25,10 +25,11 @@ from typing import ClassVar, Literal, TypeAlias
 
 from armlet.core.checks import SEEDS, ends, one_of, optional, positive, settle, settle_either, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range
 from armlet.core.shapes import check_room
 from armlet.core.state import table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
 from armlet.policies.exp3 import estimated_gain, exp_rate, gain_chances, gains
 from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 from armlet.policies.parts.tabular import Levels
@@ -37,7 +38,7 @@ Experts: TypeAlias = Literal["linear", "all maps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EXP4:
+class EXP4(BasePolicy[ExpertSums | Levels]):
     """Follow experts in proportion to exp(gamma gain / K), and a part gamma of the time play uniformly.
 
     Parameters
@@ -73,9 +74,8 @@ class EXP4:
     reward_range: Range = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "grows with contexts"  # constant for linear experts
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         settle(self, experts=one_of("linear", "all maps"), n_experts=whole(), seed=whole(0, SEEDS))
@@ -88,13 +88,6 @@ class EXP4:
         """Refuse experts that would not fit."""
         if self.experts == "linear":
             check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: ExpertSums | Levels) -> Float64:  # noqa: ARG002
-        """Refuse: experts are no linear model of rewards."""
-        raise TypeError("EXP4 keeps no linear estimates; ask predict_proba")
 
     def rate(self, n_arms: int) -> float:
         """Give gamma."""

@@ -22,15 +22,16 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.shapes import check_room
 from armlet.core.state import fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EXP4P:
+class EXP4P(BasePolicy[ExpertSums]):
     """Follow experts in proportion to exp(p_min / 2 (gain + c width)), and play every arm at least with p_min.
 
     Parameters
@@ -61,9 +62,7 @@ class EXP4P:
     reward_range: Range = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         settle(
@@ -86,13 +85,6 @@ class EXP4P:
             enough = math.ceil(n_arms * self._log_experts(n_arms))
             fix = f"horizon is {self.horizon}; use at least {enough}" if self.p_min is None else "give a smaller p_min"
             raise ValueError(f"p_min is {self.floor(n_arms):.3g}, above 1/{n_arms} for {n_arms} arms: {fix}")
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: ExpertSums) -> Float64:  # noqa: ARG002
-        """Refuse: experts are no linear model of rewards."""
-        raise TypeError("EXP4P keeps no linear estimates; ask predict_proba")
 
     def floor(self, n_arms: int) -> float:
         """Give p_min."""

@@ -11,20 +11,17 @@ and logs for off-policy evaluation. Any rewards, no horizon.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
 
 from armlet.core.checks import number, ridge_like, settle
-from armlet.core.choosing import below, best_chances, mixed, play_best
+from armlet.core.choosing import best_chances, draw, mixed, play_best
 from armlet.core.kernel import Statistics
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import RidgePolicy
+from armlet.core.ridge import RidgeLike
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedEpsilon:
+class FixedEpsilon(RidgePolicy):
     """Explore with probability epsilon, else play argmax x' theta_hat_a.
 
     Parameters
@@ -36,6 +33,7 @@ class FixedEpsilon:
 
     Examples
     --------
+    >>> import numpy as np
     >>> policy = FixedEpsilon(epsilon=0.1)
     >>> state = policy.init(2, 1)
     >>> state.add(0, np.array([1.0]), 0.1)
@@ -46,26 +44,8 @@ class FixedEpsilon:
     epsilon: float = 0.1
     ridge: RidgeLike = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, epsilon=number(0, 1, fix="give a probability from 0 to 1"), ridge=ridge_like)
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve the ridge regression."""
-        return state.estimates()
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Give epsilon to all alike, and the rest to the arms that look best."""
@@ -75,13 +55,5 @@ class FixedEpsilon:
         """Explore by the coin, or play the arm that looks best."""
         chances = self.probabilities(state, t, x, eligible)
         explored = coins.coin < self.epsilon
-        if explored:
-            arms = np.flatnonzero(eligible)
-            arm = int(arms[below(coins.pick, len(arms))])
-        else:
-            arm = play_best(state.scores(x), eligible, coins).arm
+        arm = (draw(eligible, coins) if explored else play_best(state.scores(x), eligible, coins)).arm
         return Choice(arm, float(chances[arm]), explored)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

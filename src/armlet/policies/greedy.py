@@ -8,18 +8,17 @@ Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propens
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from armlet.core.checks import ridge_like, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Statistics
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import RidgePolicy
+from armlet.core.ridge import RidgeLike
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Greedy:
+class Greedy(RidgePolicy):
     """Play argmax x' theta_hat_a with ridge regression on every step, ties drawn.
 
     Parameters
@@ -40,26 +39,8 @@ class Greedy:
 
     ridge: RidgeLike = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, ridge=ridge_like)
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve the ridge regression."""
-        return state.estimates()
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Give 1 to the arm that looks best, shared by those that tie."""
@@ -68,7 +49,3 @@ class Greedy:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the arm that looks best."""
         return play_best(state.scores(x), eligible, coins)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

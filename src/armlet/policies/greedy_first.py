@@ -15,7 +15,6 @@ starve, so the eigenvalues that count are those of the arms that were eligible.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from armlet.core.checks import number, optional, ridge_like, settle, whole
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
+from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.state import fresh
 from armlet.core.statistics import sum_shapes
@@ -34,9 +34,6 @@ from armlet.core.types import (
     Float64,
     Int64,
     Interaction,
-    LearnsFrom,
-    Memory,
-    Rewards,
     Shapes,
 )
 from armlet.policies.parts.derived import Derived
@@ -123,7 +120,7 @@ class GreedyFirstState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GreedyFirst:
+class GreedyFirst(BasePolicy[GreedyFirstState]):
     """Play greedily until some arm's contexts stop spanning the space, then force samples.
 
     Parameters
@@ -155,15 +152,8 @@ class GreedyFirst:
     h: float = 0.5
     ridge: RidgeLike = 1e-6
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, lambda0=number(0), t0=optional(whole(0)), q=whole(), h=number(0), ridge=ridge_like)
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -173,9 +163,6 @@ class GreedyFirst:
     def init(self, n_arms: int, dim: int) -> GreedyFirstState:
         """Know nothing, and be greedy."""
         return GreedyFirstState(n_arms, dim, Ridge.parse(self.ridge))
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: GreedyFirstState) -> Float64:
         """Solve the regression on all steps."""

@@ -2,11 +2,11 @@
 
 The paper is "A Contextual-Bandit Approach to Personalized News Article Recommendation". Rewards are x'(beta + theta_a):
 what arms have in common is learned from all of them, what is left from each alone. With z = x everything that the paper
-keeps follows from each arm's own A_a and b_a. Let W_a = (lam I + A_a)^-1 and M = (1 + K) I - sum_a lam W_a, so that the
-paper's A_0 is lam M; then
+keeps follows from each arm's own A_a and b_a. Let W_a = (ridge I + A_a)^-1 and M = (1 + K) I - sum_a ridge W_a, so that
+the paper's A_0 is ridge M; then
 
-    beta = M^-1 sum_a W_a b_a,   x'(beta + theta_a) = x'W_a b_a + lam x'W_a beta,
-    s_a = x'W_a x + lam (W_a x)' M^-1 (W_a x).
+    beta = M^-1 sum_a W_a b_a,   x'(beta + theta_a) = x'W_a b_a + ridge x'W_a beta,
+    s_a = x'W_a x + ridge (W_a x)' M^-1 (W_a x).
 
 Nothing is subtracted from running sums, so no error piles up as in the paper's update of A_0, rows can be taken back,
 and M, between I and (1 + K) I, is always well conditioned.
@@ -19,21 +19,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, optional, positive, settle
+from armlet.core.checks import chance, optional, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.policies.parts.derived import Derived
 from armlet.policies.parts.factors import ridge_rows
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HybridLinUCB:
+class HybridLinUCB(SumsPolicy[Derived]):
     """Play the highest upper confidence bound of a ridge regression whose arms share what they have in common.
 
     Parameters
@@ -42,14 +42,14 @@ class HybridLinUCB:
         The chance of failure that alpha is computed from.
     alpha
         What the width sqrt(s_a) is multiplied with; the paper's 1 + sqrt(log(2 / delta) / 2) if left out.
-    lam
+    ridge
         The ridge of beta and of every theta_a; 1 in the paper.
 
     Examples
     --------
     >>> policy = HybridLinUCB(alpha=0.5)
     >>> state = policy.init(2, 1)
-    >>> policy.update(state, Interaction(t=1, x=np.array([1.0]), arm=0, reward=1.5))
+    >>> state.add(0, np.array([1.0]), 1.5)
     >>> policy.estimates(state)  # arm 1 was never played, and learns what arms have in common
     array([[1. ],
            [0.5]])
@@ -57,24 +57,14 @@ class HybridLinUCB:
 
     delta: float = 0.05
     alpha: float | None = None
-    lam: float = 1.0
-
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        settle(self, delta=chance(), alpha=optional(positive()), lam=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
+        settle(self, delta=chance(), alpha=optional(positive()), ridge=positive())
 
     def init(self, n_arms: int, dim: int) -> Derived:
         """Know nothing."""
-        return Derived(n_arms, dim, Ridge.parse(self.lam), self._rows)
-
-    def schedule(self) -> None:
-        """Run in Python."""
+        return Derived(n_arms, dim, Ridge.parse(self.ridge), self._rows)
 
     def width_factor(self) -> float:
         """Give alpha."""
@@ -84,17 +74,17 @@ class HybridLinUCB:
         """Give beta + theta_a of every arm, (K, d)."""
         own, F, M = self._solve(state)
         beta = np.linalg.solve(M, own.sum(0))
-        return own + self.lam * _pulled(F, F @ beta)
+        return own + self.ridge * _pulled(F, F @ beta)
 
     def _rows(self, A: Float64, b: Float64) -> Float64:
-        return ridge_rows(A, b, self.lam)
+        return ridge_rows(A, b, self.ridge)
 
     def _solve(self, state: Derived) -> tuple[Float64, Float64, Float64]:
         """Give W_a b_a, (K, d), F_a with F_a'F_a = W_a, (K, d, d), and M, (d, d)."""
         rows = state.derived()
         F = rows[:, 1:]
         stacked = F.reshape(-1, state.dim)  # its square is the sum of all W_a
-        return rows[:, 0], F, (1 + state.n_arms) * np.eye(state.dim) - self.lam * (stacked.T @ stacked)
+        return rows[:, 0], F, (1 + state.n_arms) * np.eye(state.dim) - self.ridge * (stacked.T @ stacked)
 
     def bounds(self, state: Derived, x: Float64) -> tuple[Float64, Float64]:
         """Give the estimate and the width alpha sqrt(s_a) of every arm, (K,) each."""
@@ -102,8 +92,8 @@ class HybridLinUCB:
         z = F @ x
         y = _pulled(F, z)  # (K, d): W_a x
         solved = np.linalg.solve(M, np.vstack([own.sum(0), y]).T)  # beta, then M^-1 W_a x
-        s = (z * z).sum(1) + self.lam * (y * solved[:, 1:].T).sum(1)
-        return own @ x + self.lam * (y @ solved[:, 0]), self.width_factor() * np.sqrt(s)
+        s = (z * z).sum(1) + self.ridge * (y * solved[:, 1:].T).sum(1)
+        return own @ x + self.ridge * (y @ solved[:, 0]), self.width_factor() * np.sqrt(s)
 
     def _scores(self, state: Derived, x: Float64) -> Float64:
         estimates, widths = self.bounds(state, x)
@@ -116,10 +106,6 @@ class HybridLinUCB:
     def decide(self, state: Derived, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the highest bound."""
         return play_best(self._scores(state, x), eligible, coins)
-
-    def update(self, state: Derived, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)
 
 
 def _pulled(F: Float64, z: Float64) -> Float64:

@@ -13,21 +13,19 @@ Decide O(K d^2), and O(d^3) for an arm that changed; update O(d^2); memory O(K d
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from armlet.core.checks import chance, positive, settle, whole
+from armlet.core.checks import NOISE_SCALE, chance, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.policies.parts.derived import Derived
 from armlet.policies.parts.factors import deviation, truncated_bounds, truncated_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinRel:
+class LinRel(SumsPolicy[Derived]):
     """Play the highest upper confidence bound of least squares on well-seen directions.
 
     Parameters
@@ -37,7 +35,7 @@ class LinRel:
     delta
         The chance that some interval fails.
     noise_scale
-        The sub-gaussian scale R of rewards. The default gives the paper's sqrt(log(2 T K / delta)).
+        The sub-gaussian scale R of rewards; sqrt(1/2) gives the paper's sqrt(log(2 T K / delta)).
     theta_norm
         A bound on |theta_a|, the worth of a unit step in a direction that is not known; 1 in the paper.
     width_scale
@@ -48,7 +46,7 @@ class LinRel:
     >>> import numpy as np
     >>> policy = LinRel(horizon=1000)
     >>> state = policy.init(2, 2)
-    >>> policy.update(state, Interaction(t=1, x=np.array([1.0, 0.0]), arm=1, reward=0.5))
+    >>> state.add(1, np.array([1.0, 0.0]), 0.5)
     >>> estimates, widths = policy.bounds(state, np.array([0.0, 1.0]))
     >>> estimates, widths  # the second direction was never seen
     (array([0., 0.]), array([1., 1.]))
@@ -56,28 +54,18 @@ class LinRel:
 
     horizon: int
     delta: float = 0.05
-    noise_scale: float = math.sqrt(0.5)
+    noise_scale: float = NOISE_SCALE
     theta_norm: float = 1.0
     width_scale: float = 1.0
-
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         settle(
             self, horizon=whole(), delta=chance(), noise_scale=positive(), theta_norm=positive(), width_scale=positive()
         )
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
     def init(self, n_arms: int, dim: int) -> Derived:
         """Know nothing. The ridge is only there to be stated: estimates come from the rows."""
         return Derived(n_arms, dim, Ridge.parse(1.0), truncated_rows)
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: Derived) -> Float64:
         """Give least squares on the directions that are known, (K, d)."""
@@ -100,7 +88,3 @@ class LinRel:
     def decide(self, state: Derived, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the highest bound."""
         return play_best(self._scores(state, x), eligible, coins)
-
-    def update(self, state: Derived, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

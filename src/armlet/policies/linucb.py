@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from armlet.core.checks import HUGE, chance, number, optional, positive, settle
+from armlet.core.checks import HUGE, chance, number, optional, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
-from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import RidgePolicy
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinUCB:
-    """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = lam I + A_a.
+class LinUCB(RidgePolicy):
+    """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
 
     Parameters
     ----------
@@ -29,7 +28,7 @@ class LinUCB:
         How optimistic to be. Left out it is 1 + sqrt(log(2 / delta) / 2), as printed.
     delta
         The probability with which a single bound may fail, from which alpha follows if it is left out.
-    lam
+    ridge
         The ridge, a positive number.
 
     Examples
@@ -46,34 +45,19 @@ class LinUCB:
 
     alpha: float | None = None
     delta: float = 0.05
-    lam: float = 1.0
-
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), lam=positive())
+        settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), ridge=positive())
 
     @property
     def width_factor(self) -> float:
         """The alpha in use."""
         return 1.0 + math.sqrt(math.log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """For all arms: V = lam I, b = 0."""
-        return Ridge.parse(self.lam).statistics(n_arms, dim)
-
-    def schedule(self) -> Optimism:
+    def rule(self) -> Optimism:
         """Describe it to the kernel."""
         return Optimism.constant(self.width_factor)
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve V theta = b for the arms that changed."""
-        return state.estimates()
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
         """Give what each arm may pay at best, (K,)."""
@@ -87,7 +71,3 @@ class LinUCB:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the arm with the highest bound, ties broken by the coins."""
         return play_best(self.upper_bounds(state, x), eligible, coins)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step: V += x x', b += r x."""
-        record(state, interaction)

@@ -25,9 +25,10 @@ import numpy as np
 
 from armlet.core.checks import chance, one_of, positive, settle
 from armlet.core.choosing import play_drawn
+from armlet.core.policy import BasePolicy
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 
@@ -63,7 +64,7 @@ class NewtronState(Arrays):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Newtron:
+class Newtron(BasePolicy[NewtronState]):
     """Learn a logistic model from one bit a step by online Newton steps.
 
     The decision's tag is the number of eligible arms, from which p_a follows whenever the reward comes. A late reward
@@ -98,18 +99,13 @@ class Newtron:
     radius: float = 1.0
     hessian: Hessian = "diagonal"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "binary"
+    rewards: ClassVar[RewardKind] = "binary"
 
     def __post_init__(self) -> None:
         share = chance(fix="give a number between 0 and 1, T^(-1/3) for horizon T")
         settle(
             self, gamma=share, alpha=positive(), beta=positive(), radius=positive(), hessian=one_of("diagonal", "full")
         )
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -119,9 +115,6 @@ class Newtron:
     def init(self, n_arms: int, dim: int) -> NewtronState:
         """Start from W = 0 and the regulariser."""
         return NewtronState(n_arms, dim, hessian=self.hessian, ridge=1.0 / self.radius)
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: NewtronState) -> Float64:
         """Give W; its scores rank the arms, but are no rewards."""

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from armlet.core.checks import HUGE, chance, number, one_of, positive, settle
+from armlet.core.checks import HUGE, NOISE_SCALE, chance, number, one_of, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
-from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import RidgePolicy
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OFUL:
-    """Play argmax of x' theta_hat_a + beta_a sqrt(x' V_a^-1 x), with V_a = lam I + A_a.
+class OFUL(RidgePolicy):
+    """Play argmax of x' theta_hat_a + beta_a sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
 
-    beta_a = R sqrt(2 log(det(V_a)^(1/2) lam^(-d/2) K / delta)) + sqrt(lam) S for "per-arm"; for "joint" the
+    beta_a = R sqrt(2 log(det(V_a)^(1/2) ridge^(-d/2) K / delta)) + sqrt(ridge) S for "per-arm"; for "joint" the
     determinant is that of all arms' V together and K / delta becomes 1 / delta.
 
     Parameters
@@ -37,7 +37,7 @@ class OFUL:
         S: |theta_a| is at most S, or for "joint" the norm of all thetas together.
     delta
         The probability with which any bound may ever fail.
-    lam
+    ridge
         The ridge, a positive number.
     radius
         "per-arm" or "joint".
@@ -51,42 +51,27 @@ class OFUL:
     array([3.7971, 3.7971, 3.7971, 3.7971, 3.7971])
     """
 
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     theta_norm: float = 1.0
     delta: float = 0.05
-    lam: float = 1.0
+    ridge: float = 1.0
     radius: Literal["per-arm", "joint"] = "per-arm"
     width_scale: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         size = number(0.0, HUGE)
-        settle(self, noise_scale=size, theta_norm=size, width_scale=size, delta=chance(), lam=positive())
+        settle(self, noise_scale=size, theta_norm=size, width_scale=size, delta=chance(), ridge=positive())
         settle(self, radius=one_of("per-arm", "joint"))
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """For all arms: V = lam I, b = 0."""
-        return Ridge.parse(self.lam).statistics(n_arms, dim)
-
-    def schedule(self) -> Optimism:
+    def rule(self) -> Optimism:
         """Describe it to the kernel."""
         return Optimism.oful(
             self.radius, noise_scale=self.noise_scale, bound=self.theta_norm, delta=self.delta, scale=self.width_scale
         )
 
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve V theta = b for the arms that changed."""
-        return state.estimates()
-
     def radii(self, state: Statistics) -> Float64:
         """Give beta of every arm, (K,)."""
-        K, log_start = float(state.n_arms), float(state.dim) * math.log(self.lam)
+        K, log_start = float(state.n_arms), float(state.dim) * math.log(self.ridge)
         grown = state.log_determinants()
         if self.radius == "joint":
             together = float(np.cumsum(grown)[-1])  # in the order of the arms, as the kernel adds
@@ -95,7 +80,7 @@ class OFUL:
 
     def _beta(self, log_determinant: float, log_start: float, log_odds: float) -> float:
         gained = max(log_determinant - log_start + 2.0 * log_odds, 0.0)
-        return (self.noise_scale * math.sqrt(gained) + math.sqrt(self.lam) * self.theta_norm) * self.width_scale
+        return (self.noise_scale * math.sqrt(gained) + math.sqrt(self.ridge) * self.theta_norm) * self.width_scale
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
         """Give what each arm may pay at best, (K,)."""
@@ -109,7 +94,3 @@ class OFUL:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Play the arm with the highest bound, ties broken by the coins."""
         return play_best(self.upper_bounds(state, x), eligible, coins)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step: V += x x', b += r x."""
-        record(state, interaction)

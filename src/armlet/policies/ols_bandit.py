@@ -9,23 +9,23 @@ Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import positive, settle, whole
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import ForcedSampling, Layers
+from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
 from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 from armlet.policies.parts.forced import forced_arm
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OLSBandit:
+class OLSBandit(BasePolicy[Layers]):
     """Force each arm at steps fixed in advance; in between play the best that forced rows do not rule out.
 
     Arm i is forced at steps (2^n - 1) K q + j for j = q i + 1 .. q (i + 1) and n = 0, 1, 2, ...
@@ -53,15 +53,8 @@ class OLSBandit:
     h: float = 1.0
     ridge: float = 1e-6
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, q=whole(), h=positive(), ridge=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -71,7 +64,7 @@ class OLSBandit:
         """Start two empty sets of sums: of forced rows and of all rows."""
         return Ridge.parse(self.ridge).layers(2, n_arms, dim)
 
-    def schedule(self) -> ForcedSampling:
+    def rule(self) -> ForcedSampling:
         """Describe it to the kernel."""
         return ForcedSampling(q=self.q, h=self.h)
 

@@ -1,8 +1,8 @@
 """Optimistic epsilon-greedy: the exploration of Algorithm 1, and in between confidence bounds from all rows.
 
 Not Algorithm 1: it learns from every step. Where it does not explore, it adds c sigma_hat times a width to each arm's
-estimate and plays the highest sum. The width of an arm at x is sqrt(x' V^-1 x), V = lam I + A, as in LinUCB, but it is
-worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose
+estimate and plays the highest sum. The width of an arm at x is sqrt(x' V^-1 x), V = ridge I + A, as in LinUCB, but it
+is worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose
 own rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
 sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
 may have any scale.
@@ -20,24 +20,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import HUGE, number, optional, positive, settle
+from armlet.core.checks import HUGE, number, optional, positive, renamed, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import OptimisticGreedy, Snapshots
+from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
 from armlet.core.state import fresh
 from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 
 FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
 SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimisticEpsilonGreedy:
+class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     """Explore with probability p/t, else play the highest confidence bound, of estimates that are solved rarely.
 
     Parameters
@@ -47,7 +48,7 @@ class OptimisticEpsilonGreedy:
         number of arms that there are.
     width_scale
         c, how many deviations of an estimate are added to it: more tries arms for longer.
-    lam
+    ridge
         The ridge, in units of squared features.
     growth
         An arm is solved anew when n exceeds that of its last solve by this share.
@@ -66,15 +67,11 @@ class OptimisticEpsilonGreedy:
 
     p: float | None = None
     width_scale: float = 2.0
-    lam: float = 0.3
+    ridge: float = 0.3
     growth: float = 0.1
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
-        settle(self, p=optional(number(1.0, HUGE)), width_scale=number(0.0, HUGE), lam=positive(), growth=positive())
+        settle(self, p=optional(number(1.0, HUGE)), width_scale=number(0.0, HUGE), ridge=positive(), growth=positive())
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a warm-up that is too short to see every arm."""
@@ -90,10 +87,10 @@ class OptimisticEpsilonGreedy:
 
     def init(self, n_arms: int, dim: int) -> Snapshots:
         """Start two empty sets of sums: of rows solved for, and of all rows."""
-        ridge = Ridge.parse(self.lam)
+        ridge = Ridge.parse(self.ridge)
         return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value)
 
-    def schedule(self) -> OptimisticGreedy:
+    def rule(self) -> OptimisticGreedy:
         """Describe it to the kernel."""
         return OptimisticGreedy(p=self.p or 0.0, width_scale=self.width_scale, growth=self.growth)
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.choosing import below, best_arms
 from armlet.core.columns import LARGEST
 from armlet.core.kernel import Statistics
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import SumsPolicy
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Oracle:
+class Oracle(SumsPolicy[Statistics]):
     """Know theta and play argmax x' theta_a, ties broken at random.
 
     Parameters
@@ -36,10 +35,6 @@ class Oracle:
     """
 
     theta: Sequence[Sequence[float]]
-
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         rows = np.array(self.theta, dtype=np.float64)
@@ -59,9 +54,6 @@ class Oracle:
         """Start empty sums."""
         return Statistics(n_arms, dim)
 
-    def schedule(self) -> None:
-        """Run in Python."""
-
     def estimates(self, state: Statistics) -> Float64:  # noqa: ARG002
         """Give theta itself."""
         return np.array(self.theta)
@@ -79,7 +71,3 @@ class Oracle:
         """Play the best arm."""
         best = self._best(x, eligible)
         return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

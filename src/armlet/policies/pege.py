@@ -22,9 +22,10 @@ import numpy as np
 from armlet.core.checks import one_of, ridge_like, settle, whole
 from armlet.core.choosing import best_chances, draw, play_best
 from armlet.core.kernel import Statistics
-from armlet.core.ridge import Ridge, RidgeLike
+from armlet.core.policy import RidgePolicy
+from armlet.core.ridge import RidgeLike
 from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
 
 Exploit: TypeAlias = Literal["linear", "exponential"]
 
@@ -50,7 +51,7 @@ def place_in_cycle(t: int, explored: int, exploit: Exploit) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PEGE:
+class PEGE(RidgePolicy):
     """Explore K d steps by turns, play greedily for c steps (or 2^c), and go round again with the next c.
 
     While no reward has come, all arms tie whatever the context is: greedy steps then draw an arm and are learned.
@@ -76,25 +77,9 @@ class PEGE:
     ridge: RidgeLike = 1e-8
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         settle(self, exploit=one_of("linear", "exponential"), rounds=whole(), ridge=ridge_like)
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve the least squares of explored steps."""
-        return state.estimates()
 
     def explores(self, t: int, *, n_arms: int, dim: int) -> bool:
         """Say whether step t explores."""

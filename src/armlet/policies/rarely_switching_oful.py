@@ -2,9 +2,9 @@
 
 OFUL, which plays the highest x'theta_hat_a + beta_a |x|_(V_a^-1), but with theta_hat_a, beta_a and V_a as they were
 when arm a was last refreshed: that happens when det V_a has grown by a factor of more than 1 + C. Each arm has its own
-radius beta_a = R sqrt(2 log(det(V_a)^(1/2) lam^(-d/2) K / delta)) + sqrt(lam) S, a union bound over arms. For |x| <= 1
-an arm with n rows was refreshed at most d log(1 + n / (lam d)) / log(1 + C) times, at the price of sqrt(1 + C) in the
-bound on regret.
+radius beta_a = R sqrt(2 log(det(V_a)^(1/2) ridge^(-d/2) K / delta)) + sqrt(ridge) S, a union bound over arms. For
+|x| <= 1 an arm with n rows was refreshed at most d log(1 + n / (ridge d)) / log(1 + C) times, at the price of
+sqrt(1 + C) in the bound on regret.
 Theory assumes R-sub-gaussian noise and |theta_a| <= S; no horizon.
 Propensities are exact: 1, shared among ties. What was frozen depends on the order of the rows, so states do not merge
 and rows cannot be taken back.
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, number, positive, settle
+from armlet.core.checks import NOISE_SCALE, chance, number, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import BasePolicy
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.factors import lengths, log_det, ridge_rows
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide
@@ -33,7 +33,7 @@ class FrozenSums(Arrays):
 
     Examples
     --------
-    >>> state = FrozenSums(1, 1, lam=1.0)
+    >>> state = FrozenSums(1, 1, ridge=1.0)
     >>> state.add(0, np.array([2.0]), 3.0, 1.0)
     >>> state["b"], state["frozen_b"]
     (array([[6.]]), array([[0.]]))
@@ -42,18 +42,18 @@ class FrozenSums(Arrays):
     (array([1.2]), array([1.]))
     """
 
-    def __init__(self, n_arms: int, dim: int, lam: float) -> None:
+    def __init__(self, n_arms: int, dim: int, ridge: float) -> None:
         K, d = n_arms, dim
         sums: dict[str, Array] = {"n": np.zeros(K), "b": np.zeros((K, d)), "A": np.zeros((K, d, d))}
         frozen: dict[str, Array] = {"frozen_b": np.zeros((K, d)), "frozen_A": np.zeros((K, d, d))}
         super().__init__(n_arms, dim, by_arm={**sums, **frozen, "refreshes": np.zeros(K)})
-        self._lam = lam
+        self._ridge = ridge
         self._solve()
 
     def _solve(self) -> None:
         """Derive from the frozen sums what decisions look at."""
-        self.rows = ridge_rows(self["frozen_A"], self["frozen_b"], self._lam)  # (K, 1 + d, d)
-        self.log_dets = log_det(self["frozen_A"], self._lam)  # (K,)
+        self.rows = ridge_rows(self["frozen_A"], self["frozen_b"], self._ridge)  # (K, 1 + d, d)
+        self.log_dets = log_det(self["frozen_A"], self._ridge)  # (K,)
 
     def add(self, arm: int, x: Float64, reward: float, weight: float) -> None:
         """Add w to n, w r x to b and w x x' to A; what is frozen stays."""
@@ -64,7 +64,7 @@ class FrozenSums(Arrays):
     def refresh(self, arm: int) -> None:
         """Freeze an arm's sums as they are now."""
         A, b = self["A"][arm], self["b"][arm]
-        self.rows[arm], self.log_dets[arm] = ridge_rows(A, b, self._lam), log_det(A, self._lam)
+        self.rows[arm], self.log_dets[arm] = ridge_rows(A, b, self._ridge), log_det(A, self._ridge)
         self["frozen_A"][arm], self["frozen_b"][arm] = A, b
         self["refreshes"][arm] += 1
 
@@ -84,8 +84,9 @@ class FrozenSums(Arrays):
         self._solve()
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RarelySwitchingOFUL:
+class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
     """Play OFUL's highest upper confidence bound, computed anew for an arm only when det V_a has grown enough.
 
     Parameters
@@ -98,7 +99,7 @@ class RarelySwitchingOFUL:
         The sub-gaussian scale R of the noise; 1/2 is enough for rewards within [0, 1].
     theta_norm
         S, a bound on |theta_a|.
-    lam
+    ridge
         The ridge.
     width_scale
         What widths are multiplied with: 1 for theory, less in practice.
@@ -115,21 +116,14 @@ class RarelySwitchingOFUL:
 
     growth: float = 1.0
     delta: float = 0.05
-    noise_scale: float = 0.5
+    noise_scale: float = NOISE_SCALE
     theta_norm: float = 1.0
-    lam: float = 1.0
+    ridge: float = 1.0
     width_scale: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
-        settle(self, growth=number(0), delta=chance(), lam=positive())
+        settle(self, growth=number(0), delta=chance(), ridge=positive())
         settle(self, noise_scale=positive(), theta_norm=positive(), width_scale=positive())
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -139,10 +133,7 @@ class RarelySwitchingOFUL:
 
     def init(self, n_arms: int, dim: int) -> FrozenSums:
         """Know nothing, and freeze that."""
-        return FrozenSums(n_arms, dim, self.lam)
-
-    def schedule(self) -> None:
-        """Run in Python."""
+        return FrozenSums(n_arms, dim, self.ridge)
 
     def estimates(self, state: FrozenSums) -> Float64:
         """Give theta_hat of every arm at its last refresh, which is what decisions use, (K, d)."""
@@ -151,7 +142,7 @@ class RarelySwitchingOFUL:
     def radii(self, state: FrozenSums) -> Float64:
         """Give beta_a of every arm at its last refresh, (K,)."""
         logs = state.log_dets / 2 + math.log(state.n_arms / self.delta)
-        return self.noise_scale * np.sqrt(2 * logs) + math.sqrt(self.lam) * self.theta_norm
+        return self.noise_scale * np.sqrt(2 * logs) + math.sqrt(self.ridge) * self.theta_norm
 
     def _scores(self, state: FrozenSums, x: Float64) -> Float64:
         y = state.rows @ x
@@ -171,5 +162,5 @@ class RarelySwitchingOFUL:
         i = interaction
         fresh(i, type(self).__name__)
         state.add(i.arm, i.x, i.reward, i.weight)
-        if log_det(state["A"][i.arm], self.lam) > state.log_dets[i.arm] + math.log1p(self.growth) + ROUNDING:
+        if log_det(state["A"][i.arm], self.ridge) > state.log_dets[i.arm] + math.log1p(self.growth) + ROUNDING:
             state.refresh(i.arm)

@@ -8,13 +8,13 @@ Decide O(K d); update O(W K d + W d^2 + d^3) for a window of W contexts; memory 
 The theorem is for |x|, |r| at most 1, contexts that are independent draws from a law that can be sampled, and a known
 horizon: regret O(sqrt(K d T log K)) up to logarithms, even if an adversary moves the parameters.
 The paper inverts S_a by matrix geometric resampling, which draws new contexts. Nobody can draw contexts here, so S_a is
-the mean of pi(a | x) x x' under the present policy over the last W contexts learned, this one included; S_a + lam I is
-solved. A running mean over time would need no window, but would be that of old policies, so its estimates were biased
-for as long as the policy moves.
+the mean of pi(a | x) x x' under the present policy over the last W contexts learned, this one included; S_a + ridge I
+is solved. A running mean over time would need no window, but would be that of old policies, so its estimates were
+biased for as long as the policy moves.
 What differs from the paper: its resampling has a bias that falls exponentially with the number of draws, and the bound
-rests on that. Ours is biased in three ways, and has no proved bound. (S_a + lam I)^-1 S_a shrinks the estimate by
-s / (s + lam) along an eigenvector with eigenvalue s. For an arm that only uniform play picks, s is about gamma / K
-times the second moment of contexts, so that lam = eta takes a sixth and more of it with the theorem's rates (K = 6,
+rests on that. Ours is biased in three ways, and has no proved bound. (S_a + ridge I)^-1 S_a shrinks the estimate by
+s / (s + ridge) along an eigenvector with eigenvalue s. For an arm that only uniform play picks, s is about gamma / K
+times the second moment of contexts, so that ridge = eta takes a sixth and more of it with the theorem's rates (K = 6,
 d = 3, T = 10^4), and nearly all with an eta that is far above gamma / K. The window has this very context in it, which
 is a bias of O(1/W). And a row that would move its own log-weight by more than 1 is cut to that.
 Propensities are exact. A row that comes late is reweighted from the propensity it was drawn with to that of the present
@@ -25,14 +25,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
-from armlet.core.checks import optional, positive, settle, whole
+from armlet.core.checks import optional, positive, renamed, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.policy import BasePolicy
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.experts import barred_tag, from_tag
 from armlet.policies.parts.factors import inverse_of
 
@@ -74,8 +75,9 @@ class Window(Arrays):
         self["theta"][-1] = mean
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealLinExp3:
+class RealLinExp3(BasePolicy[Window]):
     """Play arms in proportion to exp(eta x'theta_a) for the sums theta_a of estimates, and uniformly now and then.
 
     Parameters
@@ -84,9 +86,9 @@ class RealLinExp3:
         T, from which the theorem's rates follow: gamma = sqrt(ln T / T), eta = sqrt(ln K / (d K T ln T)).
     eta, gamma
         Instead of the theorem's: the rate of learning, and that of uniform play.
-    lam
-        The ridge of S_a. It bounds |eta x'theta_hat| by eta |x|^2 |r| / lam; our choice if left out is eta, which makes
-        that 1.
+    ridge
+        The ridge of S_a. It bounds |eta x'theta_hat| by eta |x|^2 |r| / ridge; our choice if left out is eta, which
+        makes that 1.
     window
         How many contexts stand for their law.
     reward_scale
@@ -103,23 +105,13 @@ class RealLinExp3:
     horizon: int
     eta: float | None = None
     gamma: float | None = None
-    lam: float | None = None
+    ridge: float | None = None
     window: int = 64
     reward_scale: float = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, horizon=whole(), window=whole(), reward_scale=positive())
-        settle(self, eta=optional(positive()), gamma=optional(positive(1.0)), lam=optional(positive()))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def schedule(self) -> None:
-        """Run in Python."""
+        settle(self, eta=optional(positive()), gamma=optional(positive(1.0)), ridge=optional(positive()))
 
     def rates(self, n_arms: int, dim: int) -> tuple[float, float]:
         """Give eta and gamma."""
@@ -158,7 +150,7 @@ class RealLinExp3:
         log_weights = np.where(eligible, rows @ (eta * state["theta"].T), -np.inf)
         chances = _chances(log_weights, i.arm, gamma / np.count_nonzero(eligible), gamma)
         S = (rows.T * (chances / len(rows))) @ rows
-        S.flat[:: state.dim + 1] += self.lam or eta
+        S.flat[:: state.dim + 1] += self.ridge or eta
         ratio = float(chances[newest]) / i.propensity  # 1 but for rows that come late
         theta_hat = _solve(S, i.x) * (i.reward / self.reward_scale * ratio)
         moved = eta * abs(float(i.x @ theta_hat))

@@ -28,10 +28,11 @@ from armlet.core.choosing import below, best_chances, mixed, play_best
 from armlet.core.constants import smallest_eigenvalue
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
+from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.state import Arrays, fresh
 from armlet.core.statistics import sum_shapes
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 from armlet.policies.parts.experts import barred_tag, from_tag
 
 UNSEEN = math.inf  # no difference yet
@@ -138,7 +139,7 @@ class WatchedSums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningMinimumEpsilonGreedy:
+class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
     """Explore with probability p_t / t, where p_t is Equation (4) with the constants estimated so far.
 
     Here to be compared with, not to be used: see above for why it ends as uniform play.
@@ -170,14 +171,9 @@ class RunningMinimumEpsilonGreedy:
     start: float = 2.0
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         settle(self, C=positive(), ridge=ridge_like, start=number(1))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
@@ -187,9 +183,6 @@ class RunningMinimumEpsilonGreedy:
     def init(self, n_arms: int, dim: int) -> WatchedSums:
         """Know nothing."""
         return WatchedSums(n_arms, dim, Ridge.parse(self.ridge))
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: WatchedSums) -> Float64:
         """Solve the regression on explored steps."""

@@ -33,7 +33,7 @@ from armlet.core.checks import ends, one_of, positive, settle, settle_either, wh
 from armlet.core.choosing import below, play_drawn
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.state import fresh, table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.experts import barred_tag, from_tag
 from armlet.policies.parts.tabular import Levels, Tabular
 
@@ -43,7 +43,7 @@ LARGEST_LOSS = 1e90  # of what was estimated in all: probabilities stay above 1e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SCRiBLe(Tabular):
+class SCRiBLe(Tabular[Levels]):
     """Play from the surface of the Dikin ellipsoid, and follow the regularised leader.
 
     Parameters
@@ -76,7 +76,7 @@ class SCRiBLe(Tabular):
     reward_range: Range = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         Tabular.__post_init__(self)

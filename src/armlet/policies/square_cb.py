@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.checks import HUGE, number, optional, ridge_like, settle
 from armlet.core.choosing import play_drawn
 from armlet.core.kernel import Statistics
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import RidgePolicy
+from armlet.core.ridge import RidgeLike
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 def theory_gamma(*, n_arms: int, dim: int, horizon: int, delta: float = 0.05) -> float:
@@ -60,7 +59,7 @@ def inverse_gap_chances(scores: Float64, eligible: Bool, gamma: float) -> Float6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SquareCB:
+class SquareCB(RidgePolicy):
     """Play each arm with a probability that falls with its estimated gap.
 
     Parameters
@@ -86,26 +85,8 @@ class SquareCB:
     gamma_scale: float = 1.0
     ridge: RidgeLike = 1.0
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, gamma=optional(number(0, HUGE)), gamma_scale=number(0, HUGE), ridge=ridge_like)
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve the ridge regression."""
-        return state.estimates()
 
     def gamma_at(self, t: int) -> float:
         """Give gamma_t."""
@@ -118,7 +99,3 @@ class SquareCB:
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Draw an arm; every step explores."""
         return play_drawn(self.probabilities(state, t, x, eligible), coins)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

@@ -16,11 +16,9 @@ Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from armlet.core.types import Float64, LearnsFrom, Memory, Rewards
+from armlet.core.types import Float64
 from armlet.policies.parts.factors import deviation, truncated_bounds, truncated_rows
 from armlet.policies.parts.staged import Staged
 
@@ -36,7 +34,7 @@ class SupLinRel(Staged):
     delta
         The chance that some interval of one stage fails; the paper's delta divided by 1 + log T.
     noise_scale
-        The sub-gaussian scale R of rewards. The default gives the paper's sqrt(log(2 T K / delta)).
+        The sub-gaussian scale R of rewards; sqrt(1/2) gives the paper's sqrt(log(2 T K / delta)).
     theta_norm
         A bound on |theta_a|; 1 in the paper.
     width_scale
@@ -53,12 +51,6 @@ class SupLinRel(Staged):
     >>> policy.walk(policy.init(2, 1), np.array([1.0]), np.array([True, True])).stage  # nothing is known yet
     1
     """
-
-    noise_scale: float = math.sqrt(0.5)
-
-    learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def solve(self, A: Float64, b: Float64) -> Float64:
         """Give least squares on the directions that are known, its factor, and the other directions."""

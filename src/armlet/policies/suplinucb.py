@@ -4,7 +4,7 @@ Ridge regression and its widths, computed stage by stage from rows that widths a
 `armlet.policies.parts.staged`. That independence gives regret O(sqrt(T K d log^3(K T log(T) / delta))) for rewards
 within [0, 1], |x| <= 1, |theta| <= 1 and a known horizon. The width is (alpha + 1) |x|_(V^-1) with
 alpha = sqrt(log(2 T K / delta) / 2), the one for which the paper proves that intervals hold; for any noise, ridge and
-norm it is (R sqrt(2 log(2 T K / delta)) + sqrt(lam) |theta|) |x|_(V^-1), and R = 1/2 for rewards within [0, 1].
+norm it is (R sqrt(2 log(2 T K / delta)) + sqrt(ridge) |theta|) |x|_(V^-1), and R = 1/2 for rewards within [0, 1].
 Stages halve widths from 1/2 on, so rewards must be scaled by a factor to about that range. With the theory's widths
 short runs explore nearly always (a test has it at 99 % of 1024 steps): in practice lower `width_scale`.
 Propensities are exact: 1, shared among ties.
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from armlet.core.checks import positive, settle
-from armlet.core.types import Float64, LearnsFrom, Memory, Rewards
+from armlet.core.checks import positive, renamed, settle
+from armlet.core.types import Float64
 from armlet.policies.parts.factors import deviation, lengths, ridge_rows
 from armlet.policies.parts.staged import Staged
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupLinUCB(Staged):
     """Walk through stages of LinUCB, each of which drops arms that are surely worse or asks for a row.
@@ -34,14 +34,14 @@ class SupLinUCB(Staged):
     delta
         The chance that some interval of a stage fails.
     noise_scale
-        The sub-gaussian scale R of rewards; 1/2 for those within [0, 1], as in the paper.
+        The sub-gaussian scale R of rewards; the paper's widths are those of 1/2, for rewards within [0, 1].
     theta_norm
         A bound on |theta_a|; 1 in the paper.
     width_scale
         What widths are multiplied with: 1 for theory, less in practice.
     n_stages
         At most so many stages; as many as can be reached if left out.
-    lam
+    ridge
         The ridge; 1 in the paper.
 
     Examples
@@ -54,23 +54,18 @@ class SupLinUCB(Staged):
     1
     """
 
-    noise_scale: float = 0.5
-    lam: float = 1.0
-
-    learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
         Staged.__post_init__(self)
-        settle(self, lam=positive())
+        settle(self, ridge=positive())
 
     def solve(self, A: Float64, b: Float64) -> Float64:
         """Give theta_hat and the factor of V^-1."""
-        return ridge_rows(A, b, self.lam)
+        return ridge_rows(A, b, self.ridge)
 
     def read(self, y: Float64) -> tuple[Float64, Float64]:
         """Give ridge estimates and (alpha + 1) |x|_(V^-1)."""
         alpha = deviation(self.noise_scale, self.horizon, len(y), self.delta)
-        radius = alpha + math.sqrt(self.lam) * self.theta_norm
+        radius = alpha + math.sqrt(self.ridge) * self.theta_norm
         return y[:, 0], self.width_scale * radius * lengths(y[:, 1:])

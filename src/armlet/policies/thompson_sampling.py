@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import HUGE, chance, number, optional, positive, settle
+from armlet.core.checks import HUGE, NOISE_SCALE, chance, number, optional, positive, renamed, settle
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
-from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.policy import RidgePolicy
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
+@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThompsonSampling:
-    """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = lam I + A_a.
+class ThompsonSampling(RidgePolicy):
+    """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = ridge I + A_a.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ class ThompsonSampling:
         The probability with which the regret bound of the theory may fail.
     width_scale
         What the v of the theory is multiplied by.
-    lam
+    ridge
         The ridge, a positive number; 1 in the theory.
 
     Examples
@@ -55,35 +54,20 @@ class ThompsonSampling:
     """
 
     v: float | None = None
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     delta: float = 0.05
     width_scale: float = 1.0
-    lam: float = 1.0
-
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
         size = number(0.0, HUGE)
-        settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), lam=positive())
+        settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), ridge=positive())
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """For all arms: V = lam I, b = 0."""
-        return Ridge.parse(self.lam).statistics(n_arms, dim)
-
-    def schedule(self) -> Thompson:
+    def rule(self) -> Thompson:
         """Describe it to the kernel."""
         if self.v is not None:
             return Thompson.constant(self.v)
         return Thompson.theory(noise_scale=self.noise_scale, delta=self.delta, scale=self.width_scale)
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve V theta = b for the arms that changed."""
-        return state.estimates()
 
     def spread(self, dim: int, t: int) -> float:
         """Give v at step t."""
@@ -108,7 +92,3 @@ class ThompsonSampling:
         best = best_arms(samples, np.flatnonzero(eligible))
         arm = int(best[below(coins.tie, len(best))])
         return Choice(arm, float(self.probabilities(state, t, x, eligible)[arm]), False)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step: V += x x', b += r x."""
-        record(state, interaction)

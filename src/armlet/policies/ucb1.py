@@ -20,12 +20,12 @@ from armlet.core.checks import ends, one_of, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.state import table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Rewards, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.tabular import Means, Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UCB1(Tabular):
+class UCB1(Tabular[Means]):
     """Play the arm whose mean could be highest.
 
     Parameters
@@ -50,7 +50,7 @@ class UCB1(Tabular):
     outside: Outside = "refuse"
     width_scale: float = 1.0
 
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         Tabular.__post_init__(self)

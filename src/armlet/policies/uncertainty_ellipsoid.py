@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import number, optional, positive, settle, whole
+from armlet.core.checks import NOISE_SCALE, number, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.policies.parts.derived import Derived
 
 SMALLEST = 1e-150  # eigenvalues below it count as 0 too: divided by them, estimates could overflow
@@ -55,7 +54,7 @@ def _inverses_and_blanks(A: Float64, b: Float64) -> Float64:  # noqa: ARG001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UncertaintyEllipsoid:
+class UncertaintyEllipsoid(SumsPolicy[Derived]):
     """Play argmax x' theta_hat_a + alpha sqrt(log t) sqrt(min(r log t, |U|)) sqrt(x' A_a^-1 x).
 
     Parameters
@@ -86,7 +85,7 @@ class UncertaintyEllipsoid:
     array([1.196, 1.139])
     """
 
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     length: float = 1.0
     lambda0: float = 1.0
     n_contexts: int | None = None
@@ -94,23 +93,13 @@ class UncertaintyEllipsoid:
     width_scale: float = 1.0
     patience: int = 10
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         settle(self, noise_scale=positive(), length=positive(), lambda0=positive(), n_contexts=optional(whole()))
         settle(self, alpha=optional(number(0)), width_scale=number(0), patience=whole())
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
     def init(self, n_arms: int, dim: int) -> Derived:
         """Know nothing. The ridge is only there to be stated: estimates come from the pseudo-inverse."""
         return Derived(n_arms, dim, Ridge.parse(1.0), _inverses_and_blanks)
-
-    def schedule(self) -> None:
-        """Run in Python."""
 
     def estimates(self, state: Derived) -> Float64:
         """Give the least squares estimate of smallest length, A^+ b."""
@@ -155,7 +144,3 @@ class UncertaintyEllipsoid:
         """Play by turns at first, then the arm with the highest bound."""
         turn = self._turn(state, t, eligible)
         return play_best(self.upper_bounds(state, t, x), eligible, coins) if turn is None else Choice(turn, 1.0, True)
-
-    def update(self, state: Derived, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

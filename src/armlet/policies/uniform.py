@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from armlet.core.choosing import below
 from armlet.core.kernel import Schedule, Statistics
+from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards
+from armlet.core.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uniform:
+class Uniform(RidgePolicy):
     """Play every eligible arm with the same probability, for ever.
 
     Examples
@@ -31,27 +30,12 @@ class Uniform:
 
     ridge: RidgeLike = "paper"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
-
     def __post_init__(self) -> None:
         Ridge.parse(self.ridge)
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
-
-    def schedule(self) -> Schedule:
+    def rule(self) -> Schedule:
         """Describe it to the kernel: a warm-up without end."""
         return Schedule(math.inf, round_robin=False, learn_always=True)
-
-    def estimates(self, state: Statistics) -> Float64:
-        """Solve for theta_hat, which play does not look at."""
-        return state.estimates()
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Give each eligible arm the same."""
@@ -61,7 +45,3 @@ class Uniform:
         """Draw an eligible arm."""
         arms = np.flatnonzero(eligible)
         return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True)
-
-    def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record every step."""
-        record(state, interaction)

@@ -1,6 +1,6 @@
 """What a policy says it plays, and what is played: one law.
 
-The engine runs some policies compiled, from what `schedule()` describes, and asks others step by step. Either way a
+The engine runs some policies compiled, from what `rule()` describes, and asks others step by step. Either way a
 policy's own `decide`, `probabilities` and `update`, called in Python on a copy of the state with the coins of the step,
 must give the same: a method that the engine passes over, or a rule that says something else, shows here.
 """

@@ -12,15 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, band, bootstrap, doubling_ratio, log_slope
+from armlet.core.intervals import Estimate, band, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
-from armlet.paper.theorem_2.worlds import WORLDS, Problem, figure_a, one_context, two_contexts
+from armlet.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.simulation import events
+from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 
@@ -191,7 +192,7 @@ def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
 
 
 def _picture(
-    key: str, problem: Problem, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
+    key: str, problem: KnownWorld, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
 ) -> plots.Picture:
     at = steps.astype(np.float64)
     means, limit = band(regret, rng), np.tile(bound, (3, 1))
@@ -231,7 +232,7 @@ def _small_claim() -> Claim:
     return Claim(key="theorem-2-small", where="Theorem 2", says=SAYS, reading=reading)
 
 
-def _own_claim(problem: Problem, p: int, settings: Settings) -> Claim:
+def _own_claim(problem: KnownWorld, p: int, settings: Settings) -> Claim:
     reading = (
         "The first world of Figure (a) with a p of at most 10^7, "
         f"delta_min = {problem.constants.delta_min:.3g}: C = 128 gives p = {problem.p:,.0f}. "

@@ -26,7 +26,7 @@ MOST: Final = 10**7  # the largest p that is run
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class KnownWorld:
     """A world that is a table, and what the theorem needs to know of it."""
 
     name: str
@@ -34,7 +34,7 @@ class Problem:
     known: theory.Problem
 
     @classmethod
-    def of(cls, name: str, table: FiniteWorld, theta: Float64) -> Problem:
+    def of(cls, name: str, table: FiniteWorld, theta: Float64) -> KnownWorld:
         """Compute the constants of a table whose means are x'theta."""
         return cls(name, table, theory.Problem.of(table, theta, sigma=noise_sigma(table)))
 
@@ -77,7 +77,7 @@ class Problem:
         return np.array([theory.theorem_bound(self.known, p=p, horizon=int(T), C=least).total for T in steps])
 
 
-def one_context() -> Problem:
+def one_context() -> KnownWorld:
     """Give K = 2, d = 1, x = 1, a gap of 1, and as much noise as p = 256 covers, L = 1.
 
     Examples
@@ -88,10 +88,10 @@ def one_context() -> Problem:
     theta = np.array([[0.0], [1.0]])
     sure, means = np.ones(1), np.array([[0.0, 1.0]])
     table = FiniteWorld(contexts=sure[:, None], chances=sure, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return Problem.of("one context", table, theta)
+    return KnownWorld.of("one context", table, theta)
 
 
-def two_contexts() -> Problem:
+def two_contexts() -> KnownWorld:
     """Give K = 2, d = 2, x one of the two unit vectors, each arm better in one of them.
 
     Examples
@@ -101,19 +101,19 @@ def two_contexts() -> Problem:
     """
     even, means = np.full(2, 0.5), np.eye(2)
     table = FiniteWorld(contexts=np.eye(2), chances=even, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return Problem.of("two contexts", table, np.eye(2))
+    return KnownWorld.of("two contexts", table, np.eye(2))
 
 
-def figure_a(rng: np.random.Generator) -> Problem:
+def figure_a(rng: np.random.Generator) -> KnownWorld:
     """Draw a world of Figure (a)."""
     world = FigureA.draw(rng)
     table = world.table()
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
-    return Problem.of("Figure (a)", table, np.array(world.theta))
+    return KnownWorld.of("Figure (a)", table, np.array(world.theta))
 
 
-def figure_a_that_can_be_run(seed: int) -> Problem:
+def figure_a_that_can_be_run(seed: int) -> KnownWorld:
     """Draw worlds of Figure (a) until the theorem's p is at most 10^7: a run costs p log T, and some p are 10^11.
 
     Examples
@@ -127,7 +127,7 @@ def figure_a_that_can_be_run(seed: int) -> Problem:
     return problem
 
 
-WORLDS: Final[dict[str, Callable[[int], Problem]]] = {  # given the seed, if they are drawn
+WORLDS: Final[dict[str, Callable[[int], KnownWorld]]] = {  # given the seed, if they are drawn
     "one context": lambda _: one_context(),
     "two contexts": lambda _: two_contexts(),
     "Figure (a)": figure_a_that_can_be_run,

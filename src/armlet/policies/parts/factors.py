@@ -1,7 +1,7 @@
 """What bounds need of A and b, as rows to be multiplied with x: estimates, and lengths that cannot turn negative.
 
-With A = U diag(l) U' the ridge inverse (lam I + A)^-1 is F'F for F = diag(l + lam)^(-1/2) U', so a width is |F x|: a
-root of a sum of squares, where x' V^-1 x computed from an inverse can round below zero.
+With A = U diag(l) U' the ridge inverse (ridge I + A)^-1 is F'F for F = diag(l + ridge)^(-1/2) U', so a width is |F x|:
+a root of a sum of squares, where x' V^-1 x computed from an inverse can round below zero.
 O(d^3) for every matrix; O(d^2) for every product with x.
 """
 
@@ -17,19 +17,19 @@ from armlet.core.types import Float64
 ROUNDING = 1e-9  # of the threshold 1: one context of length 1 has the eigenvalue 1, and rounding must not drop it
 
 
-def ridge_rows(A: Float64, b: Float64, lam: float) -> Float64:
-    """Stack theta_hat = V^-1 b, V = lam I + A, on F with F'F = V^-1: (..., 1 + d, d).
+def ridge_rows(A: Float64, b: Float64, ridge: float) -> Float64:
+    """Stack theta_hat = V^-1 b, V = ridge I + A, on F with F'F = V^-1: (..., 1 + d, d).
 
     Examples
     --------
-    >>> ridge_rows(np.diag([0.0, 3.0]), np.array([2.0, 4.0]), lam=1.0)
+    >>> ridge_rows(np.diag([0.0, 3.0]), np.array([2.0, 4.0]), ridge=1.0)
     array([[2. , 1. ],
            [1. , 0. ],
            [0. , 0.5]])
     """
     values, U = np.linalg.eigh(A)
     # rows that were taken back can leave an eigenvalue just below zero
-    F = U.swapaxes(-1, -2) / np.sqrt(np.maximum(values, 0.0) + lam)[..., None]
+    F = U.swapaxes(-1, -2) / np.sqrt(np.maximum(values, 0.0) + ridge)[..., None]
     return np.concatenate([_estimate(F, b), F], axis=-2)
 
 
@@ -82,15 +82,15 @@ def _estimate(F: Float64, b: Float64) -> Float64:
     return (F @ b[..., None]).swapaxes(-1, -2) @ F
 
 
-def log_det(A: Float64, lam: float) -> Float64:
-    """Give log det(lam I + A) - d log lam, 0 before the first row; a determinant itself would overflow.
+def log_det(A: Float64, ridge: float) -> Float64:
+    """Give log det(ridge I + A) - d log ridge, 0 before the first row; a determinant itself would overflow.
 
     Examples
     --------
-    >>> float(log_det(np.diag([0.0, 3.0]), lam=1.0) / np.log(2))
+    >>> float(log_det(np.diag([0.0, 3.0]), ridge=1.0) / np.log(2))
     2.0
     """
-    return cast(Float64, np.log1p(np.maximum(np.linalg.eigvalsh(A), 0.0) / lam).sum(-1))
+    return cast(Float64, np.log1p(np.maximum(np.linalg.eigvalsh(A), 0.0) / ridge).sum(-1))
 
 
 def lengths(y: Float64) -> Float64:

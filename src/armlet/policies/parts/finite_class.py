@@ -14,7 +14,7 @@ Decide O(K) in a known context, O(N K d) in a new one; update O(N); memory O(M N
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, chance, ends, one_of, positive, settle, whole
 from armlet.core.choosing import play_drawn
+from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, unit
 from armlet.core.shapes import check_room
 from armlet.core.state import Arrays, fresh
@@ -33,9 +34,7 @@ from armlet.core.types import (
     Float64,
     Int64,
     Interaction,
-    LearnsFrom,
-    Memory,
-    Rewards,
+    RewardKind,
     Shapes,
 )
 from armlet.policies.parts.experts import LinearExperts
@@ -197,6 +196,8 @@ class FiniteClassState(Arrays):
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave, and derive the rest."""
+        if not arrays["alive"].any():
+            raise ValueError("alive leaves no policy; one at least is never eliminated")
         Arrays.restore_arrays(self, arrays)
         self._places = {}
         for place in range(np.count_nonzero(self["counts"])):
@@ -219,7 +220,7 @@ def _key(x: Float64) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiniteClass(ABC):
+class FiniteClass(BasePolicy[FiniteClassState]):
     """The part of both policies that does not depend on how P is solved for."""
 
     n_policies: int = 100
@@ -230,9 +231,7 @@ class FiniteClass(ABC):
     reward_range: tuple[float, float] = (0.0, 1.0)
     outside: Outside = "refuse"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "bounded"
+    rewards: ClassVar[RewardKind] = "bounded"
 
     def __post_init__(self) -> None:
         settle(
@@ -254,13 +253,6 @@ class FiniteClass(ABC):
     def init(self, n_arms: int, dim: int) -> FiniteClassState:
         """Draw the class; P is uniform and mu = 1 / (2 K) before the first row."""
         return FiniteClassState(n_arms, dim, n_policies=self.n_policies, seed=self.seed, max_contexts=self.max_contexts)
-
-    def schedule(self) -> None:  # noqa: B027 - it has none
-        """Run in Python."""
-
-    def estimates(self, state: FiniteClassState) -> Float64:  # noqa: ARG002
-        """Refuse: it values policies, not arms."""
-        raise TypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
 
     def values(self, state: FiniteClassState) -> Float64:
         """Give the value of every policy by inverse propensities, in units of [0, 1], (N,)."""

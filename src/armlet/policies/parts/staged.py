@@ -16,18 +16,19 @@ Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from armlet.core.checks import chance, optional, positive, settle, whole
+from armlet.core.checks import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
 from armlet.core.state import Arrays
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Rewards, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 
 
 class StagedSums(Arrays):
@@ -112,7 +113,7 @@ class Ending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged(ABC):
+class Staged(BasePolicy[StagedSums]):
     """A policy that walks through stages; its children say how a stage estimates.
 
     Parameters are described in the children.
@@ -120,14 +121,12 @@ class Staged(ABC):
 
     horizon: int
     delta: float = 0.05
-    noise_scale: float = 1.0
+    noise_scale: float = NOISE_SCALE
     theta_norm: float = 1.0
     width_scale: float = 1.0
     n_stages: int | None = None
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
-    memory: ClassVar[Memory] = "constant"
-    rewards: ClassVar[Rewards] = "any"
 
     def __post_init__(self) -> None:
         settle(
@@ -164,9 +163,6 @@ class Staged(ABC):
     def init(self, n_arms: int, dim: int) -> StagedSums:
         """Start every stage without rows."""
         return StagedSums(n_arms, dim, self.stages())
-
-    def schedule(self) -> None:  # noqa: B027
-        """Run in Python."""
 
     def estimates(self, state: StagedSums) -> Float64:  # noqa: ARG002
         """Refuse: every stage has its own."""

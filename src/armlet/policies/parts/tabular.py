@@ -13,39 +13,30 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.core.checks import one_of, settle
+from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
-from armlet.core.state import Contexts, Table
-from armlet.core.types import Float64, Interaction, LearnsFrom, Memory
+from armlet.core.state import ContextUse, Table
+from armlet.core.types import Float64, Interaction, Memory, StateT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tabular:
+class Tabular(BasePolicy[StateT]):
     """The common part of such policies; not one by itself.
 
     Examples
     --------
-    >>> Tabular(contexts="tables")
+    >>> from armlet.policies import UCB1
+    >>> UCB1(contexts="tables")
     Traceback (most recent call last):
     ValueError: contexts is 'tables'; choose 'ignored' or 'table'
     """
 
-    contexts: Contexts = "ignored"
+    contexts: ContextUse = "ignored"
 
-    learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "grows with contexts"  # a single row if they are ignored
 
     def __post_init__(self) -> None:
         settle(self, contexts=one_of("ignored", "table"))
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
-
-    def schedule(self) -> None:
-        """Run in Python."""
-
-    def estimates(self, state: Table) -> Float64:  # noqa: ARG002
-        """Refuse: a table is no linear model."""
-        raise TypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
 
 
 class Means(Table):
@@ -59,7 +50,7 @@ class Means(Table):
     array([inf, 0.5])
     """
 
-    def __init__(self, n_arms: int, dim: int, contexts: Contexts) -> None:
+    def __init__(self, n_arms: int, dim: int, contexts: ContextUse) -> None:
         super().__init__(n_arms, dim, contexts=contexts, fields={"n": 0.0, "sum_r": 0.0}, additive=True)
 
     def add(self, interaction: Interaction, reward: float, replaces: float | None) -> None:
@@ -94,7 +85,14 @@ class Levels(Table):
     """
 
     def __init__(
-        self, n_arms: int, dim: int, *, contexts: Contexts, fields: dict[str, float], level: str, additive: bool = False
+        self,
+        n_arms: int,
+        dim: int,
+        *,
+        contexts: ContextUse,
+        fields: dict[str, float],
+        level: str,
+        additive: bool = False,
     ) -> None:
         super().__init__(n_arms, dim, contexts=contexts, fields=fields, additive=additive)
         self._level = level

@@ -1,0 +1,77 @@
+"""What policies have from their base: the same answers, small objects, and a law that subclasses can change."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet import Bandit
+from armlet.core.kernel import Statistics
+from armlet.core.law import compiled_rule
+from armlet.core.policy import BasePolicy, RidgePolicy
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
+from armlet.testing import check_policy
+from support.policies import every_policy
+
+EVERY = every_policy()
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=repr)
+def test_policy_is_slots_and_fields_and_survives_pickling(policy: Any) -> None:
+    assert not hasattr(policy, "__dict__")
+    names = [field.name for field in dataclasses.fields(policy)]
+    assert not {"learns_from", "memory", "rewards"} & set(names)
+    assert dataclasses.replace(policy) == policy == pickle.loads(pickle.dumps(policy))
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=repr)
+def test_base_is_no_override(policy: Policy) -> None:
+    assert compiled_rule(policy) is None or type(compiled_rule(policy)) is type(policy.rule())
+    assert (compiled_rule(policy) is None) == (policy.rule() is None)
+
+
+class Forgetful(armlet.LinUCB):
+    """Changes what LinUCB has from its base."""
+
+    def update(self, state: Statistics, interaction: Interaction) -> None:
+        pass
+
+
+def test_inherited_method_that_a_subclass_overrides_is_played() -> None:
+    assert compiled_rule(Forgetful()) is None
+    bandit = Bandit(["a", "b"], 1, policy=Forgetful(), seed=1)
+    bandit.learn(bandit.decide([1.0]), 5.0)
+    assert not bandit.predict_expectations([[1.0]]).any()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mine(RidgePolicy):
+    """A policy of a user's own: settings, and what is special."""
+
+    ridge: float = 1.0
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        return eligible / np.count_nonzero(eligible)
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        chances, arms = self.probabilities(state, t, x, eligible), np.flatnonzero(eligible)
+        arm = int(arms[(coins.pick * len(arms)) >> 64])
+        return Choice(arm, float(chances[arm]), True)
+
+
+def test_policy_of_a_user_needs_only_what_is_special() -> None:
+    check_policy(Mine(), n_arms=3, dim=2)
+
+
+def test_policy_without_its_own_part_is_refused_by_the_name_of_the_part() -> None:
+    class Undecided(BasePolicy[Statistics]):
+        pass
+
+    with pytest.raises(TypeError, match=r"abstract.*Undecided.*decide"):
+        Undecided()  # type: ignore[abstract]
