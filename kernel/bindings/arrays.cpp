@@ -1,5 +1,7 @@
 #include "arrays.hpp"
 
+#include "handed_over.hpp"
+
 namespace armlet {
 
 void load_numpy() {
@@ -14,7 +16,7 @@ void fail(PyObject* type, const std::string& message) {
 }
 
 void fail(const char* error, const std::string& message) {
-    fail(nb::object(nb::module_::import_("armlet.core.errors").attr(error)).ptr(), message);
+    fail(nb::object(handed_over(Part::errors).attr(error)).ptr(), message);
 }
 
 namespace {
@@ -82,12 +84,10 @@ const void* exactly(nb::handle h, const char* name, NPY_TYPES type, const char* 
 double read_reward(nb::handle value) {
     if (PyFloat_CheckExact(value.ptr()) && std::fabs(PyFloat_AS_DOUBLE(value.ptr())) <= largest_value)
         return PyFloat_AS_DOUBLE(value.ptr());
-    return nb::cast<double>(nb::module_::import_("armlet.core.columns").attr("reward")(value));
+    return nb::cast<double>(handed_over(Part::read_reward)(value));
 }
 
-double read_weight(nb::handle value) {
-    return nb::cast<double>(nb::module_::import_("armlet.core.columns").attr("weight")(value));
-}
+double read_weight(nb::handle value) { return nb::cast<double>(handed_over(Part::read_weight)(value)); }
 
 bool read_row(nb::handle x, std::size_t d, double* out) {
     if (!read_array(x, d, out) && !read_sequence(x.ptr(), d, out)) return false;

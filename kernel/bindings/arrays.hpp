@@ -66,17 +66,18 @@ inline Array<double> to_numpy(std::vector<double>&& values, std::initializer_lis
 // For properties that return such an array.
 constexpr auto owned = nb::rv_policy::automatic;
 
-// A finite reward, or a positive weight, from any number; armlet.core.columns says what is wrong with it.
+// A finite reward, or a positive weight, from any number; Python says what is wrong with it.
 double read_reward(nb::handle value);
 double read_weight(nb::handle value);
 
 [[noreturn]] void fail(PyObject* type, const std::string& message);
-// An error of armlet.core.errors.
+// An error of Armlet's own, by its name.
 [[noreturn]] void fail(const char* error, const std::string& message);
 
 // str(h)
 inline std::string text(nb::handle h) { return nb::str(h).c_str(); }
 inline std::string quoted(nb::handle h) { return nb::repr(h).c_str(); }
+inline std::string name_of_type(nb::handle h) { return text(h.type().attr("__name__")); }
 // A float as Python prints it.
 inline std::string text(double value) { return text(nb::float_(value)); }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "arm_table.hpp"
+#include "handed_over.hpp"
 
 namespace armlet {
 
@@ -131,10 +132,9 @@ PyObject* repr(PyObject* self) noexcept {
 
 PyObject* reduce(PyObject* self, PyObject*) noexcept {
     return get<[](Decision& d) {
-        nb::object restore = nb::module_::import_("armlet.core.kernel").attr("unpickle_decision");  // found by its name
         nb::tuple fields =
             nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight, d.tag);
-        return nb::make_tuple(restore, fields).release().ptr();
+        return nb::make_tuple(handed_over(Part::unpickle_decision), fields).release().ptr();
     }>(self, nullptr);
 }
 

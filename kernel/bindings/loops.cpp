@@ -26,7 +26,7 @@ Propensities parse_propensities(const std::string& wanted) {
 nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb::handle given, nb::handle seed, Word t,
                   const std::string& propensities) {
     const Rule rule = read_rule(given);
-    nb::object state = copy_state(start);
+    nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
     const std::size_t dim = model.all->dim(), n_arms = model.all->n_arms();
     const std::size_t steps = count_rows(contexts, "contexts", dim);

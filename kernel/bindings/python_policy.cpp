@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "handed_over.hpp"
+
 namespace armlet {
 
 namespace {
@@ -44,8 +46,7 @@ std::optional<double> as_double(nb::handle value) {
 
 PythonPolicy::PythonPolicy(nb::object policy, nb::object state, std::size_t dim)
     : policy_(policy), state_(state), dim_(dim) {
-    nb::module_ types = nb::module_::import_("armlet.core.types");
-    coins_type_ = types.attr("Coins"), interaction_type_ = types.attr("Interaction");
+    coins_type_ = nb::borrow(handed_over(Part::coins)), interaction_type_ = nb::borrow(handed_over(Part::interaction));
 }
 
 void PythonPolicy::refuse(const char* method, Word step, const std::string& what) const {

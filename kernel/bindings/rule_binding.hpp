@@ -14,11 +14,13 @@ void bind_tuned(nanobind::module_& m);
 
 // "Schedule | Optimism | ...", for signatures; once they are bound.
 std::string rule_types();
+// Those that simulations may jump with.
+std::string clock_rule_types();
 // The rule behind an object of one of these types.
 Rule read_rule(nanobind::handle rule);
 // The sums inside a state, if it is one that the rule can work on.
 Model read_model(const Rule& rule, nanobind::handle state);
-// A copy of a state, another Python object.
-nanobind::object copy_state(nanobind::handle state);
+// A copy of a state that the rule can work on, another Python object.
+nanobind::object copy_state(const Rule& rule, nanobind::handle state);
 
 }  // namespace armlet

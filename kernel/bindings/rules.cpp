@@ -11,17 +11,35 @@ namespace armlet {
 
 namespace {
 
-// "Schedule, Optimism or Thompson", as Python knows the rules.
+template <typename R>
+std::string name_of() {
+    return text(nb::type<R>().attr("__name__"));
+}
+
+// As Python knows them.
 template <typename... Rs>
-std::string names_of(const std::variant<Rs...>*, const char* between, const char* last) {
-    const std::string names[] = {text(nb::type<Rs>().attr("__name__"))...};
+std::vector<std::string> names_of(const std::variant<Rs...>*) {
+    return {name_of<Rs>()...};
+}
+
+template <typename... Rs>
+std::vector<std::string> names_by_the_clock(const std::variant<Rs...>*) {
+    std::vector<std::string> out;
+    ((GoesByTheClock<Rs> ? out.push_back(name_of<Rs>()) : void()), ...);
+    return out;
+}
+
+// "Schedule, Optimism or Thompson"
+std::string join(const std::vector<std::string>& names, const char* between, const char* last) {
     std::string out = names[0];
-    for (std::size_t i = 1; i < sizeof...(Rs); ++i) {
-        out += i + 1 < sizeof...(Rs) ? between : last;
+    for (std::size_t i = 1; i < names.size(); ++i) {
+        out += i + 1 < names.size() ? between : last;
         out += names[i];
     }
     return out;
 }
+
+constexpr Rule* every_rule = nullptr;  // for its type
 
 template <typename... Rs>
 bool read_any(nb::handle given, std::variant<Rs...>& out) {
@@ -43,8 +61,7 @@ Model read_model_of(nb::handle state) {
     bool fits = nb::isinstance<State>(state);
     if constexpr (requires { &R::fits; }) fits = fits && R::fits(nb::cast<State&>(state));
     if (!fits)
-        fail(PyExc_TypeError,
-             "this rule works on " + std::string(R::works_on) + "; got a " + text(state.type().attr("__name__")));
+        fail(PyExc_TypeError, "this rule works on " + std::string(R::works_on) + "; got a " + name_of_type(state));
     const Model model = model_of(nb::cast<State&>(state));
     check_parts(model, requires { R::needs_widths; });
     return model;
@@ -52,13 +69,14 @@ Model read_model_of(nb::handle state) {
 
 }  // namespace
 
-std::string rule_types() { return names_of(static_cast<Rule*>(nullptr), " | ", " | "); }
+std::string rule_types() { return join(names_of(every_rule), " | ", " | "); }
+std::string clock_rule_types() { return join(names_by_the_clock(every_rule), " | ", " | "); }
 
 Rule read_rule(nb::handle given) {
     Rule rule;
     if (!read_any(given, rule))
         fail(PyExc_TypeError,
-             "rule must be a " + names_of(&rule, ", ", " or ") + "; got a " + text(given.type().attr("__name__")));
+             "rule must be a " + join(names_of(every_rule), ", ", " or ") + "; got a " + name_of_type(given));
     return rule;
 }
 
@@ -66,7 +84,10 @@ Model read_model(const Rule& rule, nb::handle state) {
     return std::visit([&]<typename R>(const R&) { return read_model_of<R>(state); }, rule);
 }
 
-nb::object copy_state(nb::handle state) { return state.attr("copy")(); }
+nb::object copy_state(const Rule& rule, nb::handle state) {
+    read_model(rule, state);  // which says what is wrong with what has no copy
+    return state.attr("copy")();
+}
 
 namespace {
 
@@ -83,6 +104,13 @@ void check_not_negative(const char* name, double value) {
 void check_delta(double delta) {
     if (!(delta > 0.0 && delta < 1.0))
         fail(PyExc_ValueError, "delta is " + text(delta) + "; it must lie between 0 and 1");
+}
+
+Schedule schedule(double p, bool round_robin, bool learn_always) {
+    if (!(p >= 0.0))
+        fail(PyExc_ValueError,
+             "p is " + text(p) + "; it must be a number of at least 0, or infinite to explore always");
+    return {p, round_robin, learn_always};
 }
 
 Optimism constant_optimism(double alpha) {
@@ -122,7 +150,8 @@ OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) 
 }
 
 AutoSchedule auto_schedule(double horizon, double caution, double start, double most, bool round_robin) {
-    if (!(horizon >= 1.0)) fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1");
+    if (!(horizon >= 1.0 && horizon <= largest_value))
+        fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1, and finite");
     check_positive("caution", caution);
     if (!(start >= 1.0 && start <= largest_value))
         fail(PyExc_ValueError, "start is " + text(start) + "; it must be at least 1");
@@ -137,8 +166,7 @@ struct Of {};
 
 void bind(nb::module_& m, Of<Schedule>) {
     nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
-        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
-             nb::arg("learn_always"));
+        .def(nb::new_(&schedule), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"), nb::arg("learn_always"));
 }
 
 void bind(nb::module_& m, Of<Optimism>) {
@@ -197,7 +225,7 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
 }  // namespace
 
 void bind_rules(nb::module_& m) {
-    bind_each(m, static_cast<Rule*>(nullptr));
+    bind_each(m, every_rule);
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

@@ -1,6 +1,9 @@
 #include <nanobind/stl/string.h>
 #include <numpy/random/distributions.h>
 
+#include <cmath>
+#include <numeric>
+
 #include "arrays.hpp"
 #include "binding.hpp"
 #include "rule_binding.hpp"
@@ -14,6 +17,8 @@ namespace {
 class NumpySampler final : public Sampler {
   public:
     explicit NumpySampler(nb::handle generator) {
+        if (!nb::hasattr(generator, "bit_generator"))
+            fail(PyExc_TypeError, "generator must be a numpy.random.Generator; got a " + name_of_type(generator));
         nb::object capsule = generator.attr("bit_generator").attr("capsule");
         bits_ = static_cast<bitgen_t*>(PyCapsule_GetPointer(capsule.ptr(), "BitGenerator"));
         if (!bits_) throw nb::python_error();
@@ -40,20 +45,57 @@ Noise parse_noise(const std::string& kind) {
     fail(PyExc_ValueError, "noise is '" + kind + "'; choose 'none', 'proportional', 'gaussian' or 'bernoulli'");
 }
 
-World read_world(nb::handle table, const Statistics& statistics) {
-    nb::object contexts = table.attr("contexts"), chances = table.attr("chances"), means = table.attr("means");
+void check_values(const char* name, std::span<const double> values, double low, double high) {
+    for (const double value : values)
+        if (!(value >= low && value <= high))
+            fail(PyExc_ValueError, std::string(name) + " of the table hold " + text(value) +
+                                       "; they must be numbers from " + text(low) + " to " + text(high));
+}
+
+// Anything that looks like a FiniteWorld is taken for one, so nothing is known of it.
+void check_world(const World& world) {
+    if (world.n_contexts == 0) fail(PyExc_ValueError, "the table has no contexts; give at least one");
+    const bool is_binary = world.noise == Noise::bernoulli;
+    check_values("contexts", world.contexts, -largest_value, largest_value);
+    check_values("means", world.means, is_binary ? 0.0 : -largest_value, is_binary ? 1.0 : largest_value);
+    check_values("chances", world.chances, 0.0, 1.0 + 1e-8);
+    const double sum = std::accumulate(world.chances.begin(), world.chances.end(), 0.0);
+    if (!(std::fabs(sum - 1.0) <= 1e-8))  // FiniteWorld wants 1e-9, and adds in another order
+        fail(PyExc_ValueError, "chances of the table add up to " + text(sum) + "; they must sum to 1");
+    check_values("scale", {&world.scale, 1}, -largest_value, largest_value);
+}
+
+// A world, and the arrays that it looks into: the table may have made them for this one look.
+struct Table {
+    nb::object contexts, chances, means;
+    World world;
+};
+
+double read_scale(nb::handle scale) {
+    double out;
+    if (!nb::try_cast(scale, out))
+        fail(PyExc_TypeError, "scale of the table is " + quoted(scale) + "; it must be a number");
+    return out;
+}
+
+Table read_table(nb::handle given, const Statistics& statistics) {
+    nb::object contexts = given.attr("contexts"), chances = given.attr("chances"), means = given.attr("means");
     const std::size_t dim = statistics.dim(), n_arms = statistics.n_arms(), m = nb::len(contexts);
-    return {{doubles(contexts, "contexts", {m, dim}), m * dim},
-            {doubles(chances, "chances", {m}), m},
-            {doubles(means, "means", {m, n_arms}), m * n_arms},
-            parse_noise(text(table.attr("noise"))),
-            nb::cast<double>(table.attr("scale")),
-            m,
-            n_arms,
-            dim};
+    const World world{{doubles(contexts, "contexts", {m, dim}), m * dim},
+                      {doubles(chances, "chances", {m}), m},
+                      {doubles(means, "means", {m, n_arms}), m * n_arms},
+                      parse_noise(text(given.attr("noise"))),
+                      read_scale(given.attr("scale")),
+                      m,
+                      n_arms,
+                      dim};
+    check_world(world);
+    return {contexts, chances, means, world};
 }
 
 Run read_run(Word horizon, nb::handle checkpoints) {
+    if (horizon > INT64_MAX)
+        fail(PyExc_ValueError, "horizon is " + std::to_string(horizon) + "; it must be at most 2^63 - 1");
     const std::size_t n = nb::len(checkpoints);
     const std::int64_t* steps = integers(checkpoints, "checkpoints", n);
     for (std::size_t i = 0; i < n; ++i)
@@ -71,15 +113,15 @@ nb::tuple give(Curve&& curve, nb::object state) {
 nb::tuple steps(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
                 nb::handle world_seed, nb::handle policy_seed) {
     const Rule rule = read_rule(given);
-    nb::object state = copy_state(start);
+    nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
-    const World world = read_world(table, *model.all);
+    const Table read = read_table(table, *model.all);
     const Run run = read_run(horizon, checkpoints);
     const Seed of_world = parse_seed(world_seed), of_policy = parse_seed(policy_seed);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_steps(world, model, rule, run, of_world, of_policy);
+        curve = simulate_steps(read.world, model, rule, run, of_world, of_policy);
     }
     return give(std::move(curve), state);
 }
@@ -87,18 +129,18 @@ nb::tuple steps(nb::handle table, nb::handle start, nb::handle given, Word horiz
 nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
                  nb::handle generator) {
     const Rule rule = read_rule(given);
-    nb::object state = copy_state(start);
+    nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
     const auto pace = schedule_of(rule, model);
     if (!pace || (pace->learn_always && std::isfinite(pace->p)))
         fail(PyExc_ValueError, "the policy learns from every step, so nothing can be jumped over; use simulate_steps");
-    const World world = read_world(table, *model.all);
+    const Table read = read_table(table, *model.all);
     const Run run = read_run(horizon, checkpoints);
     NumpySampler sampler(generator);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_events(world, model, rule, run, sampler);
+        curve = simulate_events(read.world, model, rule, run, sampler);
     }
     return give(std::move(curve), state);
 }
@@ -108,16 +150,17 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word hori
 }  // namespace
 
 void bind_simulations(nb::module_& m) {
-    const std::string signature = "def simulate_steps(table: object, start: typing.Any, rule: " + rule_types() +
-                                  ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
-                                  "int) " ARMLET_CURVE "typing.Any]";
+    const std::string in_steps = "def simulate_steps(table: object, start: typing.Any, rule: " + rule_types() +
+                                 ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
+                                 "int) " ARMLET_CURVE "typing.Any]";
+    const std::string in_jumps = "def simulate_events(table: object, start: typing.Any, rule: " + clock_rule_types() +
+                                 ", horizon: int, checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE
+                                 "typing.Any]";
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
-          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(signature.c_str()),
+          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(in_steps.c_str()),
           "A rule in a world that is a table, every step drawn.");
     m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
-          nb::arg("checkpoints"), nb::arg("generator"),
-          nb::sig("def simulate_events(table: object, start: typing.Any, rule: Schedule | AutoSchedule, horizon: int, "
-                  "checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE "typing.Any]"),
+          nb::arg("checkpoints"), nb::arg("generator"), nb::sig(in_jumps.c_str()),
           "The law of Algorithm 1, in jumps from one exploration to the next.");
 }
 

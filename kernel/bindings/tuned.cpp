@@ -50,9 +50,15 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
     tuned.tuner.restore(tuning[0], tuning[1], sample);
 }
 
+Statistics& read_sums(nb::handle given, const char* name) {
+    if (!nb::isinstance<Statistics>(given))
+        fail(PyExc_TypeError, std::string(name) + " must be Statistics; got a " + name_of_type(given));
+    return nb::cast<Statistics&>(given);
+}
+
 // Of sums without a p of their own nothing but the rows is known.
 void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into) {
-    merge_statistics(tuned, nb::cast<Statistics&>(other), into);
+    merge_statistics(tuned, read_sums(other, "other"), into);
     if (nb::isinstance<Tuned>(other))
         tuned.tuner.merge(nb::cast<const Tuned&>(other).tuner);
     else
@@ -60,7 +66,7 @@ void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into)
 }
 
 void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
-    subtract_statistics(tuned, nb::cast<Statistics&>(earlier), into);
+    subtract_statistics(tuned, read_sums(earlier, "earlier"), into);
     if (nb::isinstance<Tuned>(earlier)) tuned.tuner.subtract(nb::cast<const Tuned&>(earlier).tuner);
 }
 

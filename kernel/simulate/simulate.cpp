@@ -214,7 +214,8 @@ Word next_exploration(const Schedule& schedule, Word t, Word horizon, Sampler& s
     while (t < horizon) {
         const double bound = schedule.rate(t + 1);
         if (bound >= 1.0) return t + 1;
-        const double jump = std::floor(std::log1p(-sampler.uniform()) / std::log1p(-bound));
+        // a rate of almost 0 makes it infinite, or 0 / 0
+        const double jump = std::max(0.0, std::floor(std::log1p(-sampler.uniform()) / std::log1p(-bound)));
         if (jump >= static_cast<double>(horizon - t)) return horizon + 1;
         const Word candidate = t + 1 + static_cast<Word>(jump);
         if (sampler.uniform() * bound < schedule.rate(candidate)) return candidate;

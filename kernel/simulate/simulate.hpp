@@ -30,7 +30,7 @@ class Sampler {
 
 // The same law, in jumps: between two explorations the policy is a fixed map from contexts to arms, so only how often
 // each context came matters. Cost O(p log(T / p)) explorations, whatever T.
-// The rule is a Schedule that learns from explored steps only, or an AutoSchedule.
+// The rule goes by the clock, and learns from explored steps only.
 Curve simulate_events(const World& world, const Model& model, const Rule& rule, const Run& run, Sampler& sampler);
 
 }  // namespace armlet

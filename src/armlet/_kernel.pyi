@@ -96,6 +96,17 @@ class Decisions:
 
     def __repr__(self) -> str: ...
 
+def register(
+    *,
+    errors: object,
+    read_reward: Callable[[float], float],
+    read_weight: Callable[[float], float],
+    coins: type,
+    interaction: type,
+    unpickle_decision: Callable[..., Decision],
+) -> None:
+    """Hands over what this module needs of Armlet's Python side."""
+
 class Schedule:
     """When a compiled policy explores, and which steps it learns from."""
 

@@ -17,7 +17,8 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         "pip install --force-reinstall armlet (from a clone: make clean run)"
     ) from error
 
-from armlet.core.types import Bool, Coins, Float64, Int64
+from armlet.core import columns, errors
+from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
@@ -275,3 +276,13 @@ def argmax_rows(X: Float64, theta: Float64) -> Int64:
     [1, 0]
     """
     return _kernel.argmax_rows(X, theta)
+
+
+_kernel.register(
+    errors=errors,
+    read_reward=columns.reward,
+    read_weight=columns.weight,
+    coins=Coins,
+    interaction=Interaction,
+    unpickle_decision=unpickle_decision,
+)
