@@ -15,7 +15,6 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
         {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
     ],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
-    "RunningMinimumEpsilonGreedy": [{}, {"C": 0.01, "ridge": "1/n", "start": 1}],
     "ContextualUCB": [{"search": "prefix", "history_limit": 4000}, {"search": "counts"}],
     "OptimisticEpsilonGreedy": [{}, {"p": 20, "growth": 0.5}],
     "FixedEpsilon": [{"epsilon": 0.2}],

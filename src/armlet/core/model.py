@@ -174,6 +174,8 @@ def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None
     name, settings = saved["name"], saved["settings"]
     if (now := getattr(policies, "renamed", {}).get(name)) is not None:
         raise ValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
+    if given is None and (place := getattr(policies, "moved", {}).get(name)) is not None:
+        raise ValueError(f"its policy is {name}, which is in {place} now; pass it as load(path, policy={name}(...))")
     if given is None and name not in policies:
         raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
     if not isinstance(settings, dict):
