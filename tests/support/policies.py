@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from armlet.core.types import Policy
 from armlet.policies import POLICIES
 
 N_ARMS, DIM = 4, 3
-SETTINGS: dict[str, list[dict[str, object]]] = {
+_SETTINGS: dict[str, list[dict[str, object]]] = {
     "ContextualEpsilonGreedy": [
         {"p": 20},
         {"p": 4.5, "ridge": "1/n", "warmup": "uniform"},
@@ -50,6 +52,9 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "Uniform": [{}],
     "Oracle": [{"theta": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]}],
 }
+
+
+SETTINGS = defaultdict(lambda: [{}], _SETTINGS)  # a policy that is not named above is tried with its defaults
 
 
 def every_policy() -> list[Policy]:
