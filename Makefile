@@ -19,7 +19,7 @@ run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation,
 
 test: $(VENV)/installed browser lint ## Set up, then run every check
 	@echo "==> tests and doctests"
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup
 
 lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	@echo "==> ruff, clang-format, mypy, import-linter"

@@ -21,7 +21,7 @@ import numpy as np
 
 import armlet
 from armlet.environments import FigureA
-from armlet.parallel.pool import Engine, EngineLike, engine
+from armlet.parallel.pool import Pool, PoolLike, make_pool
 from armlet.simulation.play import Method
 from armlet.simulation.run import simulate
 from loops import Loop, cached, only_draw, only_draw_philox, printed, stretches
@@ -57,7 +57,7 @@ def cpu_seconds(works: dict[str, Work], repeats: int) -> dict[str, float]:
     return best
 
 
-def run(method: Method, horizon: int, runs: int, where: EngineLike = "serial") -> None:
+def run(method: Method, horizon: int, runs: int, where: PoolLike = "serial") -> None:
     simulate(WORLD, POLICY, horizon=horizon, runs=runs, seed=1, method=method, engine=where)
 
 
@@ -125,10 +125,10 @@ def write_rows(path: Path) -> None:
     save_stream(path, X, WORLD.rewards(noise, X))
 
 
-def started_engines(stack: ExitStack) -> dict[str, Engine]:
+def started_engines(stack: ExitStack) -> dict[str, Pool]:
     """Start the pools and let every worker have a task, so that no start-up is timed."""
     engines = {
-        f"{name} {workers}": stack.enter_context(engine(name, workers=workers))
+        f"{name} {workers}": stack.enter_context(make_pool(name, workers=workers))
         for name in ("processes", "threads")
         for workers in WORKERS
     }
@@ -137,7 +137,7 @@ def started_engines(stack: ExitStack) -> dict[str, Engine]:
     return engines
 
 
-def side_by_side(engines: dict[str, Engine]) -> dict[str, float]:
+def side_by_side(engines: dict[str, Pool]) -> dict[str, float]:
     """Measure nanoseconds per step of a job of several seconds on each engine, and the cores that threads got."""
     measured: dict[str, float] = {}
     for name, pool in engines.items():

@@ -10,20 +10,25 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import armlet
-from armlet.simulation import demo
+from armlet import cli
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "armlet").rglob("*.py"))
 
 
-def test_readme_shows_what_the_demonstration_prints() -> None:
-    """The default run, as `make run` makes it; its tables and rates stand in the README to the letter."""
-    printed = "\n".join(demo.describe(demo.run(demo.Settings(), say=lambda _: None))).splitlines()
-    readme = (ROOT / "README.md").read_text().splitlines()
-    rows = [line for line in printed if line.lstrip().startswith(("p = ", "uniform", "[R(T)"))]
-    assert len(rows) == 2 * 4 + 1
-    assert [row for row in rows if row not in readme] == []
+def test_readme_shows_what_compare_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The README's `armlet compare` is run as it stands there; its tables and rates are there to the letter."""
+    readme = (ROOT / "README.md").read_text()
+    block = next(part for part in readme.split("```")[1::2] if "$ armlet compare" in part)
+    command, shown = block.split("$ armlet ", 1)[1].replace("\\\n", " ").split("\n", 1)
+    assert cli.main([*command.split(), "--engine", "serial", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    rows = [line for line in shown.splitlines() if line]
+    assert len(rows) > 8
+    assert [row for row in rows if row not in printed] == []
 
 
 def imported_modules(path: Path) -> set[str]:

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rules/epsilon_greedy.hpp"
+#include "rules/choice.hpp"
 
 namespace armlet {
 

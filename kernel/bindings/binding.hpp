@@ -19,11 +19,11 @@ Ridge parse_ridge(const std::string& kind, double value);
 // Refuses n numbers that are no records of `size` numbers each.
 void check_records(const double* values, std::size_t n, std::size_t size);
 // Refuses what `merge_statistics` could not add.
-void check_mergeable(const Statistics& statistics, const Statistics& other, const std::vector<std::size_t>& into);
+void check_mergeable(Statistics& statistics, Statistics& other, const std::vector<std::size_t>& into);
 // Adds the other's arm i to arm into[i].
-void merge_statistics(Statistics& statistics, const Statistics& other, const std::vector<std::size_t>& into);
+void merge_statistics(Statistics& statistics, Statistics& other, const std::vector<std::size_t>& into);
 // Takes the earlier one's arm i away from arm into[i]; MergeError where that has fewer rows.
-void subtract_statistics(Statistics& statistics, const Statistics& earlier, const std::vector<std::size_t>& into);
+void subtract_statistics(Statistics& statistics, Statistics& earlier, const std::vector<std::size_t>& into);
 Seed parse_seed(nanobind::handle seed);
 
 }  // namespace armlet

@@ -2,7 +2,7 @@
 #pragma once
 #include "arrays.hpp"
 #include "coins/philox.hpp"
-#include "rules/epsilon_greedy.hpp"
+#include "rules/choice.hpp"
 
 namespace armlet {
 

@@ -49,9 +49,6 @@ void watch_forks(nb::module_& m) {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-    nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
-        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
-             nb::arg("learn_always"));
     nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
                        "What every decision of a bandit passes through: clock, arms, coins, estimates.")
         .def("__init__", &create, nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"),

@@ -24,9 +24,9 @@ Statistics& layer(Layers& layers, std::ptrdiff_t i) {
     return layers[static_cast<std::size_t>(i < 0 ? i + n : i)];
 }
 
-nb::dict arrays(const Layers& layers) {
+nb::dict arrays(Layers& layers) {
     std::vector<double> out;
-    for (const auto& one : layers.all()) out.insert(out.end(), one.records().begin(), one.records().end());
+    for (auto& one : layers) out.insert(out.end(), one.records().begin(), one.records().end());
     nb::dict named;
     named["records"] = to_numpy(std::move(out), {layers.size(), layers.n_arms(), layers[0].record_size()});
     return named;
@@ -36,7 +36,7 @@ void restore_arrays(Layers& layers, nb::dict arrays) {
     const std::size_t size = layers[0].record_size(), of_layer = layers.n_arms() * size;
     const double* values = doubles(arrays["records"], "records", {layers.size(), layers.n_arms(), size});
     check_records(values, layers.size() * of_layer, size);
-    for (auto& one : layers.all()) one.restore({values, of_layer}), values += of_layer;
+    for (auto& one : layers) one.restore({values, of_layer}), values += of_layer;
 }
 
 void check_layers(const Layers& layers, const Layers& other) {
@@ -45,14 +45,14 @@ void check_layers(const Layers& layers, const Layers& other) {
                                    std::to_string(layers.size()) + " here");
 }
 
-void subtract(Layers& layers, const Layers& earlier, const std::vector<std::size_t>& into) {
+void subtract(Layers& layers, Layers& earlier, const std::vector<std::size_t>& into) {
     check_layers(layers, earlier);
     Layers rest(layers);  // one layer may be refused after another was taken away
     for (std::size_t i = 0; i < layers.size(); ++i) subtract_statistics(rest[i], earlier[i], into);
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = rest[i];
 }
 
-void merge(Layers& layers, const Layers& other, const std::vector<std::size_t>& into) {
+void merge(Layers& layers, Layers& other, const std::vector<std::size_t>& into) {
     check_layers(layers, other);
     for (std::size_t i = 0; i < layers.size(); ++i) check_mergeable(layers[i], other[i], into);
     for (std::size_t i = 0; i < layers.size(); ++i) merge_statistics(layers[i], other[i], into);

@@ -82,15 +82,15 @@ int use_level(int wanted) {
 }  // namespace
 
 void bind_loops(nb::module_& m) {
-    bind_rules(m);
+    const std::string signature =
+        "def rollout(contexts: object, rewards: object, start: typing.Any, rule: " + rule_types() +
+        ", seed: int, t: int, propensities: str) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], "
+        "NDArray[numpy.bool], typing.Any]";
     m.def("coins", &coins, nb::arg("seed"), nb::arg("t"),
           nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
           "The coin, pick, tie-break and mark of step t.");
     m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("rule"),
-          nb::arg("seed"), nb::arg("t"), nb::arg("propensities"),
-          nb::sig("def rollout(contexts: object, rewards: object, start: typing.Any, rule: Schedule | Optimism | "
-                  "Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule, seed: int, t: int, propensities: str) "
-                  "-> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.bool], typing.Any]"),
+          nb::arg("seed"), nb::arg("t"), nb::arg("propensities"), nb::sig(signature.c_str()),
           "A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");
     m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");

@@ -1,11 +1,13 @@
 #include "arrays.hpp"
 #include "binding.hpp"
 #include "decision.hpp"
+#include "rule_binding.hpp"
 
 NB_MODULE(_kernel, m) {
     m.doc() = "The compiled part of Armlet. Import it through armlet.core.kernel.";
     armlet::load_numpy();
     armlet::bind_decision(m);
+    armlet::bind_rules(m);
     armlet::bind_statistics(m);
     armlet::bind_engine(m);
     armlet::bind_loops(m);

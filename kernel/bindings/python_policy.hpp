@@ -4,7 +4,7 @@
 
 #include "arrays.hpp"
 #include "coins/philox.hpp"
-#include "rules/epsilon_greedy.hpp"
+#include "rules/choice.hpp"
 
 namespace armlet {
 

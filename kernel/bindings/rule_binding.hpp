@@ -2,6 +2,8 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "rules/rules.hpp"
 
 namespace armlet {
@@ -10,11 +12,13 @@ void bind_rules(nanobind::module_& m);
 void bind_layers(nanobind::module_& m);
 void bind_tuned(nanobind::module_& m);
 
-// The rule behind a Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy or AutoSchedule.
+// "Schedule | Optimism | ...", for signatures; once they are bound.
+std::string rule_types();
+// The rule behind an object of one of these types.
 Rule read_rule(nanobind::handle rule);
-// The statistics inside a Statistics, Layers or Tuned object, if the rule can work on them.
+// The sums inside a state, if it is one that the rule can work on.
 Model read_model(const Rule& rule, nanobind::handle state);
-// A copy of a Statistics, Layers or Tuned object, another Python object.
+// A copy of a state, another Python object.
 nanobind::object copy_state(nanobind::handle state);
 
 }  // namespace armlet

@@ -11,65 +11,59 @@ namespace armlet {
 
 namespace {
 
-template <typename T>
-bool try_rule(nb::handle given, Rule& out) {
-    if (!nb::isinstance<T>(given)) return false;
-    out = nb::cast<T>(given);
-    return true;
+// "Schedule, Optimism or Thompson", as Python knows the rules.
+template <typename... Rs>
+std::string names_of(const std::variant<Rs...>*, const char* between, const char* last) {
+    const std::string names[] = {text(nb::type<Rs>().attr("__name__"))...};
+    std::string out = names[0];
+    for (std::size_t i = 1; i < sizeof...(Rs); ++i) {
+        out += i + 1 < sizeof...(Rs) ? between : last;
+        out += names[i];
+    }
+    return out;
 }
 
-}  // namespace
-
-Rule read_rule(nb::handle given) {
-    Rule rule;
-    if (!try_rule<Schedule>(given, rule) && !try_rule<Optimism>(given, rule) && !try_rule<Thompson>(given, rule) &&
-        !try_rule<ForcedSampling>(given, rule) && !try_rule<OptimisticGreedy>(given, rule) &&
-        !try_rule<AutoSchedule>(given, rule))
-        fail(PyExc_TypeError,
-             "rule must be a Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy or AutoSchedule; got "
-             "a " +
-                 text(given.type().attr("__name__")));
-    return rule;
+template <typename... Rs>
+bool read_any(nb::handle given, std::variant<Rs...>& out) {
+    return ((nb::isinstance<Rs>(given) && (out = nb::cast<Rs>(given), true)) || ...);
 }
 
-namespace {
-
-template <typename T>
-T& read_layers(nb::handle state, const char* wanted) {
-    if (!nb::isinstance<T>(state) || nb::cast<T&>(state).size() != 2) fail(PyExc_TypeError, wanted);
-    auto& layers = nb::cast<T&>(state);
-    if (layers[0].n_arms() != layers[1].n_arms())
-        fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
-    return layers;
-}
-
-void check_widths(const Statistics& statistics) {
-    if (statistics.ridge().kind != Ridge::Kind::constant)
+void check_parts(const Model& model, bool needs_widths) {
+    for (const Statistics* part : {model.forced, model.solved})
+        if (part && part->n_arms() != model.all->n_arms())
+            fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
+    const Statistics& solved = model.solved ? *model.solved : *model.all;
+    if (needs_widths && solved.ridge().kind != Ridge::Kind::constant)
         fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
 }
 
+template <typename R>
+Model read_model_of(nb::handle state) {
+    using State = typename R::State;
+    bool fits = nb::isinstance<State>(state);
+    if constexpr (requires { &R::fits; }) fits = fits && R::fits(nb::cast<State&>(state));
+    if (!fits)
+        fail(PyExc_TypeError,
+             "this rule works on " + std::string(R::works_on) + "; got a " + text(state.type().attr("__name__")));
+    const Model model = model_of(nb::cast<State&>(state));
+    check_parts(model, requires { R::needs_widths; });
+    return model;
+}
+
 }  // namespace
 
+std::string rule_types() { return names_of(static_cast<Rule*>(nullptr), " | ", " | "); }
+
+Rule read_rule(nb::handle given) {
+    Rule rule;
+    if (!read_any(given, rule))
+        fail(PyExc_TypeError,
+             "rule must be a " + names_of(&rule, ", ", " or ") + "; got a " + text(given.type().attr("__name__")));
+    return rule;
+}
+
 Model read_model(const Rule& rule, nb::handle state) {
-    if (std::holds_alternative<ForcedSampling>(rule))
-        return model_of(
-            read_layers<Layers>(state, "forced sampling works on Layers of two: forced rows, and all rows"));
-    if (std::holds_alternative<OptimisticGreedy>(rule)) {
-        auto& layers = read_layers<Snapshots>(state, "this rule works on Snapshots: rows solved for, and all rows");
-        check_widths(layers[0]);
-        return model_of(layers);
-    }
-    if (std::holds_alternative<AutoSchedule>(rule)) {
-        if (!nb::isinstance<Tuned>(state))
-            fail(PyExc_TypeError,
-                 "an AutoSchedule works on Tuned statistics; got a " + text(state.type().attr("__name__")));
-        return model_of(nb::cast<Tuned&>(state));
-    }
-    if (!nb::isinstance<Statistics>(state))
-        fail(PyExc_TypeError, "this rule works on Statistics; got a " + text(state.type().attr("__name__")));
-    auto& statistics = nb::cast<Statistics&>(state);
-    if (!std::holds_alternative<Schedule>(rule)) check_widths(statistics);
-    return model_of(statistics);
+    return std::visit([&]<typename R>(const R&) { return read_model_of<R>(state); }, rule);
 }
 
 nb::object copy_state(nb::handle state) { return state.attr("copy")(); }
@@ -127,6 +121,62 @@ OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) 
     return {p, width_scale, growth};
 }
 
+AutoSchedule auto_schedule(double horizon, double caution, double start, double most, bool round_robin) {
+    if (!(horizon >= 1.0)) fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1");
+    check_positive("caution", caution);
+    if (!(start >= 1.0 && start <= largest_value))
+        fail(PyExc_ValueError, "start is " + text(start) + "; it must be at least 1");
+    if (!(most > 0.0 && most <= 1.0)) fail(PyExc_ValueError, "most is " + text(most) + "; it must lie in (0, 1]");
+    return {horizon, caution, start, most, round_robin};
+}
+
+// ---- one overload for each rule of the list
+
+template <typename R>
+struct Of {};
+
+void bind(nb::module_& m, Of<Schedule>) {
+    nb::class_<Schedule>(m, "Schedule", "When a compiled policy explores, and which steps it learns from.")
+        .def(nb::init<double, bool, bool>(), nb::arg("p"), nb::kw_only(), nb::arg("round_robin"),
+             nb::arg("learn_always"));
+}
+
+void bind(nb::module_& m, Of<Optimism>) {
+    nb::class_<Optimism>(m, "Optimism", "Play the highest upper confidence bound, ties broken by the coins.")
+        .def_static("constant", &constant_optimism, nb::arg("alpha"), "LinUCB: the same multiple of every width.")
+        .def_static("oful", &oful, nb::arg("radius"), nb::kw_only(), nb::arg("noise_scale"), nb::arg("bound"),
+                    nb::arg("delta"), nb::arg("scale") = 1.0, "OFUL: the radius of its theorem, 'per-arm' or 'joint'.");
+}
+
+void bind(nb::module_& m, Of<Thompson>) {
+    nb::class_<Thompson>(m, "Thompson", "Play the highest sample of the posterior.")
+        .def_static("constant", &constant_thompson, nb::arg("v"), "The same v at every step.")
+        .def_static("theory", &theory_thompson, nb::kw_only(), nb::arg("noise_scale"), nb::arg("delta"),
+                    nb::arg("scale") = 1.0, "v = R sqrt(9 d log(t / delta)), scaled.");
+}
+
+void bind(nb::module_& m, Of<ForcedSampling>) {
+    nb::class_<ForcedSampling>(m, "ForcedSampling", "Each arm at its own steps; in between the best that is left.")
+        .def(nb::new_(&forced_sampling), nb::kw_only(), nb::arg("q"), nb::arg("h"));
+}
+
+void bind(nb::module_& m, Of<OptimisticGreedy>) {
+    nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
+                                 "Explore with probability p / t, else play the highest bound of rare solves.")
+        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"));
+}
+
+void bind(nb::module_& m, Of<AutoSchedule>) {
+    nb::class_<AutoSchedule>(m, "AutoSchedule", "Algorithm 1 with a p that sets itself for a horizon.")
+        .def(nb::new_(&auto_schedule), nb::kw_only(), nb::arg("horizon"), nb::arg("caution"), nb::arg("start"),
+             nb::arg("most"), nb::arg("round_robin"));
+}
+
+template <typename... Rs>
+void bind_each(nb::module_& m, const std::variant<Rs...>*) {
+    (bind(m, Of<Rs>{}), ...);
+}
+
 Array<double> normals(Word pick, Word tie, std::size_t n) {
     std::vector<double> out(n);
     draw_normals(pick, tie, out);
@@ -144,31 +194,10 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
     win_probabilities({m, n}, {s, n}, out);
     return to_numpy(std::move(out), {n});
 }
-
 }  // namespace
 
 void bind_rules(nb::module_& m) {
-    nb::class_<Optimism>(m, "Optimism", "Play the highest upper confidence bound, ties broken by the coins.")
-        .def_static("constant", &constant_optimism, nb::arg("alpha"), "LinUCB: the same multiple of every width.")
-        .def_static("oful", &oful, nb::arg("radius"), nb::kw_only(), nb::arg("noise_scale"), nb::arg("bound"),
-                    nb::arg("delta"), nb::arg("scale") = 1.0, "OFUL: the radius of its theorem, 'per-arm' or 'joint'.");
-    nb::class_<Thompson>(m, "Thompson", "Play the highest sample of the posterior.")
-        .def_static("constant", &constant_thompson, nb::arg("v"), "The same v at every step.")
-        .def_static("theory", &theory_thompson, nb::kw_only(), nb::arg("noise_scale"), nb::arg("delta"),
-                    nb::arg("scale") = 1.0, "v = R sqrt(9 d log(t / delta)), scaled.");
-    nb::class_<ForcedSampling>(m, "ForcedSampling", "Each arm at its own steps; in between the best that is left.")
-        .def(
-            "__init__",
-            [](ForcedSampling* self, Word q, double h) { new (self) ForcedSampling(forced_sampling(q, h)); },
-            nb::kw_only(), nb::arg("q"), nb::arg("h"));
-    nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
-                                 "Explore with probability p / t, else play the highest bound of rare solves.")
-        .def(
-            "__init__",
-            [](OptimisticGreedy* self, double p, double width_scale, double growth) {
-                new (self) OptimisticGreedy(optimistic_greedy(p, width_scale, growth));
-            },
-            nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"));
+    bind_each(m, static_cast<Rule*>(nullptr));
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

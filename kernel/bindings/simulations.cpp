@@ -108,12 +108,11 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word hori
 }  // namespace
 
 void bind_simulations(nb::module_& m) {
+    const std::string signature = "def simulate_steps(table: object, start: typing.Any, rule: " + rule_types() +
+                                  ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
+                                  "int) " ARMLET_CURVE "typing.Any]";
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
-          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"),
-          nb::sig("def simulate_steps(table: object, start: typing.Any, rule: Schedule | Optimism | Thompson | "
-                  "ForcedSampling | OptimisticGreedy | AutoSchedule, horizon: int, checkpoints: object, world_seed: "
-                  "int, policy_seed: "
-                  "int) " ARMLET_CURVE "typing.Any]"),
+          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(signature.c_str()),
           "A rule in a world that is a table, every step drawn.");
     m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("generator"),

@@ -29,13 +29,13 @@ void check_arm(const Statistics& s, std::size_t arm) {
              "arm is " + std::to_string(arm) + " but there are " + std::to_string(s.n_arms()) + " arms");
 }
 
-Array<double> column(const Statistics& s, std::size_t first) {
+Array<double> column(Statistics& s, std::size_t first) {
     std::vector<double> out(s.n_arms());
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.record(arm)[first];
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
-Array<double> vectors(const Statistics& s) {
+Array<double> vectors(Statistics& s) {
     std::vector<double> out;
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
         const auto b = s.record(arm).subspan(3, s.dim());
@@ -44,7 +44,7 @@ Array<double> vectors(const Statistics& s) {
     return to_numpy(std::move(out), {s.n_arms(), s.dim()});
 }
 
-Array<double> matrices(const Statistics& s) {
+Array<double> matrices(Statistics& s) {
     const std::size_t d = s.dim();
     std::vector<double> out(s.n_arms() * d * d);
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
@@ -56,7 +56,7 @@ Array<double> matrices(const Statistics& s) {
     return to_numpy(std::move(out), {s.n_arms(), d, d});
 }
 
-Array<double> records(const Statistics& s) {
+Array<double> records(Statistics& s) {
     const auto all = s.records();
     return to_numpy(std::vector<double>(all.begin(), all.end()), {s.n_arms(), s.record_size()});
 }
@@ -65,7 +65,7 @@ void restore(Statistics& s, nb::handle values) {
     s.restore({doubles(values, "records", {s.n_arms(), s.record_size()}), s.n_arms() * s.record_size()});
 }
 
-nb::dict arrays(const Statistics& s) {
+nb::dict arrays(Statistics& s) {
     nb::dict out;
     out["records"] = records(s);
     return out;
@@ -139,7 +139,7 @@ double noise(Statistics& s) {
     return s.noise();
 }
 
-void follow(Statistics& s, std::size_t arm, const Statistics& later) {
+void follow(Statistics& s, std::size_t arm, Statistics& later) {
     check_arm(s, arm);
     if (later.dim() != s.dim() || later.n_arms() != s.n_arms())
         fail(PyExc_ValueError, "the later statistics have " + std::to_string(later.n_arms()) + " arms of dim " +
@@ -189,7 +189,7 @@ void check_into(const Statistics& s, const Statistics& other, const std::vector<
 
 }  // namespace
 
-void subtract_statistics(Statistics& s, const Statistics& earlier, const std::vector<std::size_t>& into) {
+void subtract_statistics(Statistics& s, Statistics& earlier, const std::vector<std::size_t>& into) {
     check_into(s, earlier, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm)
         if (const double n = s.count(into[arm]), less = earlier.count(arm); n < less * (1.0 - 1e-12))
@@ -200,7 +200,7 @@ void subtract_statistics(Statistics& s, const Statistics& earlier, const std::ve
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.subtract(into[arm], earlier, arm);
 }
 
-void check_mergeable(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+void check_mergeable(Statistics& s, Statistics& other, const std::vector<std::size_t>& into) {
     check_into(s, other, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm)
         for (std::size_t i = 0; i < s.record_size(); ++i)
@@ -208,7 +208,7 @@ void check_mergeable(const Statistics& s, const Statistics& other, const std::ve
                 fail("MergeError", "the sums of the two are too large to be added: beyond " + text(largest_sum));
 }
 
-void merge_statistics(Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+void merge_statistics(Statistics& s, Statistics& other, const std::vector<std::size_t>& into) {
     check_mergeable(s, other, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
 }
@@ -236,11 +236,11 @@ void bind_statistics(nb::module_& m) {
         .def_prop_ro("dim", &Statistics::dim)
         .def_prop_ro("nbytes", &Statistics::bytes, "Bytes held: sums, estimates and marks of what is to be solved.")
         .def_prop_ro(
-            "n", [](const Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
+            "n", [](Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
         .def_prop_ro(
-            "sum_r", [](const Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r.")
+            "sum_r", [](Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r.")
         .def_prop_ro(
-            "sum_rr", [](const Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2.")
+            "sum_rr", [](Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2.")
         .def_prop_ro("b", &vectors, owned, "(K, d): sum of r x.")
         .def_prop_ro("A", &matrices, owned, "(K, d, d): sum of x x'.")
         .def("records", &records,

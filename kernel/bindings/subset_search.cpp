@@ -12,7 +12,7 @@ namespace {
 
 constexpr double most_subsets = 65536.0;
 
-constexpr double most_rows = 0x1p53;
+constexpr double most_rows = 1e200;  // weights of up to largest_value add up, as sums of rows do
 
 void check_values(const double* values, std::size_t n, const char* name) {
     for (std::size_t i = 0; i < n; ++i)
@@ -28,8 +28,8 @@ Past read_past(nb::handle rows, nb::handle counts, std::size_t dim) {
     check_values(values, size * dim, "rows");
     for (std::size_t i = 0; i < size; ++i)
         if (!(n[i] >= 1.0 && n[i] <= most_rows) || n[i] != std::floor(n[i]))
-            fail(PyExc_ValueError,
-                 "counts[" + std::to_string(i) + "] is " + text(n[i]) + "; it must be a whole number from 1 to 2^53");
+            fail(PyExc_ValueError, "counts[" + std::to_string(i) + "] is " + text(n[i]) +
+                                       "; it must be a whole number from 1 to " + text(most_rows));
     return {values, n, size, dim};
 }
 
@@ -40,12 +40,9 @@ const double* read_x(nb::handle x, std::size_t dim) {
 }
 
 Subset search(const std::string& how, const Past& past, const double* x) {
-    if (how == "prefix") return search_prefixes(past, x);
-    if (how == "greedy") return search_greedily(past, x);
     if (how == "relaxed") return search_relaxed(past, x);
     if (how == "counts") return search_counts(past, x);
-    if (how != "exact")
-        fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'prefix', 'greedy', 'relaxed' or 'counts'");
+    if (how != "exact") fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'relaxed' or 'counts'");
     if (count_subsets(past) > most_subsets)
         fail(PyExc_ValueError, "rows have more than 65536 subsets, too many to try them all; use another search");
     return search_exactly(past, x);

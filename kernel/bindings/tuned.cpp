@@ -1,4 +1,4 @@
-#include "rules/tuner.hpp"
+#include "state/tuned.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -13,22 +13,12 @@ namespace armlet {
 
 namespace {
 
-void create_rule(AutoSchedule* self, double horizon, double caution, double start, double most, bool round_robin) {
-    if (!(horizon >= 1.0)) fail(PyExc_ValueError, "horizon is " + text(horizon) + "; it must be at least 1");
-    if (!(caution > 0.0 && caution <= largest_value))
-        fail(PyExc_ValueError, "caution is " + text(caution) + "; it must be a positive number");
-    if (!(start >= 1.0 && start <= largest_value))
-        fail(PyExc_ValueError, "start is " + text(start) + "; it must be at least 1");
-    if (!(most > 0.0 && most <= 1.0)) fail(PyExc_ValueError, "most is " + text(most) + "; it must lie in (0, 1]");
-    new (self) AutoSchedule{horizon, caution, start, most, round_robin};
-}
-
 void create(Tuned* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
     new (self) Tuned(n_arms, dim, parse_ridge(ridge, value));
 }
 
-nb::dict arrays(const Tuned& tuned) {
+nb::dict arrays(Tuned& tuned) {
     const auto records = tuned.records();
     std::vector<double> sample = tuned.tuner.sample();
     const std::size_t dim = tuned.dim(), rows = sample.size() / dim;
@@ -62,7 +52,7 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
 
 // Of sums without a p of their own nothing but the rows is known.
 void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into) {
-    merge_statistics(tuned, nb::cast<const Statistics&>(other), into);
+    merge_statistics(tuned, nb::cast<Statistics&>(other), into);
     if (nb::isinstance<Tuned>(other))
         tuned.tuner.merge(nb::cast<const Tuned&>(other).tuner);
     else
@@ -70,7 +60,7 @@ void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into)
 }
 
 void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
-    subtract_statistics(tuned, nb::cast<const Statistics&>(earlier), into);
+    subtract_statistics(tuned, nb::cast<Statistics&>(earlier), into);
     if (nb::isinstance<Tuned>(earlier)) tuned.tuner.subtract(nb::cast<const Tuned&>(earlier).tuner);
 }
 
@@ -88,7 +78,7 @@ void remove_arm(Tuned& tuned, std::size_t arm) {
 }
 
 bool learned(Tuned& tuned, const AutoSchedule& rule, nb::handle x, double weight, Word t) {
-    return tuned.tuner.learned(rule, tuned, doubles(x, "x", {tuned.dim()}), weight, t);
+    return rule.look_if_due(tuned, doubles(x, "x", {tuned.dim()}), weight, t);
 }
 
 nb::tuple prospect(Tuned& tuned, const AutoSchedule& rule, double t) {
@@ -106,9 +96,6 @@ Array<double> sample(const Tuned& tuned) {
 }  // namespace
 
 void bind_tuned(nb::module_& m) {
-    nb::class_<AutoSchedule>(m, "AutoSchedule", "Algorithm 1 with a p that sets itself for a horizon.")
-        .def("__init__", &create_rule, nb::kw_only(), nb::arg("horizon"), nb::arg("caution"), nb::arg("start"),
-             nb::arg("most"), nb::arg("round_robin"));
     auto tuned =
         nb::class_<Tuned, Statistics>(m, "Tuned", nb::dynamic_attr(),
                                       "Sums of explored rows, and the p that follows from them.")
@@ -122,8 +109,8 @@ void bind_tuned(nb::module_& m) {
                 "next_look", [](const Tuned& tuned) { return tuned.tuner.next(); },
                 "Rows at which p is looked at again.")
             .def(
-                "p", [](const Tuned& tuned, const AutoSchedule& rule) { return tuned.tuner.p(rule, tuned.n_arms()); },
-                nb::arg("rule"), "The p in force.")
+                "p", [](const Tuned& tuned, const AutoSchedule& rule) { return rule.p(tuned); }, nb::arg("rule"),
+                "The p in force.")
             .def("look", &prospect, nb::arg("rule"), nb::arg("t"),
                  nb::sig("def look(self, rule: AutoSchedule, t: float) -> tuple[float, float, NDArray[numpy.float64], "
                          "float]"),

@@ -10,7 +10,7 @@ namespace armlet {
 class Undo {
   public:
     Undo(const Model& model, std::vector<std::uint32_t> arms) : model_(model), arms_(std::move(arms)) {
-        for (const Statistics* sums : {model.all, model.forced, model.solved})
+        for (Statistics* sums : {model.all, model.forced, model.solved})
             for (const auto arm : arms_)
                 if (sums) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
         if (model.tuner) tuner_ = *model.tuner;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rules/epsilon_greedy.hpp"
+#include "rules/choice.hpp"
 
 namespace armlet {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "linear/widths.hpp"
-#include "rules/epsilon_greedy.hpp"
+#include "rules/choice.hpp"
 
 namespace armlet {
 

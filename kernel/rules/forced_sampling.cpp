@@ -1,5 +1,7 @@
 #include "rules/forced_sampling.hpp"
 
+#include <algorithm>
+
 namespace armlet {
 
 std::optional<std::uint32_t> ForcedSampling::turn(Word t, std::size_t n_arms) const {
@@ -9,13 +11,30 @@ std::optional<std::uint32_t> ForcedSampling::turn(Word t, std::size_t n_arms) co
     return std::nullopt;
 }
 
-void kept_scores(const ForcedSampling& rule, const Statistics& forced, const Statistics& all, const double* x,
-                 Arms eligible, double* scratch, double* scores) {
-    forced.estimates().scores(x, scratch);
-    all.estimates().scores(x, scores);
-    const double bar = best_arm(scratch, eligible).score - rule.h / 2.0;
-    for (const auto arm : eligible)
-        if (!(scratch[arm] >= bar)) scores[arm] = -std::numeric_limits<double>::infinity();
+std::optional<std::uint32_t> ForcedSampling::forced_arm(const Layers& layers, const Step& step) const {
+    const auto arm = turn(step.t, layers.n_arms());
+    return arm && std::binary_search(step.eligible.begin(), step.eligible.end(), *arm) ? arm : std::nullopt;
+}
+
+const double* ForcedSampling::kept_scores(const Layers& layers, const Step& step) const {
+    const std::size_t width = layers[1].width();
+    double *scores = step.scratch(0, width), *by_forced = step.scratch(1, width);
+    layers[0].estimates().scores(step.x, by_forced);
+    layers[1].estimates().scores(step.x, scores);
+    const double bar = best_arm(by_forced, step.eligible).score - h / 2.0;
+    for (const auto arm : step.eligible)
+        if (!(by_forced[arm] >= bar)) scores[arm] = -std::numeric_limits<double>::infinity();
+    return scores;
+}
+
+Choice ForcedSampling::choose(const Layers& layers, const Step& step, const Coins& coins) const {
+    if (const auto arm = forced_arm(layers, step)) return {*arm, 1.0, true};
+    return play_best(kept_scores(layers, step), step.eligible, coins);
+}
+
+void ForcedSampling::probabilities(const Layers& layers, const Step& step, std::span<double> out) const {
+    if (const auto arm = forced_arm(layers, step)) return void(out[*arm] = 1.0);
+    share_among_best(kept_scores(layers, step), step.eligible, out);
 }
 
 }  // namespace armlet

@@ -43,19 +43,28 @@ class Radii {
 
 }  // namespace
 
-void upper_bounds(const Optimism& rule, const Statistics& statistics, const double* x, Arms eligible, double* means,
-                  double* scores) {
-    const Radii radius(rule, statistics);
-    const double length = safe_norm(x, statistics.dim());
-    statistics.estimates().scores(x, means);
+const double* Optimism::upper_bounds(const Statistics& all, const Step& step) const {
+    double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
+    const Radii radius(*this, all);
+    const double length = safe_norm(step.x, all.dim());
+    all.estimates().scores(step.x, means);
     settle_scores(
-        statistics, x, eligible, scores,
+        all, step.x, step.eligible, scores,
         [&](std::uint32_t arm) {
-            const double widest = length * statistics.reach(arm);
+            const double widest = length * all.reach(arm);
             return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
         },
         [](std::uint32_t) { return true; },
         [&](std::uint32_t arm, double width) { return means[arm] + radius(arm) * width; });
+    return scores;
+}
+
+Choice Optimism::choose(const Statistics& all, const Step& step, const Coins& coins) const {
+    return play_best(upper_bounds(all, step), step.eligible, coins);
+}
+
+void Optimism::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
+    share_among_best(upper_bounds(all, step), step.eligible, out);
 }
 
 }  // namespace armlet

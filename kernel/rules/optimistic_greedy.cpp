@@ -8,6 +8,9 @@ namespace armlet {
 
 namespace {
 
+// Rough widths fit if, squared, they are less than this many times too large.
+constexpr double fits_below = 1.5;
+
 // The first arm that shares the lead, whose width is still rough and may matter, or the number of arms. A lead that
 // stands even with a width of 0 stands with any.
 std::size_t rough_leader(const double* scores, const double* means, const double* seen, Arms eligible,
@@ -27,29 +30,37 @@ std::size_t rough_leader(const double* scores, const double* means, const double
 
 }  // namespace
 
-void leading_bounds(const OptimisticGreedy& rule, const Statistics& solved, const double* x, Arms eligible,
-                    double* means, double* squares, double* seen, double* scores) {
-    const double radius = rule.width_scale * solved.noise();
-    const std::size_t n_arms = solved.n_arms();
-    for (std::size_t j = 0; j < solved.dim(); ++j) squares[j] = x[j] * x[j];
-    solved.estimates().scores(x, means);
+const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step& step) const {
+    const Statistics& solved = rows.solved();
+    const std::size_t n_arms = solved.n_arms(), dim = solved.dim(), width = solved.width();
+    double* scores = step.scratch(1, width);
+    if (schedule(n_arms).warming_up(step.t)) return scores;
+    double *means = step.scratch(0, width), *squares = step.scratch(2, dim), *seen = step.scratch(3, width);
+    const double radius = width_scale * solved.noise();
+    for (std::size_t j = 0; j < dim; ++j) squares[j] = step.x[j] * step.x[j];
+    solved.estimates().scores(step.x, means);
     solved.rough_squares(squares, scores);
-    for (const auto arm : eligible) {
+    for (const auto arm : step.eligible) {
         // a width of 0 is 0: many arms may tie at a context of zeros
         seen[arm] = scores[arm] == 0.0 || solved.inflation(arm) < fits_below;
         scores[arm] = means[arm] + radius * std::sqrt(scores[arm]);
     }
-    for (std::size_t arm; (arm = rough_leader(scores, means, seen, eligible, n_arms)) != n_arms;) {
+    for (std::size_t arm; (arm = rough_leader(scores, means, seen, step.eligible, n_arms)) != n_arms;) {
         const auto one = static_cast<std::uint32_t>(arm);
-        double width;
-        solved.widths({&one, 1}, x, &width);
-        scores[arm] = means[arm] + radius * width;
+        double exact;
+        solved.widths({&one, 1}, step.x, &exact);
+        scores[arm] = means[arm] + radius * exact;
         seen[arm] = 1.0;
     }
+    return scores;
 }
 
-bool is_due(const OptimisticGreedy& rule, const Statistics& solved, const Statistics& all, std::size_t arm) {
-    return all.count(arm) >= (1.0 + rule.growth) * solved.count(arm);
+Choice OptimisticGreedy::choose(const Snapshots& rows, const Step& step, const Coins& coins) const {
+    return decide(leading_bounds(rows, step), schedule(rows.n_arms()), step.t, coins, step.eligible);
+}
+
+void OptimisticGreedy::probabilities(const Snapshots& rows, const Step& step, std::span<double> out) const {
+    armlet::probabilities(leading_bounds(rows, step), schedule(rows.n_arms()), step.t, step.eligible, out);
 }
 
 }  // namespace armlet

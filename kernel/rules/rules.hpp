@@ -1,56 +1,53 @@
-// Every compiled rule behind one `decide`, and the loop that plays any of them.
+// The list of compiled rules, every one behind the same few functions, and the loop that plays any of them.
 #pragma once
+#include <concepts>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
 
-#include "rules/epsilon_greedy.hpp"
+#include "rules/auto_schedule.hpp"
+#include "rules/choice.hpp"
 #include "rules/forced_sampling.hpp"
 #include "rules/optimism.hpp"
 #include "rules/optimistic_greedy.hpp"
+#include "rules/schedule.hpp"
 #include "rules/thompson.hpp"
-#include "rules/tuner.hpp"
-#include "state/layers.hpp"
+#include "state/model.hpp"
 
 namespace armlet {
 
+// All that is derived from the list: which types are rules, what they are called, bound, read and played as.
 using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule>;
 
-// What a rule looks at and learns into.
-struct Model {
-    Statistics* all;               // of all rows that the rule learns from
-    Statistics* forced = nullptr;  // of forced rows alone, for forced sampling
-    Statistics* solved = nullptr;  // of the rows that estimates are from, for rules that solve rarely
-    Tuner* tuner = nullptr;        // for a p that sets itself
+// What a rule is. `choose` and `probabilities` find the state refreshed and change nothing; `out` is full of zeros.
+template <typename R>
+concept IsRule = requires(const R& rule, typename R::State& state, const typename R::State& fresh, const Step& step,
+                          const Coins& coins, std::span<double> out, const Row& row, Word t, double before) {
+    { R::works_on } -> std::convertible_to<const char*>;
+    { rule.refresh(state, t) } -> std::same_as<void>;
+    { rule.choose(fresh, step, coins) } -> std::same_as<Choice>;
+    { rule.probabilities(fresh, step, out) } -> std::same_as<void>;
+    { rule.learns(true) } -> std::same_as<bool>;
+    { rule.learn(state, row) } -> std::same_as<void>;
+    { rule.correct(state, row, before) } -> std::same_as<void>;
 };
 
-// Layer 0 has the forced rows, layer 1 all of them.
-inline Model model_of(Layers& layers) { return {&layers[1], &layers[0]}; }
-// Layer 0 has the rows that were solved for, layer 1 all of them.
-inline Model model_of(Snapshots& layers) { return {&layers[1], nullptr, &layers[0]}; }
-inline Model model_of(Statistics& statistics) { return {&statistics}; }
-inline Model model_of(Tuned& tuned) { return {&tuned, nullptr, nullptr, &tuned.tuner}; }
-
-// Room to work in, kept from one decision to the next.
-class Scratch {
-  public:
-    double* operator()(std::size_t i, std::size_t size) {
-        if (rows_[i].size() < size) rows_[i].resize(size);
-        return rows_[i].data();
-    }
-
-  private:
-    std::vector<double> rows_[4];
+// A rule that explores by the clock alone, and else plays the best estimate: it can be simulated in jumps.
+template <typename R>
+concept GoesByTheClock = requires(const R& rule, const typename R::State& state) {
+    { rule.in_force(state) } -> std::same_as<Schedule>;
 };
 
-// Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.
-enum class Propensities { exact, skipped };
+// Calls f(rule, its state).
+template <typename F>
+decltype(auto) with_state(const Rule& rule, const Model& model, F&& f) {
+    return std::visit([&]<IsRule R>(const R& one) -> decltype(auto) { return f(one, model.as<typename R::State>()); },
+                      rule);
+}
 
 // When the rule explores as things stand, if it is one of those that do so by the clock.
 std::optional<Schedule> schedule_of(const Rule& rule, const Model& model);
-
-// Brings what the rule will look at up to date; `decide` and `probabilities` do it themselves.
-void refresh(const Rule& rule, const Model& model, Word t);
 
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,
               Scratch& scratch, Propensities wanted = Propensities::exact);
@@ -58,15 +55,6 @@ Choice decide(const Rule& rule, const Model& model, Word t, const double* x, con
 // The probability of each arm at step t; `out` holds one value per arm, eligible or not.
 void probabilities(const Rule& rule, const Model& model, Word t, const double* x, Arms eligible, Scratch& scratch,
                    std::span<double> out);
-
-// One row to learn; a negative weight takes it back.
-struct Row {
-    std::uint32_t arm;
-    const double* x;
-    double reward, weight;
-    bool explored;
-    Word t;  // the step that it is of
-};
 
 bool learns(const Rule& rule, bool explored);
 void learn(const Rule& rule, const Model& model, const Row& row);

@@ -17,8 +17,7 @@ Greedy::Greedy(const World& world, Statistics& statistics)
     changed_ = arms_;
 }
 
-void Greedy::learn(std::size_t i, std::size_t arm, double reward) {
-    statistics_.add(arm, world_.context(i), reward, 1.0);
+void Greedy::look_again_at(std::size_t arm) {
     if (has_changed_[arm]) return;  // a long warm-up learns much and looks at nothing
     has_changed_[arm] = 1;
     changed_.push_back(static_cast<std::uint32_t>(arm));

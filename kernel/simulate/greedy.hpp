@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rules/epsilon_greedy.hpp"
+#include "rules/choice.hpp"
 #include "simulate/world.hpp"
 
 namespace armlet {
@@ -20,7 +20,8 @@ class Greedy {
 
     double loss(std::size_t i, std::size_t arm) const { return losses_[i * arms_.size() + arm]; }
 
-    void learn(std::size_t i, std::size_t arm, double reward);
+    // Something is learned about the arm.
+    void look_again_at(std::size_t arm);
 
     // One of the arms that share the first place in context i, by the coins.
     std::uint32_t play(std::size_t i, Word bits) {

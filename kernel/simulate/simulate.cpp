@@ -70,33 +70,36 @@ class Draws {
     std::array<std::uint32_t, most> contexts_;
 };
 
-// When to explore: for good, or until the tuner looks again.
-struct Pace {
-    Model model;
-    const AutoSchedule* rule;  // null if p is given
-    Schedule schedule;
+// When to explore: for good, or until a row that is learned changes it.
+class Pace {
+  public:
+    Pace(const Rule& rule, const Model& model) : rule_(rule), model_(model), schedule_(*schedule_of(rule, model)) {}
 
-    Pace(const Rule& chosen, const Model& on)
-        : model(on), rule(std::get_if<AutoSchedule>(&chosen)), schedule(*schedule_of(chosen, on)) {}
+    const Schedule& schedule() const { return schedule_; }
 
-    // A row was learned; returns whether the schedule has changed.
-    bool learned(const double* x, Word t) {
-        const bool is_first = std::exchange(schedule.blank, false);
-        if (!rule || !model.tuner->learned(*rule, *model.all, x, 1.0, t)) return is_first;
-        schedule = model.tuner->schedule(*rule, model.all->n_arms());
-        return true;
+    // Returns whether the schedule has changed.
+    bool learn(const Row& row) {
+        armlet::learn(rule_, model_, row);
+        const Schedule now = *schedule_of(rule_, model_);
+        return std::exchange(schedule_, now) != now;
     }
+
+  private:
+    const Rule& rule_;
+    const Model& model_;
+    Schedule schedule_;
 };
 
 // Algorithm 1 step by step. Between two explorations the estimates stand, so at most the contexts matter.
 class ScheduleRun {
   public:
-    ScheduleRun(const World& world, const Pace& pace, const Run& run, Seed world_seed, Seed policy_seed)
+    ScheduleRun(const World& world, const Rule& rule, const Model& model, const Run& run, Seed world_seed,
+                Seed policy_seed)
         : world_(world),
-          pace_(pace),
+          pace_(rule, model),
           world_seed_(world_seed),
           policy_seed_(policy_seed),
-          greedy_(world, *pace.model.all),
+          greedy_(world, *model.all),
           ledger_(run.checkpoints),
           contexts_(world, world_seed),
           draws_(world, world_seed, policy_seed) {}
@@ -104,7 +107,7 @@ class ScheduleRun {
     Curve play(Word horizon) {
         for (Word first = 1; first <= horizon; first += Draws::most) {
             const std::size_t n = std::min<Word>(Draws::most, horizon - first + 1);
-            draws_.draw(pace_.schedule, first, n);
+            draws_.draw(pace_.schedule(), first, n);
             for (std::size_t k = 0; k < n; ledger_.reach(first + k - 1)) k = advance(first, k, n);
         }
         return std::move(ledger_.curve);
@@ -113,9 +116,9 @@ class ScheduleRun {
   private:
     // Plays one step or a whole stretch, from place k among the n that were drawn; returns the place after it.
     std::size_t advance(Word first, std::size_t k, std::size_t n) {
-        const bool explored = draws_.explored(k), learns = pace_.schedule.learns(explored);
+        const bool explored = draws_.explored(k), learns = pace_.schedule().learns(explored);
         if (learns || greedy_.foresight() == Foresight::none) {
-            if (step(first + k, explored, learns)) draws_.toss_from(pace_.schedule, k + 1);
+            if (step(first + k, explored, learns)) draws_.toss_from(pace_.schedule(), k + 1);
             return k + 1;
         }
         const std::size_t end = draws_.next_explored(k, std::min<Word>(n, ledger_.next() - first + 1));
@@ -128,12 +131,13 @@ class ScheduleRun {
         const std::size_t i = contexts_(t), arm = choose(t, i, explored);
         ledger_.pay(greedy_.loss(i, arm), explored);
         if (!learns) return false;
-        greedy_.learn(i, arm, noisy_reward(world_, world_seed_, t, i, arm));
-        return pace_.learned(world_.context(i), t);
+        const double reward = noisy_reward(world_, world_seed_, t, i, arm);
+        greedy_.look_again_at(arm);
+        return pace_.learn({static_cast<std::uint32_t>(arm), world_.context(i), reward, 1.0, explored, t});
     }
 
     std::size_t choose(Word t, std::size_t i, bool explored) {
-        if (pace_.schedule.round_robin && pace_.schedule.warming_up(t)) return t % world_.n_arms;
+        if (pace_.schedule().round_robin && pace_.schedule().warming_up(t)) return t % world_.n_arms;
         const Coins coins = toss(policy_seed_, t);
         return explored ? below(coins.pick, world_.n_arms) : greedy_.play(i, coins.tie);
     }
@@ -152,7 +156,7 @@ class ScheduleRun {
 Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
                      Seed policy_seed) {
     if (schedule_of(rule, model))
-        return ScheduleRun(world, Pace(rule, model), run, world_seed, policy_seed).play(run.horizon);
+        return ScheduleRun(world, rule, model, run, world_seed, policy_seed).play(run.horizon);
     const auto losses = world.losses();
     std::vector<std::uint32_t> every(world.n_arms);
     std::iota(every.begin(), every.end(), 0u);
@@ -228,15 +232,16 @@ Curve simulate_events(const World& world, const Model& model, const Rule& rule, 
     const Alias draw(world.chances);
     const auto n_arms = static_cast<double>(world.n_arms);
     for (Word t = 0; t < run.horizon;) {
-        const Word event = next_exploration(pace.schedule, t, run.horizon, sampler);
+        const Word event = next_exploration(pace.schedule(), t, run.horizon, sampler);
         exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
         if (event > run.horizon) break;
         const std::size_t i = draw(sampler.uniform());
-        const bool turn = pace.schedule.round_robin && pace.schedule.warming_up(event);
+        const bool turn = pace.schedule().round_robin && pace.schedule().warming_up(event);
         const auto arm = turn ? event % world.n_arms : static_cast<std::size_t>(sampler.uniform() * n_arms);
         ledger.pay(greedy.loss(i, arm), true);
-        greedy.learn(i, arm, world.reward(i, arm, sampler.uniform(), sampler.uniform()));
-        pace.learned(world.context(i), event);
+        const double v = sampler.uniform(), reward = world.reward(i, arm, sampler.uniform(), v);
+        greedy.look_again_at(arm);
+        pace.learn({static_cast<std::uint32_t>(arm), world.context(i), reward, 1.0, true, event});
         ledger.reach(event);
         t = event;
     }

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "state/statistics.hpp"
+#include "state/solved.hpp"
 
 namespace armlet {
 
@@ -27,19 +27,19 @@ double prove_floor(const double* A, double shift, std::size_t d, double guess) {
 
 // An eigenvalue of the computed factor can be off by a few units in the last place of the trace for each of d steps,
 // and the sums themselves by one for each row (Higham 2002, theorem 10.3).
-void Statistics::raise_floor(std::size_t arm) {
-    const Sums s = sums(arm);
-    const double shift = ridge_.shift(s.n), d = static_cast<double>(dim_), whole = d * shift + trace(s.A, dim_);
+void Solved::raise_floor(const Sums& sums, std::size_t arm) {
+    const double n = sums.n(arm), *A = sums.A(arm);
+    const double shift = ridge_.shift(n), d = static_cast<double>(dim_), whole = d * shift + trace(A, dim_);
     Floor& floor = floors_[arm];
-    if (!(s.n > 0.0)) {
+    if (!(n > 0.0)) {
         floor.value = shift;
-    } else if (s.n >= 2.0 * floor.checked) {
-        const bool spans = s.n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
+    } else if (n >= 2.0 * floor.checked) {
+        const bool spans = n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
         if (spans || floor.value == 0.0)
-            floor.value = std::max(floor.value, prove_floor(s.A, shift, dim_, spans ? 0.8 * whole / d : 0.0));
-        if (spans || floor.value == 0.0) floor.checked = s.n;
+            floor.value = std::max(floor.value, prove_floor(A, shift, dim_, spans ? 0.8 * whole / d : 0.0));
+        if (spans || floor.value == 0.0) floor.checked = n;
     }
-    const double doubt = (d + std::fabs(s.n)) * 0x1p-50 * whole;
+    const double doubt = (d + std::fabs(n)) * 0x1p-50 * whole;
     floor.reach = floor.value > 2.0 * doubt ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt)
                                             : std::numeric_limits<double>::infinity();
 }

@@ -1,7 +1,6 @@
 // Several sets of statistics about the same arms: of forced and of all rows, or of the rows of each stage.
 #pragma once
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "state/statistics.hpp"
@@ -20,8 +19,10 @@ class Layers {
     std::size_t dim() const { return layers_.front().dim(); }
     Statistics& operator[](std::size_t layer) { return layers_[layer]; }
     const Statistics& operator[](std::size_t layer) const { return layers_[layer]; }
-    std::span<Statistics> all() { return layers_; }
-    std::span<const Statistics> all() const { return layers_; }
+    auto begin() { return layers_.begin(); }
+    auto begin() const { return layers_.begin(); }
+    auto end() { return layers_.end(); }
+    auto end() const { return layers_.end(); }
 
     void append_arm() {
         for (auto& layer : layers_) layer.append_arm();
@@ -44,6 +45,11 @@ class Layers {
 class Snapshots : public Layers {
   public:
     Snapshots(std::size_t n_arms, std::size_t dim, Ridge ridge) : Layers(2, n_arms, dim, ridge) {}
+
+    Statistics& solved() { return (*this)[0]; }
+    const Statistics& solved() const { return (*this)[0]; }
+    Statistics& all() { return (*this)[1]; }
+    const Statistics& all() const { return (*this)[1]; }
 };
 
 }  // namespace armlet

@@ -19,7 +19,7 @@ constexpr double same_length = 1e-6;       // relative
 constexpr std::size_t most_idle = 2;       // steps along slopes that gain next to nothing
 constexpr double idle_gain = 1e-3;         // relative
 constexpr std::size_t long_history = 256;  // rows
-constexpr double greedy_growth = 0.5;      // of a long history
+constexpr double greedy_growth = 0.5;      // of what is chosen, beyond the first 64 rows
 constexpr std::size_t many_rows = 1000, many_steps = 12;  // along slopes
 constexpr double nothing = std::numeric_limits<double>::infinity();
 
@@ -182,23 +182,16 @@ Subset search_prefixes(const Past& past, const double* x) {
 }
 
 Subset search_greedily(const Past& past, const double* x) {
-    const bool is_long = past.size > long_history;
-    const Columns columns(past);
     Width width(x, past.dim);
-    std::vector<double> A(packed_size(past.dim)), scores(past.size), other, room(past.counts, past.counts + past.size);
+    std::vector<double> A(packed_size(past.dim)), scores(past.size), room(past.counts, past.counts + past.size);
     Weights weights(past.size), best;
     Order order;
     const double total = past.total();
     double value = nothing;
     for (double n = 0.0; n < total;) {
-        if (is_long) {
-            width(A.data(), n + 1.0);
-            score_slopes(columns, width, scores, other);
-        } else {
-            score_additions(past, width, A, n, scores);
-        }
+        score_additions(past, width, A, n, scores);
         order(scores);
-        const double step = is_long || n > every_place ? std::max(1.0, std::floor(greedy_growth * n)) : 1.0;
+        const double step = n > every_place ? std::max(1.0, std::floor(greedy_growth * n)) : 1.0;
         const Weights added = order.take(room.data(), step);
         const double before = n;
         for (std::size_t i = 0; i < past.size; ++i) {
@@ -211,7 +204,6 @@ Subset search_greedily(const Past& past, const double* x) {
         if (n == before) break;  // no room is left, or none that counts beside the rest
     }
     Subset found = finish(past, x, std::move(best));
-    if (is_long) follow_slopes(past, x, found, 4);  // rows that came too early can leave again
     polish(past, x, found);
     return found;
 }

@@ -1,4 +1,5 @@
-// Searches for the subset of an arm's past with the smallest f: one exact, the others heuristic.
+// Searches for the subset of an arm's past with the smallest f: exact, by the slope of f, and by counts; and the steps
+// that they share.
 #pragma once
 #include "subsets/subset.hpp"
 
@@ -10,14 +11,13 @@ double count_subsets(const Past& past);
 // All subsets, one by one: O(subsets d^3).
 Subset search_exactly(const Past& past, const double* x);
 
-// Rows by |x'x_i| and by |cos(x, x_i)|: the best of those that take all rows up to some place of either order.
+// A start. Rows by |x'x_i| and by |cos(x, x_i)|: the best of those that take all rows up to some place of either order.
 // Every place up to 64, then places that grow by a twentieth. Of more than 256 rows every place up to 16, then places
 // that grow by a tenth; of more than 1000, after a quarter of the rows, only while f is below 1.5 times the best.
 Subset search_prefixes(const Past& past, const double* x);
 
-// Adds the row that makes f smallest, again and again, keeps the best on the way and improves it by `polish`. After 64
-// rows it adds half of what it has at once; of more than 256 rows always, by the slope of f, which it follows to the
-// end.
+// A start for short histories, O(rows d^2) a row. Adds the row that makes f smallest, again and again, keeps the best
+// on the way and improves it by `polish`. After 64 rows it adds half of what it has at once.
 Subset search_greedily(const Past& past, const double* x);
 
 // Changes the subset while that lowers f. Up to 24 rows: any row more, less or for another, O(rows^2 d^3) a move. Up to

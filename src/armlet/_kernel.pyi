@@ -96,6 +96,60 @@ class Decisions:
 
     def __repr__(self) -> str: ...
 
+class Schedule:
+    """When a compiled policy explores, and which steps it learns from."""
+
+    def __init__(self, p: float, *, round_robin: bool, learn_always: bool) -> None: ...
+
+class Optimism:
+    """Play the highest upper confidence bound, ties broken by the coins."""
+
+    @staticmethod
+    def constant(alpha: float) -> Optimism:
+        """LinUCB: the same multiple of every width."""
+
+    @staticmethod
+    def oful(radius: str, *, noise_scale: float, bound: float, delta: float, scale: float = 1.0) -> Optimism:
+        """OFUL: the radius of its theorem, 'per-arm' or 'joint'."""
+
+class Thompson:
+    """Play the highest sample of the posterior."""
+
+    @staticmethod
+    def constant(v: float) -> Thompson:
+        """The same v at every step."""
+
+    @staticmethod
+    def theory(*, noise_scale: float, delta: float, scale: float = 1.0) -> Thompson:
+        """v = R sqrt(9 d log(t / delta)), scaled."""
+
+class ForcedSampling:
+    """Each arm at its own steps; in between the best that is left."""
+
+    def __init__(self, *, q: int, h: float) -> None: ...
+
+class OptimisticGreedy:
+    """
+    Explore with probability p / t, else play the highest bound of rare solves.
+    """
+
+    def __init__(self, *, p: float, width_scale: float, growth: float) -> None: ...
+
+class AutoSchedule:
+    """Algorithm 1 with a p that sets itself for a horizon."""
+
+    def __init__(self, *, horizon: float, caution: float, start: float, most: float, round_robin: bool) -> None: ...
+
+def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
+    """
+    (n,): the standard normals that Thompson sampling draws with these coins.
+    """
+
+def win_probabilities(means: object, deviations: object) -> NDArray[numpy.float64]:
+    """
+    (n,): the probability that each of n independent normals is the largest.
+    """
+
 class Statistics:
     """
     n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.
@@ -250,11 +304,6 @@ class Snapshots(Layers):
 
     def copy(self) -> Snapshots: ...
 
-class AutoSchedule:
-    """Algorithm 1 with a p that sets itself for a horizon."""
-
-    def __init__(self, *, horizon: float, caution: float, start: float, most: float, round_robin: bool) -> None: ...
-
 class Tuned(Statistics):
     """Sums of explored rows, and the p that follows from them."""
 
@@ -303,11 +352,6 @@ class Tuned(Statistics):
     def copy(self) -> Tuned: ...
 
     not_summed: ClassVar[tuple[str, ...]]
-
-class Schedule:
-    """When a compiled policy explores, and which steps it learns from."""
-
-    def __init__(self, p: float, *, round_robin: bool, learn_always: bool) -> None: ...
 
 class Engine:
     """
@@ -422,51 +466,6 @@ class Engine:
 
 def _before_fork() -> None: ...
 def _after_fork(is_child: bool) -> None: ...
-
-class Optimism:
-    """Play the highest upper confidence bound, ties broken by the coins."""
-
-    @staticmethod
-    def constant(alpha: float) -> Optimism:
-        """LinUCB: the same multiple of every width."""
-
-    @staticmethod
-    def oful(radius: str, *, noise_scale: float, bound: float, delta: float, scale: float = 1.0) -> Optimism:
-        """OFUL: the radius of its theorem, 'per-arm' or 'joint'."""
-
-class Thompson:
-    """Play the highest sample of the posterior."""
-
-    @staticmethod
-    def constant(v: float) -> Thompson:
-        """The same v at every step."""
-
-    @staticmethod
-    def theory(*, noise_scale: float, delta: float, scale: float = 1.0) -> Thompson:
-        """v = R sqrt(9 d log(t / delta)), scaled."""
-
-class ForcedSampling:
-    """Each arm at its own steps; in between the best that is left."""
-
-    def __init__(self, *, q: int, h: float) -> None: ...
-
-class OptimisticGreedy:
-    """
-    Explore with probability p / t, else play the highest bound of rare solves.
-    """
-
-    def __init__(self, *, p: float, width_scale: float, growth: float) -> None: ...
-
-def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
-    """
-    (n,): the standard normals that Thompson sampling draws with these coins.
-    """
-
-def win_probabilities(means: object, deviations: object) -> NDArray[numpy.float64]:
-    """
-    (n,): the probability that each of n independent normals is the largest.
-    """
-
 def coins(seed: int, t: int) -> tuple[float, int, int, int]:
     """The coin, pick, tie-break and mark of step t."""
 

@@ -93,8 +93,10 @@ def test_advice_becomes_json_and_lines(advice: Advice) -> None:
     assert document["p"] == advice.p
     assert document["grid"][0]["p"] == advice.grid[0].p
     assert {rival["name"] for rival in document["others"]["rivals"]} == {"LinUCB", "ThompsonSampling"}
-    assert advice.lines()[0] == f"p = {advice.p:g} for 5,000 decisions"
+    assert advice.lines()[0] == f"Explore with p = {advice.p:g} over 5,000 decisions."
     assert any("clicks" in line for line in advice.lines())
+    assert not any(", day " in line for line in advice.lines())
+    assert any(", day " in line for line in advice.lines(per_day=100)) == (advice.found_by is not None)
 
 
 @pytest.mark.parametrize("family", ["clicks 3 % or 4 %", "gaussian d = 10"])

@@ -304,5 +304,5 @@ def test_a_page_that_could_not_be_written_is_told_before_anything_is_computed(
     )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert ending([*KNOWN, "--out", str(tmp_path / "page.html")]) == 1
-    told = "armlet advise: error: a page needs matplotlib; pip install 'armlet[bench]'\n"
+    told = "armlet advise: error: plots need matplotlib; pip install 'armlet[bench]'\n"
     assert capsys.readouterr() == ("", told)

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 from armlet import cli
 from armlet.advice import Advice, advise, page, words
 from armlet.advice.pilot import ArmCheck
+from armlet.core.intervals import Interval
 from armlet.environments import FigureA
 from support import browser
 
@@ -29,8 +30,8 @@ def advice() -> Advice:
 @pytest.fixture(scope="module")
 def far(advice: Advice) -> Advice:
     """Advice with every part that may be missing missing, and words that would like to be HTML."""
-    rivals = tuple(dataclasses.replace(rival, interval=(0.0, math.inf)) for rival in advice.others.rivals)
-    rows = tuple(dataclasses.replace(row, interval=(0.0, math.inf)) for row in advice.grid)
+    rivals = tuple(dataclasses.replace(rival, interval=Interval(0.0, math.inf)) for rival in advice.others.rivals)
+    rows = tuple(dataclasses.replace(row, interval=Interval(0.0, math.inf)) for row in advice.grid)
     return dataclasses.replace(
         advice,
         unit="<b>euros</b> & cents",  # as long as it may be
@@ -40,8 +41,8 @@ def far(advice: Advice) -> Advice:
         found_by=None,
         theorem_p=None,
         theorem_reason="two arms are alike",
-        others=dataclasses.replace(advice.others, rivals=rivals, interval=(0.0, math.inf)),
-        checks=(ArmCheck(arm="<b>loud", model=0.2, weighted=0.5, interval=(0.4, 0.6)),),
+        others=dataclasses.replace(advice.others, rivals=rivals, interval=Interval(0.0, math.inf)),
+        checks=(ArmCheck(arm="<b>loud", model=0.2, weighted=0.5, interval=Interval(0.4, 0.6)),),
         notes=("<img src=http://evil.example/a.png> & more",),
     )
 

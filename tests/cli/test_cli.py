@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from armlet import cli
+from armlet.cli import parser
 from armlet.core.version import __version__
-from armlet.simulation import demo
+from armlet.simulation import compare
 
-SMALL = ["demo", "--horizon", "200", "--runs", "2", "--p", "12", "--seed", "5"]
+TWO = ["--policy", "FixedEpsilon:epsilon=0.1", "--policy", "Uniform"]
+SMALL = ["compare", "--horizon", "200", "--runs", "2", *TWO, "--engine", "serial"]
 
 
 def ending(arguments: list[str]) -> int | str | None:
@@ -29,19 +31,19 @@ def test_version_is_the_one_of_the_package(capsys: pytest.CaptureFixture[str]) -
 def test_help_shows_examples_and_one_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["--help"]) == 0
     out = capsys.readouterr().out
-    assert "examples:\n  armlet demo" in out
-    assert sum(line.startswith("    demo ") for line in out.splitlines()) == 1
+    assert "examples:\n  armlet paper" in out
+    assert sum(line.startswith("    compare ") for line in out.splitlines()) == 1
 
 
 def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ending(["demo", "--help"]) == 0
+    assert ending(["compare", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    settings = demo.Settings()
-    for value in (settings.horizon, settings.runs, settings.seed, " ".join(map(str, settings.p))):
-        assert f"default: {value}" in out
+    arguments = vars(parser._parser().parse_args(["compare"]))
+    for name in ("world", "horizon", "runs", "seed", "engine", "out"):
+        assert f"default: {arguments[name]}" in out
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["demo", "--help"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["compare", "--help"]])
 def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     heavy = ["matplotlib", "scipy", "pandas", "armlet.paper", "armlet.simulation", "armlet.environments"]
     code = (
@@ -58,12 +60,13 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     [
         ([], "the following arguments are required: command"),
         (["dmeo"], "invalid choice: 'dmeo'"),
-        (["demo", "--horizon", "many"], "argument --horizon: invalid int value: 'many'"),
-        (["demo", "--horizon", "99"], "horizon is 99 but rates need at least 100 steps"),
-        (["demo", "--runs", "1"], "runs is 1 but an interval needs at least 2"),
-        (["demo", "--p", "12", "5"], "p is [5.0] but needs finite values of at least 6"),
-        (["demo", "--p", "nan"], "p is [nan] but needs finite values"),
-        (["demo", "--seed", "-1"], "seed is -1 but must be 0 or more"),
+        (["demo"], "armlet demo is now armlet compare"),
+        (["demo", "--p", "24"], "armlet demo is now armlet compare"),
+        (["compare", "--horizon", "many"], "argument --horizon: invalid count: 'many'"),
+        (["compare", "--policy", "Uniform", "--horizon", "0"], "horizon is 0; give at least 1 step"),
+        (["compare", "--runs", "0"], "runs is 0; give at least 1"),
+        (["compare", "--policy", "ContextualEpsilonGreedy:p=5"], "p is 5 but there are 6 arms"),
+        (["compare", "--seed", "-1"], "seed is -1"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(
@@ -76,12 +79,12 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
     assert "--help" in err
 
 
-def test_demo_prints_findings_and_reports_progress_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_prints_findings_and_reports_progress_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*SMALL, "--out", str(tmp_path / "new" / "results")]) == 0
     out, err = capsys.readouterr()
-    assert [line.split(":")[0] for line in err.splitlines()] == ["p = 12", "uniform"]
-    assert "Least mean regret at T: p = 12" in out
-    assert str(tmp_path / "new" / "results" / "demo.svg") in out
+    assert {line.split(":")[0] for line in err.splitlines()} == {"runs"}
+    assert "Least mean regret at T: FixedEpsilon(" in out
+    assert str(tmp_path / "new" / "results" / "regret.svg") in out
 
 
 def test_missing_matplotlib_is_told_before_anything_is_computed(
@@ -91,7 +94,7 @@ def test_missing_matplotlib_is_told_before_anything_is_computed(
     assert ending([*SMALL, "--out", str(tmp_path / "results")]) == 1
     assert capsys.readouterr() == (
         "",
-        "armlet demo: error: plots need matplotlib; pip install 'armlet[bench]'\n",
+        "armlet compare: error: plots need matplotlib; pip install 'armlet[bench]'\n",
     )
     assert not (tmp_path / "results").exists()
 
@@ -108,18 +111,18 @@ def test_an_output_path_that_is_a_file_is_told_in_one_line(tmp_path: Path, capsy
 def test_an_interrupt_ends_quietly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "main", interrupt)
+    monkeypatch.setattr(compare, "compare", interrupt)
     assert cli.main([*SMALL, "--out", str(tmp_path)]) == 130
     assert capsys.readouterr() == ("", "")
 
 
 def test_an_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("no kernel", name="armlet._kernel")
 
-    monkeypatch.setattr(demo, "main", fail)
+    monkeypatch.setattr(compare, "compare", fail)
     with pytest.raises(ModuleNotFoundError, match="no kernel"):
         cli.main(SMALL)

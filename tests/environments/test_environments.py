@@ -49,6 +49,8 @@ from armlet.testing.environments import (
     check_table_of_noise,
 )
 
+pytestmark = pytest.mark.spread
+
 N = 100_000
 
 

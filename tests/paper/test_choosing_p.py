@@ -19,7 +19,7 @@ from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import CAUTION
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
-from armlet.simulation.play import block_size
+from armlet.simulation.player import block_size
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 

@@ -20,6 +20,7 @@ from armlet.paper import reproduce as paper
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Statistic, Verdict
+from armlet.parallel.pool import WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.report import plots
 from armlet.simulation.lab import Lab
@@ -58,6 +59,8 @@ def fake(name: str) -> Experiment:
             raise RuntimeError("out of luck")
         if name == "section-7":
             raise KeyboardInterrupt
+        if name == "lemma-2":
+            raise WorkerError("a worker died")
         return findings("fig-a" if name == "merge" else name)  # merge tells a claim that fig-a told
 
     return Experiment(name, name, run)
@@ -139,6 +142,16 @@ def test_an_interrupted_reproduction_keeps_what_was_finished_and_goes_on(
 
 
 @pytest.mark.usefixtures("fakes")
+def test_lost_workers_end_the_reproduction_which_can_go_on(
+    fakes: None,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(WorkerError, match="a worker died"):
+        reproduce(["fig-a", "lemma-2", "theorem-1"], tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert (manifest["status"], [*manifest["seconds"]]) == ("interrupted", ["fig-a"])
+
+
 def test_a_finished_reproduction_begins_anew(tmp_path: Path) -> None:
     COMPUTED.clear()
     for _ in range(2):

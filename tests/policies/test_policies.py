@@ -11,10 +11,12 @@ import armlet
 from armlet.core.choosing import play_best, play_drawn
 from armlet.core.kernel import Optimism, Schedule
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet.policies import ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
+from armlet.policies import ContextualEpsilonGreedy, FixedEpsilon, LinUCB, ThompsonSampling, Uniform
 from armlet.testing import check_policy
-from armlet.testing.policies import CHECKS, Check
+from armlet.testing.policies import CHECKS, Check, check_frequencies
 from support.policies import DIM, N_ARMS, every_policy
+
+pytestmark = pytest.mark.spread
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
@@ -65,6 +67,19 @@ class RollsItsOwnDice(Faulty):
 def test_contract_refuses_a_faulty_policy(fault: type[Faulty]) -> None:
     with pytest.raises(AssertionError):
         check_policy(fault(p=20, warmup="uniform"), n_arms=N_ARMS, dim=DIM)
+
+
+class PlaysTheFirstArmTooOften(FixedEpsilon):
+    """Off by 0.08 at chances of 1/4."""
+
+    def decide(self, state: armlet.Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        choice = FixedEpsilon.decide(self, state, t, x, coins, eligible)
+        return choice._replace(arm=0) if coins.coin < 0.08 / 0.75 else choice
+
+
+def test_frequencies_tell_an_arm_that_is_played_a_little_too_often() -> None:
+    with pytest.raises(AssertionError, match="arms, and ranks, were played"):
+        check_frequencies(PlaysTheFirstArmTooOften(epsilon=1.0), N_ARMS, DIM)
 
 
 class PlaysTheLowestBound(LinUCB):

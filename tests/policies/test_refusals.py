@@ -17,6 +17,8 @@ from armlet.core.errors import ArmletError
 from armlet.core.types import Float64, Policy
 from support.policies import every_policy
 
+pytestmark = pytest.mark.spread
+
 N_ARMS, DIM, STEPS = 4, 3, 24
 REFUSALS = (ArmletError, ValueError, TypeError, KeyError, IndexError)
 
@@ -353,7 +355,6 @@ def test_a_state_that_refuses_another_stays_as_it_was(policy: Policy, into: list
         (armlet.Newtron(hessian="full"), "eigh"),
         (armlet.Confidit(), "inv, eigh"),
         (armlet.SCRiBLe(eta=0.1), "svd"),
-        (armlet.ContextualUCB(history="coreset"), "solve, inv, eigh"),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )

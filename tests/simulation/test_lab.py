@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from armlet.log.tables import load_pyarrow
-from armlet.parallel.pool import Engine, engine
+from armlet.parallel.pool import Pool, WorkerError, make_pool
 from armlet.simulation.lab import Archive, Lab, Unfinished
 from armlet.simulation.shelf import Arrays, Shelf
 
@@ -60,8 +60,8 @@ class Counted:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Engine]:
-    with engine("processes", workers=2) as two:
+def pool() -> Iterator[Pool]:
+    with make_pool("processes", workers=2) as two:
         yield two
 
 
@@ -86,30 +86,36 @@ def assert_same(found: list[Arrays], expected: list[Arrays]) -> None:
             np.testing.assert_array_equal(array, theirs[name], strict=True)
 
 
-def test_a_lab_gives_what_the_function_gives_in_the_order_of_the_tasks(pool: Engine) -> None:
+def test_a_lab_gives_what_the_function_gives_in_the_order_of_the_tasks(pool: Pool) -> None:
     expected = [draw(task) for task in DRAWS]
-    with engine("serial") as here:
+    with make_pool("serial") as here:
         for where in (None, here, pool):
             assert_same(Lab(seed=7, where=where).map("play", draw, DRAWS), expected)
     assert_same(Lab(seed=7, where=pool).alone("play", draw, DRAWS), expected)
 
 
-def test_alone_stays_in_this_process(pool: Engine) -> None:
+def test_alone_stays_in_this_process(pool: Pool) -> None:
     counted = Counted()  # another process would count a copy
     Lab(seed=7, where=pool).alone("play", counted, DRAWS)
     assert counted.calls == [0, 1, 2, 3, 4, 5]
 
 
-def test_the_table_does_not_depend_on_the_engine(pool: Engine, tmp_path: Path, whole: bytes) -> None:
+def test_the_table_does_not_depend_on_the_engine(pool: Pool, tmp_path: Path, whole: bytes) -> None:
     Lab(seed=7, where=pool, shelf=Shelf(tmp_path / "pool")).map("play", draw, DRAWS)
     assert (tmp_path / "pool" / "play.parquet").read_bytes() == whole
 
 
-def test_a_killed_worker_leaves_the_same_bytes(pool: Engine, tmp_path: Path) -> None:
+def test_a_killed_worker_ends_the_run_and_the_same_call_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     tables = []
     for name in ("killed", "calm"):  # the second meets the marker of the first
         tasks = [Fatal(index, str(tmp_path / ("marker" if index == 2 else "."))) for index in range(6)]
-        found = Lab(seed=7, where=pool, shelf=Shelf(tmp_path / name)).map("play", die_once, tasks)
+        with make_pool("processes", workers=1) as pool:
+            lab = Lab(seed=7, where=pool, shelf=Shelf(tmp_path / name))
+            if name == "killed":
+                with pytest.raises(WorkerError, match="a worker of processes died"):
+                    lab.map("play", die_once, tasks)
+                assert not (tmp_path / name / "play.parquet").exists()
+            found = lab.map("play", die_once, tasks)
         assert [each["index"].tolist() for each in found] == [[index] for index in range(6)]
         tables.append((tmp_path / name / "play.parquet").read_bytes())
     assert (tmp_path / "marker").exists()  # someone died

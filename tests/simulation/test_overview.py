@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,17 +11,21 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.environments import FigureA
+from armlet.simulation import run as runner
+from armlet.simulation.manifest import Manifest, ResultsError
 from armlet.simulation.overview import describe, write_overview
-from armlet.simulation.play import Curves, Job
+from armlet.simulation.play import Curves, Job, play
+from armlet.simulation.results import settings_of
 from armlet.simulation.run import simulate_all
-from armlet.simulation.store import ResultsError, Store
+
+WORLD = FigureA.draw(np.random.default_rng(3))
+SIZE: dict[str, Any] = {"horizon": 500, "runs": 3, "seed": 1}
 
 
 @pytest.fixture
 def jobs() -> list[Job]:
-    world = FigureA.draw(np.random.default_rng(3))
     policies = (armlet.ContextualEpsilonGreedy(p=60), armlet.Uniform())
-    return [Job(world=world, policy=policy, horizon=500, runs=3, seed=1) for policy in policies]
+    return [Job(world=WORLD, policy=policy, **SIZE) for policy in policies]
 
 
 def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,24 +34,33 @@ def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out == f"Report: {tmp_path / 'report.html'}\n"
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 1
-    for name in ("ContextualEpsilonGreedy(p=60", "Uniform("):
+    for name in ("ContextualEpsilonGreedy(p=60)", "Uniform()"):
         assert name in page
     assert "6 runs in all, up to step 500" in page
 
 
-def test_the_finished_runs_of_an_interrupted_simulation_are_shown(jobs: list[Job], tmp_path: Path) -> None:
-    simulate_all(jobs[:1], engine="serial", store=tmp_path / "whole")
-    store = Store(tmp_path / "part", jobs[:1], engine="serial")
-    found = simulate_all(jobs[:1], engine="serial")[0].curves
-    store.save(0, 0, 2, Curves(found.regret[:2], found.exploring[:2], found.explored[:2]))
-    store.stop("interrupted")
-    assert "2 runs in all" in write_overview(tmp_path / "part").read_text()
+def test_the_finished_runs_of_an_interrupted_simulation_are_shown(
+    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "TASK_SECONDS", 1e-9)  # one run a task
+    left = [1, 2]
+
+    def interrupt(job: Job, run: int) -> Curves:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return play(job, run)
+
+    monkeypatch.setattr(runner, "play", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        simulate_all(jobs[:1], engine="serial", store=tmp_path)
+    assert "2 runs in all" in write_overview(tmp_path).read_text()
 
 
 def test_a_folder_without_results_is_refused(
     jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Store(tmp_path, jobs, engine="serial").stop("interrupted")
+    Manifest(tmp_path, jobs, engine="serial").stop("interrupted")
     with pytest.raises(ResultsError, match="holds no finished run yet; run the same command again"):
         write_overview(tmp_path)
     with pytest.raises(SystemExit) as ending:
@@ -55,6 +69,10 @@ def test_a_folder_without_results_is_refused(
     assert "has no manifest.json, so it holds no results" in capsys.readouterr().err
 
 
-def test_a_policy_is_named_with_its_short_settings() -> None:
+def test_a_policy_is_named_with_what_is_short_and_not_its_default() -> None:
     assert describe({"name": "Oracle", "settings": {"theta": [[1.0]]}}) == "Oracle()"
     assert describe({"name": "Mine", "settings": None}) == "Mine"
+    assert describe({"name": "Mine", "settings": {"ridge": "paper"}}) == "Mine(ridge='paper')"
+    for policy, name in ((armlet.Uniform(), "Uniform()"), (armlet.Uniform(ridge=2.0), "Uniform(ridge=2.0)")):
+        job = Job(world=WORLD, policy=policy, **SIZE)
+        assert describe(settings_of(job)["policy"]) == name

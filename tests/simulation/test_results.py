@@ -24,13 +24,14 @@ import armlet
 from armlet import cli
 from armlet.environments import FigureA
 from armlet.parallel import workers
-from armlet.parallel.pool import EngineLike
+from armlet.parallel.pool import PoolLike, WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation import run as runner
-from armlet.simulation.play import Job
+from armlet.simulation.folder import read
+from armlet.simulation.manifest import Manifest, ResultsError, read_manifest
+from armlet.simulation.play import Curves, Job, play
 from armlet.simulation.results import read_parquet, write_parquet
 from armlet.simulation.run import simulate_all
-from armlet.simulation.store import ResultsError, read, read_manifest
 
 WORLD = FigureA.draw(np.random.default_rng(2))
 GREEDY = armlet.ContextualEpsilonGreedy(p=30)
@@ -49,7 +50,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "TASK_SECONDS", 1e-9)
 
 
-def table(folder: Path, engine: EngineLike, workers: int | None = None, progress: Progress = silent) -> bytes:
+def table(folder: Path, engine: PoolLike, workers: int | None = None, progress: Progress = silent) -> bytes:
     simulate_all(JOBS, engine=engine, workers=workers, store=folder, progress=progress)
     assert read_manifest(folder)["status"] == "finished"
     return (folder / "results.parquet").read_bytes()
@@ -103,19 +104,24 @@ def test_bytes_are_the_same_on_a_dask_cluster(tmp_path: Path, expected: bytes, c
     assert table(tmp_path, cluster.address) == expected
 
 
-def test_a_killed_worker_leaves_no_trace(tmp_path: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, pools, others = workers.start_pool, [], active_children()
+def test_a_killed_worker_ends_the_run_which_goes_on_when_started_again(tmp_path: Path, expected: bytes) -> None:
+    others = active_children()
 
     def kill_one() -> None:
         next(child for child in active_children() if child not in others).kill()
 
-    def note(*arguments: Any) -> Any:
-        pools.append(start(*arguments))
-        return pools[-1]
+    with pytest.raises(WorkerError, match="a worker of processes died") as one:
+        table(tmp_path, "processes", 2, kill_after(3, kill_one))
+    assert "\n" not in str(one.value)
+    assert read_manifest(tmp_path)["status"] == "interrupted"
+    counts: list[int] = []
+    assert table(tmp_path, "processes", 2, lambda done, total: counts.append(done)) == expected  # noqa: ARG005
+    assert counts[0] >= 3
 
-    monkeypatch.setattr(workers, "start_pool", note)
-    assert table(tmp_path, "processes", 2, kill_after(3, kill_one)) == expected
-    assert len(pools) == 2
+
+def test_the_executor_of_a_dask_client_is_an_engine_too(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:
+    with workers.distributed().Client(cluster.address, set_as_default=False) as client:
+        assert table(tmp_path, client.get_executor()) == expected
 
 
 def test_a_killed_dask_worker_leaves_no_trace(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:
@@ -200,13 +206,42 @@ def test_a_finished_folder_is_not_computed_again(tmp_path: Path, monkeypatch: py
     np.testing.assert_array_equal(first[0].regret, second[0].regret)
 
 
-def test_a_damaged_chunk_is_computed_again(tmp_path: Path) -> None:
-    simulate_all(JOBS[2:], engine="serial", store=tmp_path)
-    before = (tmp_path / "results.parquet").read_bytes()
-    chunk = next((tmp_path / "chunks").glob("*.armlet"))
-    chunk.write_bytes(chunk.read_bytes()[:-1] + b"?")
-    simulate_all(JOBS[2:], engine="serial", store=tmp_path)
-    assert (tmp_path / "results.parquet").read_bytes() == before
+def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Stop a simulation of JOBS after so many runs."""
+    left = [after]
+
+    def stop(job: Job, run: int) -> Curves:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return play(job, run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "play", stop)
+        with pytest.raises(KeyboardInterrupt):
+            simulate_all(JOBS, engine="serial", store=folder)
+
+
+def test_a_damaged_task_is_computed_again(tmp_path: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(tmp_path, monkeypatch, after=4)
+    task = next((tmp_path / "results").glob("*.armlet"))
+    task.write_bytes(task.read_bytes()[:-1] + b"?")
+    counts: list[int] = []
+    assert table(tmp_path, "serial", None, lambda done, total: counts.append(done)) == expected  # noqa: ARG005
+    assert counts[0] == 3
+    assert not (tmp_path / "results").exists()  # the table has taken the place of the single tasks
+
+
+def test_a_finished_folder_can_be_read_while_it_is_opened_again(tmp_path: Path) -> None:
+    first = simulate_all(JOBS[2:], engine="serial", store=tmp_path)
+    Manifest(tmp_path, JOBS[2:], engine="serial").stop("interrupted")
+    np.testing.assert_array_equal(read(tmp_path)[0].regret, first[0].regret)
+
+
+def test_a_table_of_other_settings_is_not_taken_for_ours(tmp_path: Path, expected: bytes) -> None:
+    simulate_all([Job(policy=GREEDY, runs=2, **{**SETTINGS, "seed": 7})], engine="serial", store=tmp_path)
+    (tmp_path / "manifest.json").unlink()
+    assert table(tmp_path, "serial") == expected
 
 
 def test_a_folder_of_other_settings_is_refused_and_stays(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from armlet.core.types import Bool, Choice, Coins, Float64, Policy
 from armlet.environments import FigureA, Section7Growing
 from armlet.parallel.progress import reporter
 from armlet.simulation import run as runner
-from armlet.simulation.play import COINS, CONTEXTS, NOISE, Curves, Job, Method, block_size, play, spaced, stream
+from armlet.simulation.play import COINS, CONTEXTS, NOISE, Curves, Job, Method, play, spaced, stream
+from armlet.simulation.player import block_size
 from armlet.simulation.run import simulate, simulate_all, split
 
 WORLD = FigureA.draw(np.random.default_rng(3))

@@ -1,4 +1,4 @@
-"""Plays policies with numbers that are extreme but accepted: `python extremes.py NAME` prints what went wrong.
+"""Plays policies with numbers that are extreme but accepted: `python -m support.extremes NAME` prints what went wrong.
 
 A process of its own, so that a crash or an endless loop is a finding as well. Warnings are errors here.
 """
@@ -48,10 +48,8 @@ MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contrac
     "ContextualEpsilonGreedy": [{"p": 4, "ridge": 1e-40}],
     "ContextualUCB": [
         {},
-        {"search": "greedy"},
         {"search": "exact", "history": "explored", "p": 4},
         {"search": "counts", "history": "buckets"},
-        {"history": "coreset", "history_limit": 6},
     ],
     "OFUL": [{"radius": "joint"}],
     "SCRiBLe": [{"eta": 0.05, "axes": "reflection"}],

@@ -17,7 +17,8 @@ _SETTINGS: dict[str, list[dict[str, object]]] = {
         {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
     ],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
-    "ContextualUCB": [{"search": "prefix", "history_limit": 4000}, {"search": "counts"}],
+    # histories that stay short: the searches of long ones are the business of test_contextual_ucb.py
+    "ContextualUCB": [{"history": "explored", "p": 8}, {"search": "counts", "history": "explored", "p": 8}],
     "OptimisticEpsilonGreedy": [{}, {"p": 20, "growth": 0.5}],
     "FixedEpsilon": [{"epsilon": 0.2}],
     "EpochGreedy": [{}, {"oracle": "tabular"}, {"oracle": "finite", "n_policies": 20}],

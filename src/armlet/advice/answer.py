@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from armlet.advice import words
 from armlet.advice.others import Comparison
 from armlet.advice.pilot import ArmCheck
-from armlet.advice.spread import Interval
+from armlet.core.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,65 +102,9 @@ class Advice:
         plain: dict[str, Any] = _plain(document)
         return plain
 
-    def lines(self) -> list[str]:
-        """Put the advice into words."""
-        r, b, s, more, unit = self.regret, self.bill, self.sureness, self.more_data, self.unit
-        return [
-            f"p = {self.p:g} for {self.horizon:,} decisions",
-            f"  from {self.source}; {self.problems} problem{'s' if self.problems > 1 else ''}, {self.runs:,} runs",
-            f"expected regret   {_n(r.mean)} {unit} {_ends(r.interval)}",
-            f"  one run         {_n(r.predictive[0])} to {_n(r.predictive[1])} with probability 95 %",
-            f"  random play     {_n(r.random)}; best p for each problem {_n(r.best)}",
-            f"exploration       {_n(b.explored)} decisions, {b.share:.2%} of all, lose {_n(b.lost)} {unit}",
-            f"found by          {self._found()}",
-            f"half of it        {_wrong(self.half)}",
-            f"twice of it       {_wrong(self.double)}",
-            f"good enough       p from {s.low:g} to {s.high:g} regrets within 10 % of the best; "
-            f"p = {self.p:g} does with probability {s.chance:.0%}",
-            f"more data         could save {_n(more.regret)} {unit} at most through p, {more.share:.0%}",
-            f"Theorem 2 asks    {self._theorem()}",
-            *self._others(),
-            *self._checks(),
-            *(f"note: {note}" for note in self.notes),
-        ]
-
-    def _found(self) -> str:
-        if self.found_by is None:
-            return "not within the horizon: fewer than 95 % of the runs earn 95 % of what there is to gain"
-        return f"step {self.found_by:,}: from then on 95 % of the runs earn 95 % of what there is to gain"
-
-    def _theorem(self) -> str:
-        if self.theorem_p is None:
-            return f"for no p: {self.theorem_reason}"
-        return f"for p = {_n(self.theorem_p)}" + (", beyond the horizon" if self.theorem_p > self.horizon else "")
-
-    def _others(self) -> list[str]:
-        o = self.others
-        rows = [("Algorithm 1", f"p = {self.p:g}", o.algorithm1, o.interval)]
-        rows += [(rival.name, rival.setting, rival.mean, rival.interval) for rival in o.rivals]
-        table = [f"  {name:<18}{setting:<24}{_n(mean)} {_ends(ends)}" for name, setting, mean, ends in rows]
-        return [f"other policies    {o.note}", *table, f"  {o.sentence}"]
-
-    def _checks(self) -> list[str]:
-        return [
-            f"  arm {c.arm}: worth {c.model:.4g} by the model, {c.weighted:.4g} "
-            f"[{c.interval[0]:.4g} to {c.interval[1]:.4g}] by propensities{'' if c.agrees else ': they disagree'}"
-            for c in self.checks
-        ]
-
-
-def _wrong(wrong: Wrong | None) -> str:
-    if wrong is None:
-        return "lies outside the grid"
-    return f"p = {wrong.p:g}: {_n(wrong.mean)}, {wrong.extra:+.0%}"
-
-
-def _ends(interval: Interval) -> str:
-    return f"[{_n(interval[0])} to {_n(interval[1])}]"
-
-
-def _n(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    def lines(self, per_day: int | None = None) -> list[str]:
+        """Put the advice into words; with traffic, times are told in days too."""
+        return words.lines(self, per_day)
 
 
 def _plain(value: Any) -> Any:

@@ -23,9 +23,10 @@ from armlet.advice.problem import SampledProblem, Source, theorem_p
 from armlet.advice.runs import Bench, Progress, checkpoints, explorations
 from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
-from armlet.advice.spread import mean_interval, predictive, spread
+from armlet.advice.spread import mean_interval, predictive
 from armlet.advice.trial import Trial
 from armlet.core.checks import one_of, optional, whole
+from armlet.core.intervals import spread
 from armlet.core.settings import Objective, check_seed
 from armlet.core.types import Float64
 

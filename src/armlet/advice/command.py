@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from armlet.advice import Advice, Prior, advise, page, words
+from armlet.advice.arguments import ArgumentError
 from armlet.advice.logs import read_pilot
 from armlet.advice.sources import SourceLike
 from armlet.core.disk import write_atomically
@@ -22,6 +21,7 @@ from armlet.core.settings import Objective
 from armlet.environments import ENVIRONMENTS, World
 from armlet.log.tables import Roles
 from armlet.parallel.progress import reporter
+from armlet.report.pictures import require_matplotlib
 from armlet.simulation.commands import make_world, parse_settings
 
 OPTIONS: Final = {"n_arms": "--arms", "arm_names": "--arm-names", "base_rate": "--clicks"}
@@ -89,7 +89,7 @@ def tell(request: Request, advice: Advice) -> None:
     if request.form == "json":
         print(json.dumps(to_json(advice, request.per_day), indent=2, allow_nan=False))
     else:
-        print(*words.lines(advice, request.per_day), sep="\n")
+        print(*advice.lines(request.per_day), sep="\n")
     if request.out is not None:
         html = page.render(advice, per_day=request.per_day, seed=request.seed)
         request.out.parent.mkdir(parents=True, exist_ok=True)
@@ -105,20 +105,15 @@ def to_json(advice: Advice, per_day: int | None) -> dict[str, Any]:
     return {**advice.to_json(), "per_day": per_day, "found_by_day": day}
 
 
-def explain(error: Exception, options: Mapping[str, Any]) -> str:
+def explain(error: Exception) -> str:
     """Say what was wrong, calling arguments what the command line calls them.
 
     Examples
     --------
-    >>> explain(ValueError("n_arms is 1; give whole numbers of at least 2"), {"world": None, "world_set": []})
+    >>> explain(ArgumentError("{n_arms} is {value}; give whole numbers of at least 2", value=1))
     '--arms is 1; give whole numbers of at least 2'
     """
-    message = str(error)
-    if options["world"] or options["world_set"]:
-        return message  # the settings of a world have these names on the command line too
-    for name, option in OPTIONS.items():
-        message = re.sub(rf"\b{name}\b", option, message)
-    return message
+    return error.told(OPTIONS) if isinstance(error, ArgumentError) else str(error)
 
 
 def _horizon(horizon: int | None, per_day: int | None, days: int | None) -> int:
@@ -204,8 +199,7 @@ def _unit(word: str) -> str:
 
 def _target(path: Path) -> Path:
     """Refuse a page that could not be written before anything is computed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ModuleNotFoundError("a page needs matplotlib; pip install 'armlet[bench]'", name="matplotlib")
+    require_matplotlib()
     if path.is_dir():
         raise IsADirectoryError(f"--out is {path}, a directory; add a file name, such as advice.html")
     return path

@@ -14,13 +14,14 @@ import numpy as np
 
 from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench
-from armlet.advice.spread import Interval, Sample, mean_interval
+from armlet.advice.spread import Sample, mean_interval
 from armlet.advice.trial import Trial
 from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import simulate_steps
+from armlet.core.intervals import Interval
 from armlet.core.types import Float64
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
+from armlet.simulation.player import play_table
 
 WIDTHS: Final = (0.25, 0.5, 1.0, 2.0)  # times the noise
 BUDGET: Final = 3e9  # nanoseconds of one core, by the estimate of `step_cost`
@@ -47,17 +48,8 @@ class StepTask(NamedTuple):
 
 def play_steps(task: StepTask) -> float:
     """Run a task and give its regret."""
-    K, d = task.table.means.shape[1], task.table.contexts.shape[1]
-    run = simulate_steps(
-        task.table,
-        start=task.policy.init(K, d),
-        rule=task.policy.rule(),
-        horizon=task.horizon,
-        checkpoints=np.array([task.horizon], dtype=np.int64),
-        world_seed=task.seeds[0],
-        policy_seed=task.seeds[1],
-    )
-    return float(run.regret[-1])
+    at = np.array([task.horizon], dtype=np.int64)
+    return float(play_table(task.table, task.policy, at, task.seeds, jumps=False).regret[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

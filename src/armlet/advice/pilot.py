@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet.advice.arguments import ArgumentError
 from armlet.core import columns
 from armlet.core.arms import check_labels
 from armlet.core.arrow import read_columns
@@ -43,7 +44,7 @@ class Pilot:
     (4, 2, ['a', 'b'])
     >>> Pilot([[1], [1]], ["a", "b"], [0.1, 0.9], arm_names=["a", "b", "c"])
     Traceback (most recent call last):
-    ValueError: the pilot never tried arm 'c', so nothing is known of it; play it at random for a while, or leave it ...
+    armlet.advice.arguments.ArgumentError: the pilot never tried arm 'c', so nothing is known of it; play it ...
     """
 
     __slots__ = ("X", "arm_names", "played", "propensities", "rewards")
@@ -130,12 +131,16 @@ def _names(labels: list[Arm], given: Iterable[Arm] | None) -> list[Arm]:
     seen = set(labels)
     names = check_labels(sorted(seen, key=lambda arm: (isinstance(arm, str), arm)) if given is None else given)
     if unknown := sorted(map(repr, seen - set(names))):
-        raise ValueError(f"arms has {', '.join(unknown)}, which arm_names lacks; name every arm that was played")
+        text = "arms has {unknown}, which {arm_names} lacks; name every arm that was played"
+        raise ArgumentError(text, unknown=", ".join(unknown))
     if untried := [repr(arm) for arm in names if arm not in seen]:
         what, it = ("arm", "it") if len(untried) == 1 else ("arms", "them")
-        raise ValueError(
-            f"the pilot never tried {what} {', '.join(untried)}, so nothing is known of {it}; play {it} at random for "
-            f"a while, or leave {it} out of arm_names and add {it} later"
+        raise ArgumentError(
+            "the pilot never tried {what} {untried}, so nothing is known of {it}; play {it} at random for a while, "
+            "or leave {it} out of {arm_names} and add {it} later",
+            what=what,
+            it=it,
+            untried=", ".join(untried),
         )
     if len(names) < 2:
         raise ValueError(f"the pilot has the one arm {names[0]!r}; there is nothing to choose, give at least two")

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 
+from armlet.advice.arguments import ArgumentError
 from armlet.advice.problem import FEW, SampledProblem, sample_size
 from armlet.core.checks import unboxed
 from armlet.core.finite import FiniteWorld
@@ -50,7 +51,7 @@ class Prior:
     [4, 2, 4, 2]
     >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", base_rate=0.03)
     Traceback (most recent call last):
-    ValueError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 at most; ...
+    armlet.advice.arguments.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
     """
 
     n_arms: int | tuple[int, int]
@@ -64,7 +65,8 @@ class Prior:
         for name, least in (("n_arms", 2), ("dim", 1)):
             low, high = _ends(name, getattr(self, name))
             if low < least or low % 1 or high % 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; give whole numbers of at least {least}")
+                value, text = getattr(self, name), "} is {value!r}; give whole numbers of at least {least}"
+                raise ArgumentError("{" + name + text, value=value, least=least)
         _positive("effect", self.effect)
         if self.rewards not in ("numbers", "clicks"):
             raise ValueError(f"rewards is {self.rewards!r}; choose 'numbers' or 'clicks'")
@@ -80,13 +82,18 @@ class Prior:
             raise ValueError(f"noise is {self.noise!r}, but that of clicks follows from their rate; leave it out")
         low, high = _ends("base_rate", self.base_rate)
         if not 0 < low <= high < 1:
-            raise ValueError(f"base_rate is {self.base_rate!r}; give a share of clicks between 0 and 1, such as 0.03")
+            text = "{base_rate} is {value!r}; give a share of clicks between 0 and 1, such as 0.03"
+            raise ArgumentError(text, value=self.base_rate)
         arms, effect = int(_ends("n_arms", self.n_arms)[0]), _ends("effect", self.effect)[1]
         most = min((arms - 1) * low, 1 - high)  # one arm has all the clicks that there are; no rate is above 1
         if effect > most:
-            raise ValueError(
-                f"effect is {effect:g} but base_rate is {_say(self.base_rate)}: at such a rate {arms} arms differ by "
-                f"{most:g} at most; give a smaller effect or a higher base_rate"
+            raise ArgumentError(
+                "effect is {asked:g} but {base_rate} is {rate}: at such a rate {arms} arms differ by {most:g} at most; "
+                "give a smaller effect or a higher {base_rate}",
+                asked=effect,
+                rate=_say(self.base_rate),
+                arms=arms,
+                most=most,
             )
 
     def words(self) -> str:
@@ -152,9 +159,11 @@ def _scale(centred: Float64, chances: Float64, level: float, effect: float) -> f
             break
         high *= 2
     else:
-        raise ValueError(
-            f"effect is {effect:.3g} but base_rate is {level:.3g}, and rates below 0 or above 1 do not exist; "
-            "give a smaller effect or a higher base_rate"
+        raise ArgumentError(
+            "effect is {asked:.3g} but {base_rate} is {level:.3g}, and rates below 0 or above 1 do not exist; "
+            "give a smaller effect or a higher {base_rate}",
+            asked=effect,
+            level=level,
         )
     low = 0.0
     for _ in range(HALVINGS):
@@ -166,10 +175,11 @@ def _scale(centred: Float64, chances: Float64, level: float, effect: float) -> f
 def _ends(name: str, value: object) -> tuple[float, float]:
     pair = tuple(unboxed(end) for end in value) if isinstance(value, tuple | list) else (unboxed(value),) * 2
     if len(pair) != 2 or not all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair):
-        raise ValueError(f"{name} is {value!r}; give a number, or (lowest, highest)")
+        raise ArgumentError("{" + name + "} is {value!r}; give a number, or (lowest, highest)", value=value)
     low, high = cast("tuple[float, float]", pair)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{name} is {value!r}; give a finite number, or (lowest, highest) in this order")
+        text = "} is {value!r}; give a finite number, or (lowest, highest) in this order"
+        raise ArgumentError("{" + name + text, value=value)
     return low, high
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from armlet.advice.problem import SampledProblem
 from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import simulate_events, simulate_steps
 from armlet.core.types import Float64, Int64
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+from armlet.simulation.player import play_table
 
 SHORT: Final = 1000  # steps for each context of a table
 CHUNK: Final = 16  # runs in a task, so that several workers can share the runs on one problem
@@ -45,22 +45,9 @@ def by_steps(n_contexts: int, horizon: int) -> bool:
 def play(task: Task) -> Float64:
     """Run a task: regret, the part of it paid exploring, and explored steps, by run and checkpoint, (R, 3, C)."""
     policy = ContextualEpsilonGreedy(p=task.p)
-    K, d = task.table.means.shape[1], task.table.contexts.shape[1]
-    horizon = int(task.steps[-1])
-    simulate = simulate_steps if by_steps(len(task.table.chances), horizon) else simulate_events
-    runs = []
-    for world_seed, policy_seed in task.seeds:
-        run = simulate(
-            task.table,
-            start=policy.init(K, d),
-            rule=policy.rule(),
-            horizon=horizon,
-            checkpoints=task.steps,
-            world_seed=world_seed,
-            policy_seed=policy_seed,
-        )
-        runs.append(np.stack([run.regret, run.exploring, run.explored]))
-    return np.stack(runs)
+    jumps = not by_steps(len(task.table.chances), int(task.steps[-1]))
+    runs = [play_table(task.table, policy, task.steps, seeds, jumps=jumps) for seeds in task.seeds]
+    return np.stack([np.stack([run.regret, run.exploring, run.explored]) for run in runs])
 
 
 def explorations(p: float, horizon: int) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from armlet.advice import Advice
-from armlet.advice.answer import Wrong
 from armlet.advice.runs import explorations
 from armlet.report.document import Table
+
+if TYPE_CHECKING:
+    from armlet.advice.answer import Advice, Wrong
 
 WIDTH: Final = 100  # of the terminal's lines
 LABEL: Final = 20

@@ -77,7 +77,7 @@ def _advise(arguments: argparse.Namespace) -> None:
         request = command.read_request(vars(arguments))
         advice = command.ask(request)
     except (ValueError, TypeError) as error:
-        arguments.parser.error(command.explain(error, vars(arguments)))
+        arguments.parser.error(command.explain(error))
     except KeyboardInterrupt:
         print("\ninterrupted: nothing was written", file=sys.stderr)
         raise

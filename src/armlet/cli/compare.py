@@ -8,7 +8,8 @@ from armlet.cli.arguments import add_engine, count, fail
 
 EXAMPLES = """\
 examples:
-  armlet compare --world FigureA
+  armlet compare
+  armlet compare --policy ContextualEpsilonGreedy:p=24 --policy ContextualEpsilonGreedy:p=600 --horizon 1e5
   armlet compare --world DisplayAds --policy ContextualEpsilonGreedy:p=200 --policy LinUCB:alpha=0.5 --runs 50
   armlet compare --world Linear --world-set dim=10 --policy OFUL --policy ThompsonSampling:v=1 --horizon 20000
 
@@ -18,9 +19,9 @@ A comparison that was interrupted or killed goes on where it was if the same com
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.description = "Run several policies on the same contexts and noise of one world; rank them by regret."
+    parser.description = "Run several policies on the same runs of one world; rank them and draw their regret."
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--world", required=True, metavar="NAME", help="one of those that armlet list names")
+    parser.add_argument("--world", default="FigureA", metavar="NAME", help="as armlet list names it; default: FigureA")
     pair = "NAME=VALUE"
     parser.add_argument("--world-set", action="append", default=[], metavar=pair, help="of the world; may be repeated")
     described = "NAME or NAME:KEY=VALUE,...; may be repeated; default: six usual ones"
@@ -41,7 +42,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     a = arguments
     try:
         jobs = compare.make_jobs(a.world, a.world_set, a.policy, a.horizon, a.runs, a.seed)
-        engine = pool.engine(a.engine, workers=a.workers)
+        engine = pool.make_pool(a.engine, workers=a.workers)
     except (ValueError, TypeError) as error:
         a.parser.error(str(error))
     except ModuleNotFoundError as error:

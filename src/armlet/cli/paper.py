@@ -40,7 +40,7 @@ def _paper(arguments: argparse.Namespace) -> None:
     names = None if arguments.only is None else arguments.only.split(",")
     seed = SEED if arguments.seed is None else arguments.seed
     try:
-        with pool.engine(arguments.engine, workers=arguments.workers) as where:
+        with pool.make_pool(arguments.engine, workers=arguments.workers) as where:
             scale: Literal["quick", "full"] = "full" if arguments.full else "quick"
             code = reproduce(names, scale, seed, arguments.out, engine=where)
     except ValueError as error:

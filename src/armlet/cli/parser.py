@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from armlet.cli.advise import add_advise
 from armlet.cli.compare import add_compare
-from armlet.cli.demo import add_demo
 from armlet.cli.list import add_list
 from armlet.cli.paper import add_paper
 from armlet.cli.report import add_report
@@ -17,11 +17,9 @@ from armlet.core.version import __version__
 
 EXAMPLES = """\
 examples:
-  armlet demo                                    run Algorithm 1 on Figure (a), write results/demo.svg
-  armlet demo --p 60 --horizon 20000 --runs 10   one value of p, a shorter run
   armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
   armlet list                                    name every world, policy and experiment
-  armlet compare --world FigureA                 rank six policies on the same runs
+  armlet compare --world FigureA                 rank six policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
   armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
 """
@@ -37,11 +35,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["demo", "--runs", "many"])
+    >>> main(["compare", "--runs", "many"])
     Traceback (most recent call last):
     SystemExit: 2
     """
-    arguments = _parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    parser = _parser()
+    if given[:1] == ["demo"]:
+        parser.error("armlet demo is now armlet compare, which ranks policies and draws their regret")
+    arguments = parser.parse_args(given)
     command: Callable[[argparse.Namespace], None] = arguments.command
     try:
         command(arguments)
@@ -59,7 +61,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"armlet {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    add_demo(commands.add_parser("demo", help="show Algorithm 1 at work on the paper's Figure (a)"))
     add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
     add_list(commands.add_parser("list", help="name every world, policy and experiment"))
     add_report(commands.add_parser("report", help="write the report of a folder of results anew"))

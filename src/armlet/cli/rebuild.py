@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from armlet.paper import reproduce
+from armlet.simulation.manifest import read_manifest
 from armlet.simulation.overview import write_overview
-from armlet.simulation.store import read_manifest
 
 
 def report(folder: str | os.PathLike[str]) -> int:

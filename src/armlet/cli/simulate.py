@@ -52,7 +52,7 @@ def _simulate(arguments: argparse.Namespace) -> None:
             seed=arguments.seed,
             method=arguments.method,
         )
-        engine = pool.engine(arguments.engine, workers=arguments.workers)
+        engine = pool.make_pool(arguments.engine, workers=arguments.workers)
     except (ValueError, TypeError) as error:
         arguments.parser.error(str(error))
     except ModuleNotFoundError as error:

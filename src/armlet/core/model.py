@@ -112,7 +112,8 @@ def _checked(
 
 def _try(policy: Policy, state: State, told: _Told) -> None:
     """Ask for probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
-    eligible = ~np.isin(np.arange(len(told.arms)), [told.arms.index(arm) for arm in told.retired])
+    retired = set(told.retired)
+    eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
     for value in (0.0, 0.5):
         x = np.full(told.settings.dim, value)
         with np.errstate(all="ignore"):

@@ -150,7 +150,8 @@ def _expected_excess(lead: Float64, deviation: Float64) -> Float64:
     """Give E max(0, deviation z - lead) for a standard normal z."""
     z = np.divide(lead, deviation, out=np.full_like(lead, np.inf), where=deviation > 0)
     tail = np.array([0.5 * math.erfc(value / math.sqrt(2.0)) for value in z.ravel()]).reshape(z.shape)
-    density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    near = np.minimum(z, 40.0)  # the density is 0 beyond, where z z could overflow
+    density = np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi)
     finite = np.where(np.isfinite(z), z, 0.0)
     excess: Float64 = np.maximum(0.0, deviation * (density - finite * tail))
     return excess

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 
 from armlet.core.finite import FiniteWorld
-from armlet.core.intervals import Estimate, band, doubling_ratio, log_slope
+from armlet.core.intervals import Estimate, band
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Float64, Int64
 from armlet.environments.figure_a import FigureA, Zero
@@ -27,6 +27,7 @@ from armlet.policies import ContextualEpsilonGreedy as Policy
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import events
+from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap, paired_difference, power_slope
+from armlet.core.intervals import Estimate, bootstrap, paired_difference
 from armlet.core.types import Float64
 from armlet.environments.figure_b import FigureB
 from armlet.paper.experiment import Experiment, Findings
@@ -26,6 +26,7 @@ from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import events
+from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 

@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core import kernel
 from armlet.core.intervals import Estimate, band, bootstrap
 from armlet.core.kernel import Statistics
 from armlet.core.types import Float64, Int64
@@ -28,6 +27,7 @@ from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Curve
 from armlet.simulation.lab import Lab
+from armlet.simulation.player import InKernel, draw
 from armlet.simulation.shelf import Arrays, as_floats
 
 KEY: Final = 10  # of this experiment's streams
@@ -135,13 +135,13 @@ def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
         for worker, seed in enumerate(seeds):
             mine = slice(start * workers + worker, end * workers, workers)
             X, rewards = np.ascontiguousarray(steps.contexts[mine]), np.ascontiguousarray(steps.rewards[mine])
-            played = kernel.rollout(X, rewards, start=merged, rule=policy.rule(), seed=seed, t=start)
+            arms, tried = InKernel(policy.rule(), merged, seed, t=start).play(X, rewards)
             rows = np.arange(len(X))
-            losses[mine] = steps.losses[mine][rows, played.arms]
-            kept = rows[played.explored]
+            losses[mine] = steps.losses[mine][rows, arms]
+            kept = rows[tried]
             learned = policy.init(n_arms, X.shape[1])
             for state in (learned, everything):
-                _learn(state, played.arms[kept], X[kept], rewards[kept, played.arms[kept]])
+                _learn(state, arms[kept], X[kept], rewards[kept, arms[kept]])
             news.append(learned)
             explored += len(kept)
         for learned in news:
@@ -176,9 +176,8 @@ def _checkpoints(horizon: int) -> Int64:
 def _draw(task: Task) -> Steps:
     world = FigureA.draw(np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(KEY, WORLD, task.run))))
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(KEY, STEPS, task.run)))
-    X = world.contexts(rng, task.horizon)
-    means = world.means(X)
-    return Steps(X, world.rewards(rng, X), means.max(axis=1, keepdims=True) - means)
+    whole = next(draw(world, rng, rng, task.horizon, size=task.horizon))
+    return Steps(whole.X, whole.rewards, whole.losses)
 
 
 def _coins(task: Task, place: int, n: int) -> list[int]:

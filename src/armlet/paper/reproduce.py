@@ -13,7 +13,6 @@ finished, and the same call goes on from there; one that was finished begins ane
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import time
@@ -27,11 +26,12 @@ from armlet.paper import EXPERIMENTS, verdicts
 from armlet.paper.experiment import SEED, Experiment, Findings
 from armlet.paper.page import Section, render
 from armlet.paper.verdicts import Verdict
-from armlet.parallel.pool import Engine, EngineLike, opened
+from armlet.parallel.pool import Pool, PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, reporter
+from armlet.report.pictures import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
+from armlet.simulation.manifest import new_session, read_manifest, versions
 from armlet.simulation.shelf import Shelf
-from armlet.simulation.store import new_session, read_manifest, versions
 
 TITLE: Final = "A time and space efficient algorithm for contextual linear bandits: what holds"
 KIND: Final = "paper"
@@ -78,7 +78,7 @@ def reproduce(
     seed: int = SEED,
     out: str | os.PathLike[str] = "results/paper",
     *,
-    engine: EngineLike = "processes",
+    engine: PoolLike = "processes",
     workers: int | None = None,
     progress: Callable[[str], Progress] = reporter,
 ) -> int:
@@ -95,7 +95,7 @@ def reproduce(
     out
         The folder for the report, the figures and the data.
     engine, workers
-        Where tasks run; see `armlet.parallel.pool.engine`. The results are the same.
+        Where tasks run; see `armlet.parallel.pool.make_pool`. The results are the same.
     progress
         Given what is being done, gives what is told how far it is.
     """
@@ -135,11 +135,10 @@ def _check(names: Sequence[str]) -> None:
         raise ValueError(f"there is no experiment {unknown[0]!r}; choose from {', '.join(EXPERIMENTS)}")
     if not names:
         raise ValueError(f"names is empty; choose from {', '.join(EXPERIMENTS)}")
-    if importlib.util.find_spec("matplotlib") is None:  # better now than after the computation
-        raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[bench]'", name="matplotlib")
+    require_matplotlib()  # better now than after the computation
 
 
-def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: Engine) -> dict[str, Any]:
+def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: Pool) -> dict[str, Any]:
     """Go on with what was interrupted, or begin anew."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {"kind": KIND, "names": list(names), "scale": scale, "seed": seed, "versions": versions()}
@@ -162,7 +161,7 @@ def _shelf(folder: Path, name: str) -> Shelf:
 
 
 def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float]) -> None:
-    """Run one experiment; whatever goes wrong in it is its own affair."""
+    """Run one experiment; whatever goes wrong in it is its own affair, unless the workers are gone."""
     start = time.perf_counter()
     try:
         found = load(name).run(lab)
@@ -171,6 +170,8 @@ def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float])
             raise ValueError(f"claim {twice[0]} was judged before; give it another key")
         render(TITLE, found.sections, found.verdicts, {})  # a page that cannot be made must not stop the others'
         done.findings[name] = found
+    except WorkerError:  # nothing else would run either, and the same command goes on
+        raise
     except Unfinished as error:
         done.failures[name] = f"not finished: {error}; armlet paper with the same settings goes on"
     except Exception as error:

@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet import theory
 from armlet.core.constants import Constants, smallest_eigenvalue
-from armlet.core.intervals import Estimate, bootstrap, power_slope
+from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
@@ -26,6 +26,7 @@ from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Ve
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series
+from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory.section41 import claimed_delta_min, sigma_min

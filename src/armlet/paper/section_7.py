@@ -14,8 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core import kernel
-from armlet.core.intervals import Estimate, band, bootstrap, doubling_ratio, power_slope
+from armlet.core.intervals import Estimate, band, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
@@ -25,7 +24,9 @@ from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
+from armlet.simulation.growth import doubling_ratio, power_slope
 from armlet.simulation.lab import Lab
+from armlet.simulation.player import player
 from armlet.simulation.shelf import Arrays, as_floats
 
 KEY: Final = 7  # of this experiment's streams
@@ -232,15 +233,15 @@ def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
     world = Section7(theta=theta, I=FIXED) if rate is None else Section7Growing(theta=theta, rate=rate)
     seeds = np.random.SeedSequence(task.seed, spawn_key=(KEY, 5, index))
     contexts, noise = map(np.random.default_rng, seeds.spawn(2))  # apart, so that chunks change nothing
-    state, coins = policy.init(world.n_arms, world.dim), int(seeds.generate_state(1)[0])
+    plays = player(world, policy, int(seeds.generate_state(1)[0]))
     total, kept, means = np.zeros(3), np.empty((3, len(steps))), world.means(SUPPORT)
     losses = means.max(axis=1, keepdims=True) - means  # (2, K): there are two contexts only
     for start, end in pairwise([*range(0, task.horizon, CHUNK), task.horizon]):
         X = world.contexts(contexts, end - start, start=start)
         row = (X[:, 1] == 0).astype(np.int64)  # of SUPPORT, the rare one first
         rewards = draw_rewards(noise, means[row], world.noise, world.scale)
-        played = kernel.rollout(X, rewards, start=state, rule=policy.rule(), seed=coins, t=start)
-        state, loss, rare = played.statistics, losses[row, played.arms], (row == 0) & ~played.explored
+        arms, explored = plays.play(X, rewards)
+        loss, rare = losses[row, arms], (row == 0) & ~explored
         sums = np.cumsum([loss, rare & (loss > 0), rare], axis=1) + total[:, None]
         inside = (steps > start) & (steps <= end)
         kept[:, inside], total = sums[:, steps[inside] - start - 1], sums[:, -1]

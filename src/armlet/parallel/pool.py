@@ -1,18 +1,19 @@
 """Where tasks run: here, in a pool of processes, or on a Dask cluster; the results are the same.
 
-Anything that is a `concurrent.futures.Executor` will do. What this module adds is that a killed worker costs no more
-than the tasks it held, that results come back in the order of the tasks whatever the order they finished in, and that
-an interrupt stops at once and keeps what was finished.
+Anything that is a `concurrent.futures.Executor` will do, such as a Dask client's, `client.get_executor()`. What this
+module adds is that results come back in the order of the tasks whatever the order they finished in, and that an
+interrupt stops at once and keeps what was finished. Workers that die are not our business: Dask gives their tasks to
+others, a pool of processes ends the run with one sentence, and a run that kept what it finished goes on from there.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
-from typing import Generic, Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from armlet.core.errors import ArmletError
 from armlet.parallel import workers as local
@@ -20,18 +21,17 @@ from armlet.parallel import workers as local
 T = TypeVar("T")
 R = TypeVar("R")
 
-STRIKES = 3  # breaks of a pool that a task may have been part of before it has to run alone
-EVERYTHING = 1_000_000  # tasks handed over at a time to an engine that queues them itself
+EVERYTHING = 1_000_000  # tasks handed over at a time to an executor that queues them itself
 
 
 class WorkerError(ArmletError):
-    """Workers died or were lost, and starting others did not help."""
+    """Workers died or were lost."""
 
 
-class Engine:
-    """An executor that is made when first needed, and made anew after it broke.
+class Pool:
+    """An executor that is made when first needed, and made anew after a call that failed.
 
-    Get one from `engine`; use it in a `with` statement to keep its workers over several calls.
+    Get one from `make_pool`; use it in a `with` statement to keep its workers over several calls.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Engine:
         self.close()
 
 
-EngineLike: TypeAlias = str | Executor | Engine
+PoolLike: TypeAlias = str | Executor | Pool
 
 
-def engine(name: str = "processes", *, workers: int | None = None) -> Engine:
-    """Make an engine by its name.
+def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
+    """Make a pool by the name of its engine.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ def engine(name: str = "processes", *, workers: int | None = None) -> Engine:
 
     Examples
     --------
-    >>> with engine("serial") as here:
+    >>> with make_pool("serial") as here:
     ...     map_in_order(abs, [-3, 2, -1], here)
     [3, 2, 1]
-    >>> engine("spark")
+    >>> make_pool("spark")
     Traceback (most recent call last):
     ValueError: engine is 'spark'; choose 'processes', 'threads', 'serial' or 'dask', or give a scheduler's address ...
     """
@@ -103,51 +103,50 @@ def engine(name: str = "processes", *, workers: int | None = None) -> Engine:
     n = workers or local.processors()
     match name:
         case "processes":
-            return Engine(lambda stack: local.start_pool(stack, n), name=name, width=2 * n, kill=local.kill_pool)
+            return Pool(lambda stack: local.start_pool(stack, n), name=name, width=2 * n, kill=local.kill_pool)
         case "threads":
-            return Engine(lambda stack: stack.enter_context(ThreadPoolExecutor(n)), name=name, width=2 * n)
+            return Pool(lambda stack: stack.enter_context(ThreadPoolExecutor(n)), name=name, width=2 * n)
         case "serial":
-            return Engine(lambda _: local.Serial(), name=name, width=1)
+            return Pool(lambda _: local.Serial(), name=name, width=1)
         case "dask":
             local.distributed()  # better now than later, if it is missing
-            return Engine(lambda stack: local.start_dask(stack, n), name=name)
+            return Pool(lambda stack: local.start_dask(stack, n), name=name)
     raise ValueError(
         f"engine is {name!r}; choose 'processes', 'threads', 'serial' or 'dask', "
         "or give a scheduler's address as in 'tcp://host:8786'"
     )
 
 
-def _scheduler(address: str, workers: int | None) -> Engine:
+def _scheduler(address: str, workers: int | None) -> Pool:
     if workers is not None:
         raise ValueError(f"workers is {workers}, but the scheduler at {address} has its own; leave it out")
     local.distributed()
-    return Engine(lambda stack: local.join_dask(stack, address), name=address)
+    return Pool(lambda stack: local.join_dask(stack, address), name=address)
 
 
 @contextmanager
-def opened(choice: EngineLike, *, workers: int | None = None) -> Iterator[Engine]:
-    """Open an engine by name and close it afterwards; an engine or executor that is given stays open.
+def opened(choice: PoolLike, *, workers: int | None = None) -> Iterator[Pool]:
+    """Open a pool by name and close it afterwards; a pool or executor that is given stays open.
 
     Examples
     --------
-    >>> with ThreadPoolExecutor(2) as mine, opened(mine) as engine:
-    ...     map_in_order(str.upper, ["a", "b"], engine)
+    >>> with ThreadPoolExecutor(2) as mine, opened(mine) as pool:
+    ...     map_in_order(str.upper, ["a", "b"], pool)
     ['A', 'B']
     """
-    if isinstance(choice, Engine):
+    if isinstance(choice, Pool):
         yield choice
     elif isinstance(choice, Executor):
-        given = [choice]
-        yield Engine(lambda _: _only(given), name=type(choice).__name__)
+        yield Pool(lambda _: choice, name=type(choice).__name__)
     else:
-        with engine(choice, workers=workers) as own:
+        with make_pool(choice, workers=workers) as own:
             yield own
 
 
 def map_in_order(
     function: Callable[[T], R],
     tasks: Sequence[T],
-    engine: Engine,
+    pool: Pool,
     on_done: Callable[[int, R], None] = lambda _index, _result: None,
 ) -> list[R]:
     """Run a function over tasks and give the results in the order of the tasks.
@@ -155,10 +154,10 @@ def map_in_order(
     Parameters
     ----------
     function
-        Importable by name, as are the tasks' types, if the engine uses other processes.
+        Importable by name, as are the tasks' types, if the workers are other processes.
     tasks
-        What to run; each may be run more than once if workers die, so it must not matter how often.
-    engine
+        What to run; Dask runs one again if its worker dies, so it must not matter how often.
+    pool
         Where to run them.
     on_done
         Told the index and result of each task as it finishes, in the calling thread. Whatever was told is
@@ -166,85 +165,36 @@ def map_in_order(
 
     Examples
     --------
-    >>> with engine("threads", workers=2) as two:
+    >>> with make_pool("threads", workers=2) as two:
     ...     map_in_order(len, ["one", "three"], two, lambda index, result: None)
     [3, 5]
     """
-    return _Map(function, tasks, engine, on_done).run()
+    waiting, running, results = deque(range(len(tasks))), dict[Future[R], int](), dict[int, R]()
+    ended: SimpleQueue[Future[R]] = SimpleQueue()
+    try:
+        while waiting or running:
+            while waiting and len(running) < pool.width:
+                future = pool.executor().submit(function, tasks[waiting[0]])
+                running[future] = waiting.popleft()
+                future.add_done_callback(ended.put)
+            future = ended.get()
+            index = running.pop(future)
+            results[index] = future.result()
+            on_done(index, results[index])
+    except BaseException as error:
+        for future in running:
+            future.cancel()
+        pool.discard()
+        if isinstance(error, BrokenExecutor | CancelledError):
+            raise WorkerError(_lost(error, pool, len(tasks) - len(results))) from error
+        raise
+    return [results[index] for index in range(len(tasks))]
 
 
-class _Map(Generic[T, R]):
-    """One call of `map_in_order`: what waits, what runs, what is done."""
-
-    def __init__(
-        self, function: Callable[[T], R], tasks: Sequence[T], engine: Engine, on_done: Callable[[int, R], None]
-    ) -> None:
-        self._function, self._tasks, self._engine, self._on_done = function, tasks, engine, on_done
-        self._waiting = deque(range(len(tasks)))
-        self._running: dict[Future[R], int] = {}
-        self._ended: SimpleQueue[Future[R]] = SimpleQueue()
-        self._results: dict[int, R] = {}
-        self._lost: Counter[int] = Counter()  # by task: pools that broke while they had it
-        self._broken = False
-
-    def run(self) -> list[R]:
-        try:
-            while self._waiting or self._running:
-                self._hand_over()
-                if self._running:
-                    self._take(self._ended.get())
-                elif self._broken:
-                    self._engine.discard()
-                    self._broken = False
-        except BaseException:
-            for future in self._running:
-                future.cancel()
-            self._engine.discard()
-            raise
-        return [self._results[index] for index in range(len(self._tasks))]
-
-    def _hand_over(self) -> None:
-        while self._waiting and not self._broken and len(self._running) < self._room():
-            index = self._waiting[0]
-            try:
-                future = self._engine.executor().submit(self._function, self._tasks[index])
-            except BrokenExecutor:  # a worker died since; those that run will say so too
-                self._broken = True
-                return
-            self._waiting.popleft()
-            self._running[future] = index
-            future.add_done_callback(self._ended.put)
-
-    def _room(self) -> int:
-        # a task that was there at every break runs alone, which tells it from its neighbours
-        if self._lost and any(self._lost[index] >= STRIKES for index in self._running.values()):
-            return 0
-        return 1 if self._lost[self._waiting[0]] >= STRIKES else self._engine.width
-
-    def _take(self, future: Future[R]) -> None:
-        index = self._running.pop(future)
-        try:
-            result = future.result()
-        except BrokenExecutor as error:
-            self._lose(index, error)
-            return
-        except CancelledError as error:
-            raise WorkerError(f"{self._engine.name} gave up task {index}; is its scheduler still running?") from error
-        self._results[index] = result
-        self._on_done(index, result)
-
-    def _lose(self, index: int, error: BrokenExecutor) -> None:
-        self._broken = True
-        self._lost[index] += 1
-        if self._lost[index] > STRIKES:
-            raise WorkerError(
-                f"task {index} of {len(self._tasks)} killed its worker {self._lost[index]} times, the last time alone; "
-                "is memory short? A script that starts processes needs `if __name__ == '__main__':` around its calls"
-            ) from error
-        self._waiting.appendleft(index)
-
-
-def _only(given: list[Executor]) -> Executor:
-    if not given:
-        raise WorkerError("the executor that was passed broke; engine='processes' starts another one when that happens")
-    return given.pop()
+def _lost(error: BrokenExecutor | CancelledError, pool: Pool, left: int) -> str:
+    if isinstance(error, CancelledError):
+        return f"{pool.name} gave up with tasks still to be done: {left}; is its scheduler still running?"
+    return (
+        f"a worker of {pool.name} died with tasks still to be done: {left}; is memory short, or does a script lack "
+        "`if __name__ == '__main__':` around its calls? What was kept in a folder is not computed again"
+    )

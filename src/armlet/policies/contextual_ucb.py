@@ -5,7 +5,7 @@ from being drowned by common ones. The paper's search over all subsets is expone
 is done instead, and `certificate` how far from the minimum that can be. No regret bound is known.
 Decide: one search for each arm, O(2^N d^3) exact, about O(N d) a step otherwise, N entries of its history; update O(d).
 Memory O(N d) an arm: N grows with t for "all", with log t for "explored", with the number of distinct contexts for
-search="counts", not beyond the number of cells for "buckets", and is fixed for "coreset".
+search="counts", and not beyond the number of cells for "buckets".
 """
 
 from __future__ import annotations
@@ -21,25 +21,23 @@ from armlet.core.checks import HUGE
 from armlet.core.choosing import below, best_chances, mixed, play_best
 from armlet.core.errors import DecisionError
 from armlet.core.policy import BasePolicy
-from armlet.core.shapes import check_room
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
 from armlet.policies import subset_search
-from armlet.policies.subset_search import Coreset, Histories, Past, Subset
+from armlet.policies.subset_search import Histories, Past, Subset
 
-Search: TypeAlias = Literal["exact", "prefix", "greedy", "relaxed", "counts"]
-History: TypeAlias = Literal["all", "explored", "buckets", "coreset"]
+Search: TypeAlias = Literal["exact", "relaxed", "counts"]
+History: TypeAlias = Literal["all", "explored", "buckets"]
 
 SEARCHES: dict[str, Callable[[Float64, Past], Subset]] = {
     "exact": subset_search.exact,
-    "prefix": subset_search.prefix,
-    "greedy": subset_search.greedy,
     "relaxed": subset_search.relaxed,
     "counts": subset_search.counts,
 }
-HISTORIES = ("all", "explored", "buckets", "coreset")
+HISTORIES = ("all", "explored", "buckets")
+INSTEAD = {"prefix": "relaxed", "greedy": "relaxed", "coreset": "buckets"}  # of what was removed
 
 EXACT_LIMIT = 16  # rows, 2^16 subsets
-DEFAULT_LIMIT = {"exact": 12, "coreset": 200}
+EXACT_DEFAULT = 12
 LONGEST = 20_000
 
 
@@ -50,19 +48,19 @@ class ContextualUCB(BasePolicy[Histories]):
     Parameters
     ----------
     search
-        How T is found: "exact" tries all subsets; "prefix", "greedy" and "relaxed" are heuristics; "counts" keeps one
-        entry for each distinct context and is exact for few of them. See `subset_search.searches`.
+        How T is found: "exact" tries all subsets; "relaxed" is a heuristic; "counts" keeps one entry for each distinct
+        context and is exact for few of them. See `subset_search.searches`.
     history
-        What T is chosen from: "all" rows; only "explored" ones, for which steps explore with probability p/t; "buckets"
-        of similar rows, merged; or a "coreset", a sample of fixed size.
+        What T is chosen from: "all" rows; only "explored" ones, for which steps explore with probability p/t; or
+        "buckets" of similar rows, merged.
     alpha
         How optimistic to be; 1 as printed. The printed width knows no noise scale, so scale it with that of rewards.
     p
         The first p steps play the arms by turns, as printed; at 0 each arm is still played once, since one without a
         past has an infinite index. With history="explored" also the rate p/t of exploration, at least 1.
     history_limit
-        The most entries an arm's history may have: rows, distinct contexts or buckets. One more is an error, but for
-        "coreset", whose size it is. 12 for "exact", 200 for "coreset", else 20000 if left out.
+        The most entries an arm's history may have: rows, distinct contexts or buckets. One more is an error. 12 for
+        "exact", else 20000 if left out.
     bucket_width
         eta: rows of one bucket have a cosine of at least 1 - eta.
 
@@ -118,24 +116,17 @@ class ContextualUCB(BasePolicy[Histories]):
         """The history limit in use."""
         if self.history_limit is not None:
             return self.history_limit
-        return DEFAULT_LIMIT.get(self.search, DEFAULT_LIMIT.get(self.history, LONGEST))
+        return EXACT_DEFAULT if self.search == "exact" else LONGEST
 
-    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
-        """Refuse a sample that would not fit."""
-        if self.history == "coreset":
-            check_room(self.limit * n_arms, "history_limit x n_arms")
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
 
-    def shapes(self, n_arms: int, dim: int) -> Shapes:
+    def shapes(self, n_arms: int, dim: int) -> Shapes:  # noqa: ARG002
         """Give the shapes of the state's arrays."""
-        entries: Shapes = {"arms": (None,), "rows": (None, dim), **dict.fromkeys(("counts", "sums"), (None,))}
-        if self.history != "coreset":
-            return {**entries, "keys": (None, None)}
-        return {**entries, "keys": (None, None), "priorities": (None,), "A": (n_arms, dim, dim), "seen": (n_arms,)}
+        return {"arms": (None,), "rows": (None, dim), "counts": (None,), "sums": (None,), "keys": (None, None)}
 
     def init(self, n_arms: int, dim: int) -> Histories:
         """For all arms: T_a is empty."""
-        if self.history == "coreset":
-            return Coreset(n_arms, dim, limit=self.limit)
         rows: Literal["rows", "contexts"] = "contexts" if self.search == "counts" else "rows"
         kept = "buckets" if self.history == "buckets" else rows
         return Histories(n_arms, dim, kept=kept, limit=self.limit, width=self.bucket_width)
@@ -196,14 +187,14 @@ class ContextualUCB(BasePolicy[Histories]):
 
     def decide(self, state: Histories, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play by turns at first, then the arm with the highest index, ties broken by the coins."""
-        arms, tag = np.flatnonzero(eligible), coins.pick >> 33 if self.history == "coreset" else 0
+        arms = np.flatnonzero(eligible)
         if self._rotates(t):
-            return Choice(int(arms[t % len(arms)]), 1.0, True, tag)
+            return Choice(int(arms[t % len(arms)]), 1.0, True)
         bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t, state)
         chances = mixed(best_chances(bounds, eligible), eligible, rate)
         explored = coins.coin < rate
         arm = int(arms[below(coins.pick, len(arms))]) if explored else play_best(bounds, eligible, coins).arm
-        return Choice(arm, float(chances[arm]), explored, tag)
+        return Choice(arm, float(chances[arm]), explored)
 
     def update(self, state: Histories, interaction: Interaction) -> None:
         """Add step t to T_a of the arm played."""
@@ -224,5 +215,7 @@ def _check_subsets(past: Past, interaction: Interaction) -> None:
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if isinstance(value, str) and value in INSTEAD:
+        raise ValueError(f"{name} {value!r} was removed; use {INSTEAD[value]!r}")
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

@@ -6,6 +6,7 @@ Needs matplotlib, `armlet[bench]`, imported when something is drawn.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -44,6 +45,12 @@ class Picture:
     svg: str
     png: bytes
     caption: str
+
+
+def require_matplotlib() -> None:
+    """Say how to get what draws, if it is not there: better before a computation than after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[bench]'", name="matplotlib")
 
 
 def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:

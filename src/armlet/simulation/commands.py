@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from armlet.core.settings import check_seed
 from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
-from armlet.parallel.pool import Engine
+from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.policies import POLICIES
+from armlet.simulation.folder import read
 from armlet.simulation.play import Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
-from armlet.simulation.store import read
 
 T = TypeVar("T")
 
@@ -53,6 +54,7 @@ def make_world(name: str, settings: Mapping[str, Any], seed: int) -> World:
     >>> make_world("FigureA", {"n_arms": 4}, seed=1).n_arms
     4
     """
+    check_seed(seed)
     kind = _find("world", name, ENVIRONMENTS)
     _check_names(name, settings, kind.draw)
     world: World = kind.draw(np.random.default_rng(seed), **settings)
@@ -77,7 +79,7 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World) -> Policy:
     return kind(**{**known, **settings})
 
 
-def simulate(job: Job, *, engine: Engine, out: str | os.PathLike[str]) -> None:
+def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
     """Run a job, keep it in a folder, and print what was found."""
     folder = Path(out)
     print(*job.world.describe(), sep="\n", flush=True)

@@ -6,14 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from armlet.core.intervals import Estimate, paired_difference
-from armlet.parallel.pool import Engine
+from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.report.numbers import show
+from armlet.report.pictures import require_matplotlib
 from armlet.simulation.commands import make_policy, make_world, parse_settings
+from armlet.simulation.growth import SHORTEST, doubling_ratio, growth
 from armlet.simulation.overview import describe, write_overview
 from armlet.simulation.play import Job
 from armlet.simulation.results import Result
@@ -59,9 +62,10 @@ def make_jobs(
     return [Job(world=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made]
 
 
-def compare(jobs: Sequence[Job], *, engine: Engine, out: str | os.PathLike[str]) -> None:
-    """Run the jobs, keep them in a folder, print the ranking and write a page."""
-    folder = Path(out)
+def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -> None:
+    """Run the jobs, keep them in a folder, print the ranking and write a page and its figure."""
+    require_matplotlib()  # better now than after the computation
+    (folder := Path(out)).mkdir(parents=True, exist_ok=True)
     print(*jobs[0].world.describe(), sep="\n", flush=True)
     try:
         with engine:
@@ -69,22 +73,69 @@ def compare(jobs: Sequence[Job], *, engine: Engine, out: str | os.PathLike[str])
     except KeyboardInterrupt:
         print(f"\ninterrupted: finished runs are kept in {folder}; the same command goes on", file=sys.stderr)
         raise
-    print("", *ranking(results, jobs[0].seed), f"Report: {write_overview(folder)}", sep="\n")
+    page = write_overview(folder)
+    print("", *report(results, jobs[0].seed), f"Report: {page}", f"Figure: {folder / 'regret.svg'}", sep="\n")
 
 
-def ranking(results: Sequence[Result], seed: int) -> list[str]:
-    """Say what each policy regrets, least first, and how much more than the first, run by run."""
+def report(results: Sequence[Result], seed: int) -> list[str]:
+    """Say who regrets least and whether the runs can tell, and how fast the regret of each grows."""
     rng, ordered = np.random.default_rng(seed), sorted(results, key=lambda each: float(each.mean[-1]))
-    first, T = ordered[0], int(ordered[0].steps[-1])
-    lines = [f"{'regret at T = ' + format(T, ','):>42}{'more than the first, paired':>34}  policy"]
-    for each in ordered:
-        if len(each.runs) > 1:
-            regret, more = each.estimate(T, rng), paired_difference(each.at(T), first.at(T), rng)
-        else:
-            regret, more = _exact(float(each.mean[-1])), _exact(float(each.mean[-1] - first.mean[-1]))
-        shown = "" if each is first else show(more)
-        lines.append(f"{show(regret):>42}{shown:>34}  {describe(each.settings['policy'])}")
+    places = [Place.of(each, ordered[0], rng) for each in ordered]
+    lines = ranking(places)
+    if all(len(each.runs) > 1 for each in ordered):
+        lines += ["", *verdict(places), *rates(ordered, rng)]
     return lines
+
+
+class Place(NamedTuple):
+    """A policy in a ranking."""
+
+    result: Result
+    regret: Estimate  # at T
+    more: Estimate  # than that of the first, paired by run
+
+    @classmethod
+    def of(cls, result: Result, first: Result, rng: np.random.Generator) -> Place:
+        """Estimate what it regrets, exactly if there is but one run."""
+        T = int(result.steps[-1])
+        if len(result.runs) > 1:
+            return cls(result, result.estimate(T, rng), paired_difference(result.at(T), first.at(T), rng))
+        return cls(result, _exact(float(result.mean[-1])), _exact(float(result.mean[-1] - first.mean[-1])))
+
+    @property
+    def name(self) -> str:
+        """The policy and its settings."""
+        return describe(self.result.settings["policy"])
+
+
+def ranking(places: Sequence[Place]) -> list[str]:
+    """Say what each policy regrets, least first, how much more than the first, and how it explored."""
+    T = int(places[0].result.steps[-1])
+    head = f"{'regret at T = ' + format(T, ','):>36}{'more than the first, paired':>32}"
+    lines = [f"{head}{'paid exploring':>17}{'explored':>10}  policy"]
+    for place, (found, regret, more) in enumerate(places):
+        shown = show(more) if place else ""
+        paid, share = show(_exact(float(found.exploring[:, -1].mean()))), found.explored[:, -1].mean() / T
+        lines.append(f"{show(regret):>36}{shown:>32}{paid:>17}{share:>10.2%}  {places[place].name}")
+    return lines
+
+
+def verdict(places: Sequence[Place]) -> list[str]:
+    """Say which policy had the least regret at T, and whether the runs tell it from the next."""
+    lines = [f"Least mean regret at T: {places[0].name}."]
+    for second in places[1:2]:
+        tell = "tell" if second.more.low > 0 else "cannot tell"
+        lines.append(f"{second.name} paid {show(second.more)} more: these runs {tell} the two apart.")
+    return lines
+
+
+def rates(ordered: Sequence[Result], rng: np.random.Generator) -> list[str]:
+    """Say how fast the regret of each policy grows; nothing of runs too short to say."""
+    if ordered[0].steps[-1] < SHORTEST:
+        return []
+    told = [(describe(each.settings["policy"]), doubling_ratio(each.steps, each.regret, rng)) for each in ordered]
+    head = "[R(T) - R(T/2)] / [R(T/2) - R(T/4)] is 1 if regret grows as log t, 1.41 as sqrt t, 2 as t:"
+    return ["", head, *(f"  {name}: {growth(ratio)}" for name, ratio in told)]
 
 
 def _exact(value: float) -> Estimate:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
 from armlet.policies import ContextualEpsilonGreedy
+from armlet.simulation.player import play_table
 
 
 class Played(NamedTuple):
@@ -34,19 +34,7 @@ def play(table: FiniteWorld, policy: ContextualEpsilonGreedy, steps: Int64, seed
     >>> play(table, ContextualEpsilonGreedy(p=12), np.array([10, 100]), [(1, 2), (3, 4), (5, 6)]).regret.shape
     (3, 2)
     """
-    start, rule = policy.init(table.means.shape[1], table.contexts.shape[1]), policy.rule()
-    runs = [
-        kernel.simulate_events(
-            table,
-            start=start,
-            rule=rule,
-            horizon=int(steps[-1]),
-            checkpoints=steps,
-            world_seed=world_seed,
-            policy_seed=policy_seed,
-        )
-        for world_seed, policy_seed in seeds
-    ]
+    runs = [play_table(table, policy, steps, pair, jumps=True) for pair in seeds]
     rows = np.array([np.asarray(run.statistics.n) for run in runs])
     return Played(np.array([run.regret for run in runs]), np.array([run.exploring for run in runs]), rows)
 

@@ -1,4 +1,4 @@
-"""Where an experiment's work is done: its tasks on any engine, kept as they finish, with the time that is left.
+"""Where experiments and simulations are computed: their tasks on any engine, kept as they finish.
 
 An experiment is settings, tasks made from them, and an analysis of what the tasks found. The lab does the rest:
 whatever the engine and the number of workers, the same tasks give the same arrays, and one that was found before is
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from armlet.core.errors import ArmletError
-from armlet.parallel.pool import Engine, engine, map_in_order
+from armlet.parallel.pool import Pool, make_pool, map_in_order
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation.shelf import Arrays, Shelf
 
@@ -30,8 +30,12 @@ def _mute(_: str) -> Progress:
     return silent
 
 
+def _one(_: object) -> int:
+    return 1
+
+
 class Lab:
-    """Runs the tasks of one experiment.
+    """Runs the tasks of one experiment, or of one simulation.
 
     Parameters
     ----------
@@ -64,14 +68,21 @@ class Lab:
         *,
         seed: int,
         scale: Scale = "quick",
-        where: Engine | None = None,
+        where: Pool | None = None,
         shelf: Shelf | None = None,
         progress: Callable[[str], Progress] = _mute,
     ) -> None:
         self.seed, self.scale = seed, scale
         self._where, self._shelf, self._progress = where, shelf, progress
 
-    def map(self, stage: str, function: Callable[[T], Arrays], tasks: Sequence[T], label: str = "") -> list[Arrays]:
+    def map(
+        self,
+        stage: str,
+        function: Callable[[T], Arrays],
+        tasks: Sequence[T],
+        label: str = "",
+        amount: Callable[[T], int] = _one,
+    ) -> list[Arrays]:
         """Run a function over tasks and give what each found, in order.
 
         Parameters
@@ -84,28 +95,39 @@ class Lab:
             Frozen dataclasses of plain data, each a few seconds of work at most, no two alike.
         label
             What is being done, for people to read.
+        amount
+            How much of the whole a task is, for those who are told how far it is; one if left out.
         """
-        return self._run(stage, function, tasks, label, self._where)
+        return self._run(stage, function, tasks, label, self._where, amount)
 
     def alone(self, stage: str, function: Callable[[T], Arrays], tasks: Sequence[T], label: str = "") -> list[Arrays]:
         """Do the same in this process, one task after the other, while nothing else runs: for measuring time."""
         return self._run(stage, function, tasks, label, None)
 
     def _run(
-        self, stage: str, function: Callable[[T], Arrays], tasks: Sequence[T], label: str, where: Engine | None
+        self,
+        stage: str,
+        function: Callable[[T], Arrays],
+        tasks: Sequence[T],
+        label: str,
+        where: Pool | None,
+        amount: Callable[[T], int] = _one,
     ) -> list[Arrays]:
         _check_tasks(stage, tasks)
         report = self._progress(label or stage)
         found = {} if self._shelf is None else self._shelf.find(stage, tasks)
         missing = [index for index in range(len(tasks)) if index not in found]
-        report(len(found), len(tasks))
+        done, total = sum(amount(tasks[index]) for index in found), sum(map(amount, tasks))
+        report(done, total)
 
         def keep(place: int, arrays: Arrays) -> None:
+            nonlocal done
             index = missing[place]
             found[index] = arrays
             if self._shelf is not None:
                 self._shelf.keep(stage, tasks[index], arrays)
-            report(len(found), len(tasks))
+            done += amount(tasks[index])
+            report(done, total)
 
         if missing:
             self._compute(function, [tasks[index] for index in missing], where, keep)
@@ -118,11 +140,11 @@ class Lab:
         self,
         function: Callable[[T], Arrays],
         tasks: Sequence[T],
-        where: Engine | None,
+        where: Pool | None,
         keep: Callable[[int, Arrays], None],
     ) -> None:
         if where is None:
-            with engine("serial") as here:
+            with make_pool("serial") as here:
                 map_in_order(function, tasks, here, keep)
         else:
             map_in_order(function, tasks, where, keep)
@@ -142,7 +164,7 @@ class Archive(Lab):
         self,
         function: Callable[[T], Arrays],  # noqa: ARG002
         tasks: Sequence[T],
-        where: Engine | None,  # noqa: ARG002
+        where: Pool | None,  # noqa: ARG002
         keep: Callable[[int, Arrays], None],  # noqa: ARG002
     ) -> None:
         raise Unfinished(f"tasks still to be computed: {len(tasks)}")

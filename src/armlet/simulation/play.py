@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.bandit import Bandit
-from armlet.core import kernel
 from armlet.core.law import compiled_rule
 from armlet.core.settings import check_seed
-from armlet.core.types import Bool, Float64, Int64, Policy
+from armlet.core.types import Float64, Int64, Policy
 from armlet.environments.world import World
+from armlet.simulation.player import block_size, draw, play_table, player
 
 Method: TypeAlias = Literal["auto", "steps", "events", "python"]
 """How a run is computed. Numbers differ between methods, their law does not; compare policies within one method.
@@ -132,19 +131,6 @@ def stream(seed: int, run: int, part: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed, spawn_key=(run, part))
 
 
-def block_size(world: World) -> int:
-    """Give how many steps of a world are drawn at a time.
-
-    Examples
-    --------
-    >>> from armlet.environments import FigureA
-    >>> block_size(FigureA(theta=((1.0, 0.0, 0.0),) * 6))
-    7281
-    """
-    # products this small stay on one thread of BLAS, so that they round alike wherever they are computed
-    return max(16, min(8192, 2**17 // (world.n_arms * world.dim)))
-
-
 def _settled(job: Job) -> Method:
     if job.method not in METHODS:
         raise ValueError(f"method is {job.method!r}; choose {', '.join(map(repr, METHODS))}")
@@ -171,63 +157,20 @@ def _checked(checkpoints: Sequence[int], horizon: int) -> tuple[int, ...]:
     return steps
 
 
-def _compiled_state(job: Job) -> Any:
-    return job.policy.init(job.world.n_arms, job.world.dim)  # Statistics or Layers, as every compiled policy's is
-
-
 def _word(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
 
 
-class _Player(Protocol):
-    """A policy at play: what it knows, and its clock."""
-
-    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
-        """Take the next steps; give the arms played, and which steps explored."""
-
-
-class _InKernel:
-    def __init__(self, job: Job, rule: kernel.Rule, seed: int) -> None:
-        self._rule, self._seed, self._t = rule, seed, 0
-        self._state = _compiled_state(job)
-
-    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
-        how: Any = {"rule": self._rule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
-        out = kernel.rollout(X, rewards, start=self._state, **how)
-        self._state, self._t = out.statistics, self._t + len(X)
-        return out.arms, out.explored
-
-
-class _InPython:
-    def __init__(self, job: Job, seed: int) -> None:
-        self._bandit = Bandit(range(job.world.n_arms), job.world.dim, policy=job.policy, seed=seed)
-
-    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
-        arms, explored = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.bool_)
-        for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
-            decision = self._bandit.decide(x)
-            arms[i], explored[i] = decision.arm, decision.explored
-            self._bandit.learn(decision, float(row[arms[i]]))
-        return arms, explored
-
-
-def _player(job: Job, run: int) -> _Player:
-    rule, seed = compiled_rule(job.policy), _word(stream(job.seed, run, COINS))
-    return _InPython(job, seed) if rule is None else _InKernel(job, rule, seed)
-
-
 def _play_blocks(job: Job, run: int) -> Curves:
     """Draw the world block by block, let the policy play each, and keep running sums."""
-    world, player, size = job.world, _player(job, run), block_size(job.world)
+    plays = player(job.world, job.policy, _word(stream(job.seed, run, COINS)))
     shown, noise = (np.random.default_rng(stream(job.seed, run, part)) for part in (CONTEXTS, NOISE))
-    steps, sums, kept = np.array(job.checkpoints), np.zeros(3), []
-    for start in range(0, job.checkpoints[-1], size):
-        n = min(size, job.horizon - start)
-        X = np.ascontiguousarray(world.contexts(shown, n, start=start), dtype=np.float64)
-        rewards = np.ascontiguousarray(world.rewards(noise, X, start=start), dtype=np.float64)
-        arms, explored = player.play(X, rewards)
-        mu = world.means(X, start=start)
-        lost = mu.max(axis=1) - mu[np.arange(n), arms]
+    steps, sums, kept, size = np.array(job.checkpoints), np.zeros(3), [], block_size(job.world)
+    end = min(job.horizon, -(-job.checkpoints[-1] // size) * size)  # no block after the last checkpoint
+    for start, X, rewards, losses in draw(job.world, shown, noise, end, size):
+        n = len(X)
+        arms, explored = plays.play(X, rewards)
+        lost = losses[np.arange(n), arms]
         totals = np.stack([lost, lost * explored, explored])  # (3, n)
         totals[:, 0] += sums  # then add up one step after the other, as a loop would
         totals = totals.cumsum(axis=1)
@@ -238,17 +181,10 @@ def _play_blocks(job: Job, run: int) -> Curves:
 
 
 def _play_compiled(job: Job, run: int) -> Curves:
-    table, rule = job.world.table(), compiled_rule(job.policy)
-    if table is None or rule is None:
-        raise ValueError(f"{type(job.policy).__name__} in {type(job.world).__name__} cannot run in the kernel")
-    simulate: Any = kernel.simulate_events if job.method == "events" else kernel.simulate_steps
-    regret, exploring, explored, _ = simulate(
-        table,
-        start=_compiled_state(job),
-        rule=rule,
-        horizon=job.horizon,
-        checkpoints=np.array(job.checkpoints, dtype=np.int64),
-        world_seed=_word(stream(job.seed, run, CONTEXTS)),
-        policy_seed=_word(stream(job.seed, run, COINS)),
-    )
-    return Curves(regret, exploring, np.rint(explored).astype(np.int64))
+    table = job.world.table()
+    if table is None:
+        raise ValueError(f"{type(job.world).__name__} is no table, so it cannot run in the kernel")
+    steps, jumps = np.array(job.checkpoints, dtype=np.int64), job.method == "events"
+    seeds = _word(stream(job.seed, run, CONTEXTS)), _word(stream(job.seed, run, COINS))
+    found = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)
+    return Curves(found.regret, found.exploring, np.rint(found.explored).astype(np.int64))

@@ -11,7 +11,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -81,6 +81,18 @@ class Result:
         return bootstrap(lambda values: values.mean(-1), self.at(step), rng=rng)
 
 
+def stack(runs: Iterable[Curves]) -> Curves:
+    """Put single runs, (C,), into one table of runs, (n, C)."""
+    regret, exploring, explored = zip(*runs, strict=True)
+    return Curves(np.stack(regret), np.stack(exploring), np.stack(explored))
+
+
+def joined(parts: Iterable[Curves]) -> Curves:
+    """Put the runs of several tasks, (n, C) each, one below the other."""
+    regret, exploring, explored = zip(*parts, strict=True)
+    return Curves(np.concatenate(regret), np.concatenate(exploring), np.concatenate(explored))
+
+
 def settings_of(job: Job) -> Settings:
     """Describe a job as plain data.
 
@@ -131,6 +143,8 @@ def plain(value: object) -> Json:
         return str(value)  # JSON has no infinity
     if value is None or isinstance(value, (str, int, float)):
         return value
+    if isinstance(value, Job):
+        return settings_of(value)
     raise TypeError(f"{value!r} is not plain data")
 
 

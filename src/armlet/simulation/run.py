@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +21,17 @@ from armlet.core.files import Json
 from armlet.core.law import compiled_rule
 from armlet.core.types import Policy
 from armlet.environments.world import World
-from armlet.parallel.pool import EngineLike, WorkerError, map_in_order, opened
+from armlet.parallel.pool import PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, silent
+from armlet.simulation.folder import STAGE, as_curves
+from armlet.simulation.lab import Lab
+from armlet.simulation.manifest import Manifest, versions
 from armlet.simulation.play import Curves, Job, Method, play
-from armlet.simulation.results import Result, settings_of
-from armlet.simulation.store import Store, joined, stack, versions
+from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
+from armlet.simulation.shelf import Arrays, Shelf
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 TASK_SECONDS = 2.0
 SECONDS = {"steps": 5e-8, "events": 1e-6, "python": 3e-7}  # a step, an exploration, a step; roughly
@@ -30,7 +39,7 @@ SECONDS_LEARNING = 3e-7  # a step that is learned from, in the kernel
 SECONDS_IN_PYTHON = 2.5e-5  # a step of a policy that is not compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # a world need not be hashable, and no two are alike
 class Task:
     """Some runs of one job: what a worker is sent."""
 
@@ -50,7 +59,7 @@ def simulate(
     seed: int,
     checkpoints: npt.ArrayLike | None = None,
     method: Method = "auto",
-    engine: EngineLike = "processes",
+    engine: PoolLike = "processes",
     workers: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
@@ -75,7 +84,7 @@ def simulate(
 def simulate_all(
     jobs: Sequence[Job],
     *,
-    engine: EngineLike = "processes",
+    engine: PoolLike = "processes",
     workers: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
@@ -87,7 +96,7 @@ def simulate_all(
     jobs
         What to run.
     engine
-        The name of an engine (see `armlet.parallel.pool.engine`), an engine, or any
+        The name of an engine (see `armlet.parallel.pool.make_pool`), an engine, or any
         `concurrent.futures.Executor`. It does not change the results.
     workers
         How many, if the engine is given by name.
@@ -113,20 +122,28 @@ def simulate_all(
     >>> bool((greedy.at(1000) < uniform.at(1000)).all())
     True
     """
-    tasks = [task for index, job in enumerate(jobs) for task in split(index, job)]
-    with opened(engine, workers=workers) as where:
-        kept = None if store is None else Store(store, jobs, engine=where.name)
-        tally = _Tally(tasks, kept, progress)
-        try:
-            map_in_order(run_task, tally.missing(), where, tally.add)
-        except BaseException:
-            if kept is not None:
-                kept.stop("interrupted")
-            raise
-    results = [_result(job, tally.curves(index)) for index, job in enumerate(jobs)]
-    if kept is not None:
-        kept.finish(results)
-    return results
+    if not jobs:
+        raise ValueError("jobs is empty; give at least one")
+    shelf = None if store is None else RunShelf(Path(store))
+    with opened(engine, workers=workers) as where, _recorded(store, jobs, where.name):
+        lab = Lab(seed=jobs[0].seed, where=where, shelf=shelf, progress=lambda _: progress)
+        tasks = [task for index, job in enumerate(jobs) for task in split(index, job)]
+        return gather(tasks, lab.map(STAGE, run_task, tasks, amount=lambda task: task.last - task.first))
+
+
+@contextmanager
+def _recorded(store: str | os.PathLike[str] | None, jobs: Sequence[Job], engine: str) -> Iterator[None]:
+    """Say in the folder's manifest what is being done and how it ended."""
+    if store is None:
+        yield
+        return
+    manifest = Manifest(Path(store), jobs, engine=engine)
+    try:
+        yield
+    except BaseException:
+        manifest.stop("interrupted")
+        raise
+    manifest.stop("finished")
 
 
 def split(index: int, job: Job) -> list[Task]:
@@ -148,11 +165,11 @@ def split(index: int, job: Job) -> list[Task]:
     ]
 
 
-def run_task(task: Task) -> Curves:
+def run_task(task: Task) -> Arrays:
     """Play the runs of a task; this is what workers do."""
     if task.versions != versions():
         raise WorkerError(f"this worker has {versions()}, the task comes from {task.versions}; install the same")
-    return stack(play(task.job, run) for run in range(task.first, task.last))
+    return stack(play(task.job, run) for run in range(task.first, task.last))._asdict()
 
 
 def _runs_a_task(job: Job) -> int:
@@ -167,6 +184,15 @@ def _runs_a_task(job: Job) -> int:
     return max(1, min(job.runs, math.ceil(TASK_SECONDS / (units * each))))
 
 
+def gather(tasks: Sequence[Task], found: Sequence[Arrays]) -> list[Result]:
+    """Put together what tasks of several jobs found: a result for each job, in order."""
+    parts: dict[int, list[Curves]] = {}
+    for task, arrays in zip(tasks, found, strict=True):
+        parts.setdefault(task.index, []).append(as_curves(arrays))
+    jobs = {task.index: task.job for task in tasks}
+    return [_result(job, joined(parts[index])) for index, job in jobs.items()]
+
+
 def _result(job: Job, curves: Curves) -> Result:
     return Result(
         settings=settings_of(job),
@@ -176,34 +202,19 @@ def _result(job: Job, curves: Curves) -> Result:
     )
 
 
-class _Tally:
-    """Which tasks are done, by this call or an earlier one."""
+class RunShelf(Shelf):
+    """A shelf whose table is for people: a row for each job, run and checkpoint, however jobs were cut into tasks."""
 
-    def __init__(self, tasks: Sequence[Task], store: Store | None, progress: Progress) -> None:
-        self._tasks, self._store, self._progress = tasks, store, progress
-        self._done: dict[tuple[int, int], Curves] = {}  # by job and first run
-        self._missing: list[Task] = []
-        for task in tasks:
-            curves = None if store is None else store.load(task.index, task.first, task.last)
-            if curves is None:
-                self._missing.append(task)
-            else:
-                self._done[task.index, task.first] = curves
-        self._report()
+    def _write_table(self, stage: str, tasks: Sequence[DataclassInstance], results: Sequence[Arrays]) -> None:
+        write_parquet(self._table(stage), gather(cast("Sequence[Task]", tasks), results))
 
-    def missing(self) -> list[Task]:
-        return self._missing
-
-    def add(self, index: int, curves: Curves) -> None:
-        task = self._missing[index]
-        if self._store is not None:
-            self._store.save(task.index, task.first, task.last, curves)
-        self._done[task.index, task.first] = curves
-        self._report()
-
-    def curves(self, job: int) -> Curves:
-        return joined([self._done[job, task.first] for task in self._tasks if task.index == job])
-
-    def _report(self) -> None:
-        runs = (len(curves.regret) for curves in self._done.values())
-        self._progress(sum(runs), sum(task.last - task.first for task in self._tasks))
+    def _read_table(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
+        kept, asked = read_parquet(self._table(stage)), cast("Sequence[Task]", tasks)
+        jobs = {task.index: task.job for task in asked}
+        if [result.settings for result in kept] != [settings_of(job) for job in jobs.values()]:
+            return {}  # somebody else's table
+        whole = [result.curves._asdict() for result in kept]
+        return {
+            index: {name: curve[task.first : task.last] for name, curve in whole[task.index].items()}
+            for index, task in enumerate(asked)
+        }

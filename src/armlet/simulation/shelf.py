@@ -1,4 +1,4 @@
-"""What the tasks of the paper's experiments found, kept in a folder while they run and afterwards.
+"""What tasks found, kept in a folder while they run and afterwards.
 
 DIR/data/fig-a/play/*.armlet   finished tasks, each written whole or not at all; a run that was killed goes on from them
 DIR/data/fig-a/play.parquet    all of them at the end: a row for each task, its settings first, then its arrays as lists
@@ -43,7 +43,7 @@ def as_floats(array: Array) -> Float64:
 
 
 class Shelf:
-    """The data of one experiment, stage by stage.
+    """The data of one experiment or simulation, stage by stage.
 
     Parameters
     ----------
@@ -70,11 +70,9 @@ class Shelf:
 
     def find(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
         """Give what is known already, by the index of the task."""
-        table = self._read_table(stage)
-        found = {}
+        found = self._read_table(stage, tasks) if self._table(stage).exists() else {}
         for index, task in enumerate(tasks):
-            arrays = table.get(_text(task)) or self._read_chunk(stage, task)
-            if arrays is not None:
+            if index not in found and (arrays := self._read_chunk(stage, task)) is not None:
                 found[index] = arrays
         return found
 
@@ -86,13 +84,8 @@ class Shelf:
 
     def close(self, stage: str, tasks: Sequence[DataclassInstance], results: Sequence[Arrays]) -> None:
         """Write all that a stage found as one table, which takes the place of the single tasks."""
-        pa, pq = load_pyarrow()
-        columns = _columns(tasks, results)
-        table = pa.table(columns, metadata={"armlet": json.dumps([_text(task) for task in tasks])})
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._table(stage), [sink.getvalue().to_pybytes()])
+        self._write_table(stage, tasks, results)
         shutil.rmtree(self._folder / stage, ignore_errors=True)
 
     def is_open(self, stage: str) -> bool:
@@ -109,19 +102,26 @@ class Shelf:
     def _chunk(self, stage: str, task: DataclassInstance) -> Path:
         return self._folder / stage / f"{hashlib.sha256(_text(task).encode()).hexdigest()[:24]}.armlet"
 
-    def _read_table(self, stage: str) -> dict[str, Arrays]:
-        if not self._table(stage).exists():
-            return {}
+    def _write_table(self, stage: str, tasks: Sequence[DataclassInstance], results: Sequence[Arrays]) -> None:
+        pa, pq = load_pyarrow()
+        columns = _columns(tasks, results)
+        table = pa.table(columns, metadata={"armlet": json.dumps([_text(task) for task in tasks])})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        write_atomically(self._table(stage), [sink.getvalue().to_pybytes()])
+
+    def _read_table(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
         _, pq = load_pyarrow()
         table = pq.read_table(self._table(stage))
-        tasks: list[str] = json.loads(table.schema.metadata[b"armlet"])
+        kept: list[str] = json.loads(table.schema.metadata[b"armlet"])
         names = [name for name in table.column_names if name.startswith(ARRAY)]
         rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
         short = [name.removeprefix(ARRAY) for name in names]
-        return {
-            task: {name: np.array(value) for name, value in zip(short, row, strict=True)}
-            for task, row in zip(tasks, rows, strict=True)
+        known = {
+            text: {name: np.array(value) for name, value in zip(short, row, strict=True)}
+            for text, row in zip(kept, rows, strict=True)
         }
+        return {index: known[text] for index, text in enumerate(map(_text, tasks)) if text in known}
 
     def _read_chunk(self, stage: str, task: DataclassInstance) -> Arrays | None:
         try:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core import kernel
 from armlet.core.kernel import AutoSchedule, Rule, Statistics, Tuned
 from armlet.core.types import Float64
 from armlet.environments.world import World
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.simulation.play import block_size
+from armlet.simulation.player import InKernel, draw
 
 
 class Entry(NamedTuple):
@@ -52,18 +51,13 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seed: np.random.S
     """
     contexts, noise, coins = seed.spawn(3)
     shown, noisy, key = np.random.default_rng(contexts), np.random.default_rng(noise), int(coins.generate_state(1)[0])
-    states, regret, random = [entry.start for entry in entries], np.zeros(len(entries)), 0.0
-    for start in range(0, horizon, size := block_size(world)):
-        n = min(size, horizon - start)
-        X = np.ascontiguousarray(world.contexts(shown, n, start=start), dtype=np.float64)
-        rewards = np.ascontiguousarray(world.rewards(noisy, X, start=start), dtype=np.float64)
-        mu = world.means(X, start=start)
-        losses = mu.max(axis=1, keepdims=True) - mu
+    players = [InKernel(entry.rule, entry.start, key) for entry in entries]
+    regret, random = np.zeros(len(entries)), 0.0
+    for _, X, rewards, losses in draw(world, shown, noisy, horizon):
         random += float(losses.mean(axis=1).sum())
-        for i, entry in enumerate(entries):
-            played = kernel.rollout(X, rewards, start=states[i], rule=entry.rule, seed=key, t=start)
-            states[i], regret[i] = played.statistics, regret[i] + losses[np.arange(n), played.arms].sum()
-    return Run(regret, np.array([_p(e.rule, s) for e, s in zip(entries, states, strict=True)]), random)
+        for i, player in enumerate(players):
+            regret[i] += losses[np.arange(len(X)), player.play(X, rewards)[0]].sum()
+    return Run(regret, np.array([_p(e.rule, each.state) for e, each in zip(entries, players, strict=True)]), random)
 
 
 def _p(rule: Rule, state: Statistics) -> float:

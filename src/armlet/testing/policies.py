@@ -56,17 +56,23 @@ def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
 
 
 def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
-    """Arms are played as often as their probabilities say, within six standard deviations."""
-    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 3000)
-    expected, variance, played = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
+    """Arms are played as often as their probabilities say, and so is the likeliest of a step, the second, and so on.
+
+    Within four standard deviations: an arm that is off by a twentieth is noticed, and one that is right passes, but for
+    once in 15,000 arms. By rank, chances that are too flat or too steep add up over contexts where arms differ.
+    """
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 1000)
+    expected, variance, played = np.zeros((3, 2, n_arms))  # by arm, and by rank
     for x, row in zip(X, rewards, strict=True):
         chances = bandit.predict_proba([x])[0]
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
-        expected, variance = expected + chances, variance + chances * (1 - chances)
-        played[int(decision.arm)] += 1
-    worst = np.abs(played - expected) - 6 * np.sqrt(variance)
-    require(bool((worst <= 1e-6).all()), f"arms were played {played} times, expected {expected}")
+        order = np.argsort(-chances, kind="stable")
+        both = np.stack([chances, chances[order]])
+        expected, variance = expected + both, variance + both * (1 - both)
+        played += np.stack([np.arange(n_arms), order]) == int(decision.arm)
+    worst = np.abs(played - expected) - 4 * np.sqrt(variance)
+    require(bool((worst <= 1e-6).all()), f"arms, and ranks, were played {played} times, expected {expected}")
 
 
 def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
@@ -79,7 +85,9 @@ def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
 
 def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
     """The state takes the same memory whatever t, or no more than for all distinct contexts, or as the policy says."""
-    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 2000)
+    if policy.memory == "grows with t":  # nothing is promised
+        return
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 1000)
     sizes = [bandit.nbytes for _ in play(bandit, X, rewards)]
     if policy.memory == "constant":
         require(min(sizes) == max(sizes), f"the state took between {min(sizes)} and {max(sizes)} bytes")

@@ -1,8 +1,8 @@
 """Section 7, Algorithm 2: what Contextual UCB remembers, what its search costs, and what it regrets.
 
 Three questions. Does the estimate of a rare context get lost in Algorithm 1, and does the best subset of the history
-bring it back? How close do searches that take little time come to the best subset, and do they decide alike? And what
-does it all do to regret, beside Algorithm 1 with both ridges, LinUCB, Thompson sampling and the OLS bandit?
+bring it back? How close does a search that takes little time come to the best subset, and does it decide alike? And
+what does it all do to regret, beside Algorithm 1 with both ridges, LinUCB, Thompson sampling and the OLS bandit?
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from armlet.paper.algorithm_2 import report
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.leaderboard.arena import Brief, brief
 from armlet.policies import ContextualEpsilonGreedy, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
-from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, greedy, prefix, relaxed
+from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
@@ -29,7 +29,7 @@ KEY: Final = 72  # of this experiment's streams
 RARE, COMMON = np.array([1.0, 1.0]), np.array([1.0, 0.0])
 
 Search = Callable[[Float64, Past], Subset]
-SEARCHES: Final[dict[str, Search]] = {"prefix": prefix, "greedy": greedy, "relaxed": relaxed}
+SEARCHES: Final[dict[str, Search]] = {"relaxed": relaxed}
 
 FAMILIES: Final[dict[str, Callable[[np.random.Generator, int], Float64]]] = {  # the last two are longer than 1
     "gaussian, d = 3": lambda rng, n: _unit(rng.standard_normal((n, 3))),

@@ -20,7 +20,7 @@ from armlet.core.kernel import AutoSchedule
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
-from armlet.parallel.pool import engine
+from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import MOST, START
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--problems", type=int, default=12, help="of each family (default 12)")
     parser.add_argument("--runs", type=int, default=8, help="of each problem, at least 2 (default 8)")
     given = parser.parse_args(arguments)
-    with engine("processes") as where:
+    with make_pool("processes") as where:
         lab = Lab(seed=SEED, where=where, progress=lambda what: reporter(what, stream=sys.stderr))
         ratios = calibrate(given.problems, given.runs, lab)
     shown = table(ratios, given.problems, given.runs)

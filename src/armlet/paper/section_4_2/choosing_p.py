@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from armlet.bandit import Bandit
-from armlet.core.types import Float64
+from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
@@ -22,6 +22,7 @@ from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.simulation import together
 from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import Block, InPython, draw
 from armlet.simulation.shelf import Arrays, as_floats
 
 KEY: Final = 62  # of all that is drawn here
@@ -116,14 +117,12 @@ def play_literal(task: Slow) -> Arrays:
     one = play(Task(seed=task.seed, family=FIRST, problem=task.problem, runs=1, horizon=task.horizon, ratio=task.ratio))
     key = np.random.SeedSequence(task.seed, spawn_key=(KEY, 0, task.problem, task.horizon, 0))
     contexts, noise, coins = key.spawn(3)
-    X = world.contexts(np.random.default_rng(contexts), task.horizon)
-    rewards, losses = world.rewards(np.random.default_rng(noise), X), world.means(X)
-    losses = losses.max(axis=1, keepdims=True) - losses
+    rngs = np.random.default_rng(contexts), np.random.default_rng(noise)
+    whole = next(draw(world, *rngs, task.horizon, size=task.horizon))
     seed, steps = int(coins.generate_state(1)[0]), np.geomspace(20, task.horizon, 40).round().astype(np.int64)
     outcome = {}
     for name, policy in _two(task.horizon).items():
-        bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
-        outcome[name] = _path(bandit, policy, X, rewards, losses, set(steps.tolist()))
+        outcome[name] = _path(InPython(world, policy, seed), policy, whole, np.unique(steps))
     return {
         "steps": steps,
         "best": one["grid"].min(axis=1),
@@ -136,24 +135,16 @@ def _two(horizon: int) -> dict[str, ContextualEpsilonGreedy | RunningMinimumEpsi
 
 
 def _path(
-    bandit: Bandit,
-    policy: ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy,
-    X: Float64,
-    rewards: Float64,
-    losses: Float64,
-    steps: set[int],
+    player: InPython, policy: ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: Block, steps: Int64
 ) -> dict[str, Float64]:
     """Play step by step and note p and regret at some of them."""
-    lost, p, regret = 0.0, [], []
-    for t, x in enumerate(X, start=1):
-        decision = bandit.decide(x)
-        arm = int(decision.arm)
-        bandit.learn(decision, float(rewards[t - 1, arm]))
-        lost += float(losses[t - 1, arm])
-        if t in steps:
-            p.append(policy.current_p(bandit.state))
-            regret.append(lost)
-    return {"p": np.array(p), "regret": np.array(regret)}
+    played, p = [], []
+    for start, end in pairwise([0, *steps.tolist()]):
+        played.append(player.play(whole.X[start:end], whole.rewards[start:end])[0])
+        p.append(policy.current_p(player.bandit.state))
+    arms = np.concatenate(played)
+    regret = whole.losses[np.arange(len(arms)), arms].cumsum()[steps - 1]
+    return {"p": np.array(p), "regret": regret}
 
 
 def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:

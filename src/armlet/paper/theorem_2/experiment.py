@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, band, bootstrap, doubling_ratio, log_slope
+from armlet.core.intervals import Estimate, band, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
@@ -21,6 +21,7 @@ from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Ve
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.simulation import events
+from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 

@@ -196,6 +196,8 @@ class FiniteClassState(Arrays):
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave, and derive the rest."""
+        if not arrays["alive"].any():
+            raise ValueError("alive leaves no policy; one at least is never eliminated")
         Arrays.restore_arrays(self, arrays)
         self._places = {}
         for place in range(np.count_nonzero(self["counts"])):

@@ -1,10 +1,9 @@
 """The search inside Contextual UCB (Algorithm 2, Section 7), and the pasts that it searches.
 
 `searches` finds the subset of an arm's rows with the smallest f; `past` holds the rows of one arm, `histories` those of
-all arms, whole, by distinct context or by bucket, and `coreset` a sample of them.
+all arms, whole, by distinct context or by bucket.
 """
 
-from armlet.policies.subset_search.coreset import Coreset
 from armlet.policies.subset_search.histories import Histories, HistoryLimitError
 from armlet.policies.subset_search.past import Past
 from armlet.policies.subset_search.searches import (
@@ -15,15 +14,12 @@ from armlet.policies.subset_search.searches import (
     doublings,
     estimate,
     exact,
-    greedy,
-    prefix,
     relaxed,
     value,
 )
 
 __all__ = [
     "MOST_SUBSETS",
-    "Coreset",
     "Histories",
     "HistoryLimitError",
     "Past",
@@ -33,8 +29,6 @@ __all__ = [
     "doublings",
     "estimate",
     "exact",
-    "greedy",
-    "prefix",
     "relaxed",
     "value",
 ]

@@ -144,8 +144,8 @@ class Histories:
         if len(self._pasts[arm]) + more > self._limit:
             raise HistoryLimitError(
                 f"arm {arm} would have {len(self._pasts[arm]) + more} {self._kept} in its history but history_limit is "
-                f"{self._limit}; raise it, use wider buckets (history='buckets', bucket_width=...), or keep a sample "
-                "(history='coreset')"
+                f"{self._limit}; raise it, count equal contexts once (search='counts'), or use wider buckets "
+                "(history='buckets', bucket_width=...)"
             )
 
     # ---- keys

@@ -1,16 +1,14 @@
 // Contextual epsilon-greedy: one decision of Algorithm 1.
 #pragma once
-#include <cstdint>
-#include <limits>
-#include <span>
-
-#include "coins/philox.hpp"
-#include "state/statistics.hpp"
+#include "rules/choice.hpp"
 
 namespace armlet {
 
-// When to explore, and which steps to learn from.
+// When to explore, and which steps to learn from; in between the best estimate plays.
 struct Schedule {
+    using State = Statistics;
+    static constexpr const char* works_on = "Statistics";
+
     double p;           // explore step t with probability p / t; infinite: always
     bool round_robin;   // the first ceil(p) steps: arm t mod K, or uniform
     bool learn_always;  // from every step, or (Algorithm 1) from explored steps only
@@ -19,29 +17,21 @@ struct Schedule {
 
     bool warming_up(Word t) const { return static_cast<double>(t) - 1.0 < p; }  // t <= ceil(p)
     double rate(Word t) const { return blank || warming_up(t) ? 1.0 : p / static_cast<double>(t); }
+    Schedule in_force(const Statistics& all) const {
+        return {p, round_robin, learn_always, !learn_always && all.is_empty()};
+    }
+
+    void refresh(Statistics& all, Word t) const {
+        if (!warming_up(t)) all.refresh();
+    }
+    Choice choose(const Statistics& all, const Step& step, const Coins& coins) const;
+    void probabilities(const Statistics& all, const Step& step, std::span<double> out) const;
     bool learns(bool explored) const { return explored || learn_always; }
+    void learn(Statistics& all, const Row& row) const { learn_row(all, row); }
+    void correct(Statistics& all, const Row& row, double before) const { correct_row(all, row, before); }
+
+    bool operator==(const Schedule&) const = default;
 };
-
-struct Choice {
-    std::uint32_t arm;
-    double propensity;
-    bool explored;
-    std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
-};
-
-using Arms = std::span<const std::uint32_t>;  // the indices that may be played, ascending
-
-// The best of the eligible arms and how many share the first place.
-struct Best {
-    double score = -std::numeric_limits<double>::infinity();
-    std::uint32_t first = 0;
-    std::size_t count = 0;
-};
-
-Best best_arm(const double* scores, Arms eligible);
-
-// The one of the tied best arms that the coins point at.
-std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits);
 
 // One step of Algorithm 1. The estimates are not looked at while `schedule.warming_up(t)`.
 // `scratch` holds estimates.width values.
@@ -54,9 +44,7 @@ Choice decide(const double* scores, const Schedule& schedule, Word t, const Coin
 // The same when the best arm is known, and known to be the only one.
 Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best);
 
-// The probability of each arm at step t; `out` holds one value per arm, eligible or not.
-void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
-                   double* scratch, std::span<double> out);
+// The probability of each eligible arm at step t, from the scores; `out` holds a zero for every arm.
 void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out);
 
 }  // namespace armlet

@@ -1,4 +1,4 @@
-#include "rules/tuner.hpp"
+#include "rules/auto_schedule.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ constexpr int nodes = 24;              // of the integral over what is left of t
 
 double rows_of(const Statistics& sums) {
     double n = 0.0;
-    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) n += sums.record(arm)[0];
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) n += sums.count(arm);
     return n;
 }
 
@@ -30,7 +30,7 @@ struct Known {
 
 // (shift I + A) theta = b, so the residual sum of squares sum r^2 - 2 theta'b + theta'A theta is
 // sum r^2 - theta'b - shift |theta|^2.
-Known know(const Statistics& sums, std::size_t arm, std::span<const double> sample) {
+Known know(Statistics& sums, std::size_t arm, std::span<const double> sample) {
     const std::size_t d = sums.dim(), m = sample.size() / d;
     const auto record = sums.record(arm);
     const double *b = record.data() + 3, *A = b + d, n = record[0];
@@ -121,7 +121,7 @@ double best_p(const Prospect& prospect, const AutoSchedule& rule, double n_arms,
 }
 
 // All rewards are the same so far: nothing tells the arms apart, and nothing is lost by trying.
-bool is_blank(const Statistics& sums) {
+bool is_blank(Statistics& sums) {
     double n = 0.0, r = 0.0, rr = 0.0;
     for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) {
         const auto record = sums.record(arm);
@@ -156,67 +156,19 @@ Prospect look(const AutoSchedule& rule, Statistics& sums, std::span<const double
     return out;
 }
 
-bool Tuner::learned(const AutoSchedule& rule, Statistics& sums, const double* x, double weight, Word t) {
-    if (weight < 0.0) drop(x);
+bool AutoSchedule::look_if_due(Tuned& tuned, const double* x, double weight, Word t) const {
+    Tuner& tuner = tuned.tuner;
+    if (weight < 0.0) tuner.drop(x);
     if (!(weight > 0.0)) return false;
-    keep(x);
-    const double n = rows_of(sums), n_arms = static_cast<double>(sums.n_arms());
-    if (n < std::max(next_, rule.start * n_arms)) return false;
-    next_ = std::max(n + 1.0, growth * n);
-    const double before = p(rule, sums.n_arms()), now = std::max(static_cast<double>(t), n);
-    const double wanted = look(rule, sums, sample(), now).p;
+    tuner.keep(x);
+    const double n = rows_of(tuned), n_arms = static_cast<double>(tuned.n_arms());
+    if (n < std::max(tuner.next(), start * n_arms)) return false;
+    tuner.look_at(std::max(n + 1.0, growth * n));
+    const double before = p(tuned), now = std::max(static_cast<double>(t), n);
+    const double wanted = look(*this, tuned, tuner.sample(), now).p;
     // every step may explore up to the next look, but no longer: it may see things differently
-    p_ = std::max(before, std::min({wanted, now + next_ - n, rule.most * rule.horizon}));
-    return p_ > before;
-}
-
-void Tuner::keep(const double* x) {
-    std::copy_n(x, dim_, sample_.data() + (first_ + size_) % room * dim_);
-    if (size_ < room)
-        ++size_;
-    else
-        first_ = (first_ + 1) % room;
-}
-
-// What is forgotten must leave no trace: its context goes as well, if it is still here.
-void Tuner::drop(const double* x) {
-    std::vector<double> rest = sample();
-    for (std::size_t i = size_; i-- > 0;) {
-        if (!std::equal(x, x + dim_, rest.begin() + static_cast<std::ptrdiff_t>(i * dim_))) continue;
-        const auto at = rest.begin() + static_cast<std::ptrdiff_t>(i * dim_);
-        rest.erase(at, at + static_cast<std::ptrdiff_t>(dim_));
-        return restore(p_, next_, rest);
-    }
-}
-
-std::vector<double> Tuner::sample() const {
-    std::vector<double> out(size_ * dim_);
-    for (std::size_t i = 0; i < size_; ++i) std::copy_n(kept(i), dim_, out.data() + i * dim_);
-    return out;
-}
-
-void Tuner::restore(double p, double next, std::span<const double> sample) {
-    p_ = p, next_ = next, first_ = 0, size_ = 0;
-    std::fill(sample_.begin(), sample_.end(), 0.0);
-    for (std::size_t i = 0; i < sample.size() / dim_; ++i) keep(sample.data() + i * dim_);
-}
-
-void Tuner::subtract(const Tuner& earlier) {
-    for (std::size_t age = 0; age < earlier.size_; ++age) drop(earlier.kept(age));
-    look_soon();
-}
-
-// The latest contexts of both by turns, as if they had come together.
-void Tuner::merge(const Tuner& other) {
-    std::vector<double> both;
-    for (std::size_t age = 0; age < std::max(size_, other.size_); ++age) {  // from the latest back
-        if (age < size_) both.insert(both.begin(), kept(size_ - 1 - age), kept(size_ - 1 - age) + dim_);
-        if (age < other.size_) {
-            const double* x = other.kept(other.size_ - 1 - age);
-            both.insert(both.begin(), x, x + dim_);
-        }
-    }
-    restore(std::max(p_, other.p_), 0.0, both);
+    tuner.raise(std::max(before, std::min({wanted, now + tuner.next() - n, most * horizon})));
+    return tuner.raised() > before;
 }
 
 }  // namespace armlet

@@ -1,27 +1,6 @@
-#include "rules/epsilon_greedy.hpp"
-
-#include <algorithm>
+#include "rules/schedule.hpp"
 
 namespace armlet {
-
-Best best_arm(const double* scores, Arms eligible) {
-    Best best{.first = eligible.front()};
-    for (const auto arm : eligible) {
-        if (scores[arm] > best.score)
-            best = {scores[arm], arm, 1};
-        else if (scores[arm] == best.score && best.count++ == 0)  // minus infinity
-            best.first = arm;
-    }
-    return best;
-}
-
-std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits) {
-    if (best.count == 1) return best.first;
-    std::size_t skip = below(bits, best.count);
-    for (const auto arm : eligible)
-        if (scores[arm] == best.score && skip-- == 0) return arm;
-    return best.first;
-}
 
 namespace {
 
@@ -62,14 +41,7 @@ Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms e
     return {arm, propensity(rate, eligible.size(), 1, arm == best), explored};
 }
 
-void probabilities(const Estimates& estimates, const Schedule& schedule, Word t, const double* x, Arms eligible,
-                   double* scratch, std::span<double> out) {
-    estimates.scores(x, scratch);
-    probabilities(scratch, schedule, t, eligible, out);
-}
-
 void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out) {
-    std::fill(out.begin(), out.end(), 0.0);
     if (schedule.warming_up(t) && schedule.round_robin) {
         out[eligible[t % eligible.size()]] = 1.0;
         return;
@@ -77,6 +49,17 @@ void probabilities(const double* scores, const Schedule& schedule, Word t, Arms 
     const double rate = schedule.rate(t);
     const Best best = best_arm(scores, eligible);
     for (const auto arm : eligible) out[arm] = propensity(rate, eligible.size(), best.count, scores[arm] == best.score);
+}
+
+Choice Schedule::choose(const Statistics& all, const Step& step, const Coins& coins) const {
+    double* scores = step.scratch(0, all.width());
+    return decide(all.estimates(), in_force(all), step.t, step.x, coins, step.eligible, scores);
+}
+
+void Schedule::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
+    double* scores = step.scratch(0, all.width());
+    all.estimates().scores(step.x, scores);
+    armlet::probabilities(scores, in_force(all), step.t, step.eligible, out);
 }
 
 }  // namespace armlet

@@ -1,0 +1,102 @@
+// What every rule is asked with, and what it answers.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "coins/philox.hpp"
+#include "state/statistics.hpp"
+
+namespace armlet {
+
+using Arms = std::span<const std::uint32_t>;  // the indices that may be played, ascending
+
+struct Choice {
+    std::uint32_t arm;
+    double propensity;
+    bool explored;
+    std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
+};
+
+// The best of the eligible arms and how many share the first place.
+struct Best {
+    double score = -std::numeric_limits<double>::infinity();
+    std::uint32_t first = 0;
+    std::size_t count = 0;
+};
+
+inline Best best_arm(const double* scores, Arms eligible) {
+    Best best{.first = eligible.front()};
+    for (const auto arm : eligible) {
+        if (scores[arm] > best.score)
+            best = {scores[arm], arm, 1};
+        else if (scores[arm] == best.score && best.count++ == 0)  // minus infinity
+            best.first = arm;
+    }
+    return best;
+}
+
+// The one of the tied best arms that the coins point at.
+inline std::uint32_t tied_arm(const double* scores, Arms eligible, const Best& best, Word bits) {
+    if (best.count == 1) return best.first;
+    std::size_t skip = below(bits, best.count);
+    for (const auto arm : eligible)
+        if (scores[arm] == best.score && skip-- == 0) return arm;
+    return best.first;
+}
+
+// One of the best arms.
+inline Choice play_best(const double* scores, Arms eligible, const Coins& coins) {
+    const Best best = best_arm(scores, eligible);
+    return {tied_arm(scores, eligible, best, coins.tie), 1.0 / static_cast<double>(best.count), false};
+}
+
+// The probability of each of the best arms.
+inline void share_among_best(const double* scores, Arms eligible, std::span<double> out) {
+    const Best best = best_arm(scores, eligible);
+    for (const auto arm : eligible)
+        if (scores[arm] == best.score) out[arm] = 1.0 / static_cast<double>(best.count);
+}
+
+// Room to work in, kept from one decision to the next.
+class Scratch {
+  public:
+    double* operator()(std::size_t i, std::size_t size) {
+        if (rows_[i].size() < size) rows_[i].resize(size);
+        return rows_[i].data();
+    }
+
+  private:
+    std::vector<double> rows_[4];
+};
+
+// Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.
+enum class Propensities { exact, skipped };
+
+// One step to decide.
+struct Step {
+    Word t;
+    const double* x;
+    Arms eligible;
+    Scratch& scratch;
+    Propensities wanted = Propensities::exact;
+};
+
+// One row to learn; a negative weight takes it back.
+struct Row {
+    std::uint32_t arm;
+    const double* x;
+    double reward, weight;
+    bool explored;
+    Word t;  // the step that it is of
+};
+
+inline void learn_row(Statistics& sums, const Row& row) { sums.add(row.arm, row.x, row.reward, row.weight); }
+// The row stays, its reward was `before`.
+inline void correct_row(Statistics& sums, const Row& row, double before) {
+    sums.correct(row.arm, row.x, before, row.reward, row.weight);
+}
+
+}  // namespace armlet

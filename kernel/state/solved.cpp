@@ -1,0 +1,131 @@
+#include "state/solved.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "linear/widths.hpp"
+
+namespace armlet {
+
+void Solved::mark_all(const Sums& sums) {
+    n_arms_ = sums.n_arms(), dim_ = sums.dim();
+    theta_.assign(dim_ * width(), 0.0);
+    is_stale_.assign(n_arms_, 0);
+    stale_.clear();
+    stale_.reserve(n_arms_);
+    for (std::size_t arm = 0; arm < n_arms_; ++arm)
+        if (sums.n(arm) > 0.0 || keeps_factors()) mark(arm);
+    if (keeps_factors()) allocate_factors();
+}
+
+void Solved::mark_each() {
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
+}
+
+void Solved::allocate_factors() {
+    factors_.assign(n_arms_ * factor_size(dim_), 0.0);
+    log_determinants_.assign(n_arms_, 0.0);
+    floors_.assign(n_arms_, {});
+    fits_.assign(n_arms_, {});
+    if (!variances_.empty()) variances_.assign(dim_ * width(), 0.0);
+}
+
+void Solved::keep_factors() {
+    if (keeps_factors()) return;
+    allocate_factors();
+    mark_each();
+}
+
+void Solved::keep_variances() {
+    if (!variances_.empty()) return;
+    variances_.assign(dim_ * width(), 0.0);
+    keep_factors();
+    mark_each();
+}
+
+void Solved::solve(const Sums& sums) {
+    for (const std::size_t arm : stale_) {
+        solve_arm(sums, arm);
+        is_stale_[arm] = 0;
+    }
+    stale_.clear();
+}
+
+void Solved::solve_arm(const Sums& sums, std::size_t arm) {
+    const double n = sums.n(arm);
+    double* theta = theta_.data() + arm;
+    if (keeps_factors() || n > 0.0) solve_system(arm, sums.A(arm), sums.b(arm), ridge_.shift(n));
+    if (keeps_factors()) raise_floor(sums, arm);
+    if (!(n > 0.0))  // nothing seen: theta_hat = 0
+        for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+    else if (!is_estimate(theta, dim_, width()))
+        solve_as_unseen(sums, arm);
+    if (keeps_factors()) measure_fit(sums, arm);
+}
+
+void Solved::solve_system(std::size_t arm, const double* A, const double* b, double shift) {
+    double* theta = theta_.data() + arm;
+    if (!keeps_factors()) return armlet::solve(A, b, shift, dim_, theta, width());
+    log_determinants_[arm] =
+        solve_and_keep(A, b, shift, dim_, theta, width(), factors_.data() + arm * factor_size(dim_),
+                       variances_.empty() ? nullptr : variances_.data() + arm);
+}
+
+// No digit of its sums is right: what they say is not played. Rows may still bring it back.
+void Solved::solve_as_unseen(const Sums& sums, std::size_t arm) {
+    const std::vector<double> nothing(sums.record_size());
+    solve_system(arm, nothing.data(), nothing.data(), ridge_.shift(sums.n(arm)));
+    if (keeps_factors()) floors_[arm] = {.reach = std::numeric_limits<double>::infinity()};
+}
+
+// The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.
+void Solved::measure_fit(const Sums& sums, std::size_t arm) {
+    const double *theta = theta_.data() + arm, *b = sums.b(arm), n = sums.n(arm), squares = sums.sum_rr(arm);
+    double explained = 0.0, square = 0.0;
+    for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += b[j] * *theta, square += *theta * *theta;
+    fits_[arm] = {n, squares, std::max(squares - explained - ridge_.shift(n) * square, 0.0),
+                  measure_inflation(sums, arm)};
+}
+
+// Over its rows, x'V^-1 x adds up to tr(V^-1 A) = d - shift tr(V^-1), and sum_j x_j^2 (V^-1)_jj to sum_j A_jj
+// (V^-1)_jj.
+double Solved::measure_inflation(const Sums& sums, std::size_t arm) const {
+    if (variances_.empty()) return 0.0;
+    const double *variance = variances_.data() + arm, *A = sums.A(arm), n = sums.n(arm);
+    double rough = 0.0, trace = 0.0;
+    for (std::size_t j = 0; j < dim_; A += dim_ - j, ++j, variance += width())
+        rough += *A * *variance, trace += *variance;
+    const double own = static_cast<double>(dim_) - ridge_.shift(n) * trace;
+    return n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
+}
+
+double Solved::noise() const {
+    const auto d = static_cast<double>(dim_);
+    double residual = 0.0, freedom = 0.0, squares = 0.0, n = 0.0;
+    for (const Fit& fit : fits_) {
+        squares += fit.squares, n += fit.n;
+        if (fit.n > d) residual += fit.residual, freedom += fit.n - d;
+    }
+    if (freedom > 0.0) return std::sqrt(residual / freedom);
+    return n > 0.0 ? std::sqrt(std::max(squares, 0.0) / n) : 1.0;
+}
+
+void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {
+    constexpr std::size_t some = 32;
+    const double* kept[some];
+    for (std::size_t i = 0; i < arms.size(); i += some) {
+        const std::size_t n = std::min(some, arms.size() - i);
+        for (std::size_t k = 0; k < n; ++k) kept[k] = factor(arms[i + k]);
+        find_widths(kept, n, x, dim_, out + i);
+    }
+}
+
+std::size_t Solved::bytes() const {
+    const std::size_t numbers =
+        theta_.capacity() + factors_.capacity() + log_determinants_.capacity() + variances_.capacity();
+    return numbers * sizeof(double) + stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() +
+           floors_.capacity() * sizeof(Floor) + fits_.capacity() * sizeof(Fit);
+}
+
+}  // namespace armlet

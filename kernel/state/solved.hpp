@@ -1,0 +1,100 @@
+// What is solved from the sums of every arm, when it is asked for: estimates, and what widths are made of.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "linear/simd.hpp"
+#include "state/ridge.hpp"
+#include "state/sums.hpp"
+
+namespace armlet {
+
+// theta_hat of all arms, the arms of one feature side by side: (dim, width), width a multiple of the vector.
+struct Estimates {
+    const double* theta;
+    std::size_t dim, width;
+
+    void scores(const double* x, double* out) const { score(theta, x, dim, width, out); }
+};
+
+// A function of the sums, but for `Floor`, on which no decision depends.
+class Solved {
+  public:
+    explicit Solved(Ridge ridge) : ridge_(ridge) {}
+
+    Ridge ridge() const { return ridge_; }
+
+    // ---- what is to be solved
+    void mark(std::size_t arm) {
+        if (is_stale_[arm]) return;
+        is_stale_[arm] = 1;
+        stale_.push_back(static_cast<std::uint32_t>(arm));
+    }
+    // Other arms, or other sums of all arms.
+    void mark_all(const Sums& sums);
+    // Rows were taken back, or sums came from elsewhere: what was proved of the arm is void.
+    void doubt(std::size_t arm) {
+        if (keeps_factors()) floors_[arm] = {};
+    }
+    std::span<const std::uint32_t> stale() const { return stale_; }
+    // Solves the marked arms.
+    void solve(const Sums& sums);
+
+    // ---- what is kept
+    void keep_factors();
+    bool keeps_factors() const { return !log_determinants_.empty(); }
+    void keep_variances();
+
+    // ---- what was found, while no arm is marked
+    std::size_t width() const { return padded(n_arms_); }
+    Estimates estimates() const { return {theta_.data(), dim_, width()}; }
+    void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
+    void rough_squares(const double* squares, double* out) const {
+        score(variances_.data(), squares, dim_, width(), out);
+    }
+    const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
+    double reach(std::size_t arm) const { return floors_[arm].reach; }
+    double noise() const;
+    double inflation(std::size_t arm) const { return fits_[arm].inflation; }
+    std::span<const double> log_determinants() const { return log_determinants_; }
+
+    std::size_t bytes() const;
+
+  private:
+    // What is proved about the smallest eigenvalue of V_a. Rows only raise it; rows taken back or sums from elsewhere
+    // void the proof. No decision depends on it, only how soon it is found.
+    struct Floor {
+        double value = 0.0;    // at most the eigenvalue; 0 if nothing is proved
+        double checked = 0.0;  // n at the last proof
+        double reach = 0.0;
+    };
+
+    // How well an arm's estimate fits its rows.
+    struct Fit {
+        double n = 0.0, squares = 0.0, residual = 0.0;  // sums of weights, of squared rewards and squared residuals
+        double inflation = 0.0;
+    };
+
+    void allocate_factors();
+    void mark_each();
+    void solve_arm(const Sums& sums, std::size_t arm);
+    void solve_system(std::size_t arm, const double* A, const double* b, double shift);
+    void solve_as_unseen(const Sums& sums, std::size_t arm);
+    void raise_floor(const Sums& sums, std::size_t arm);
+    void measure_fit(const Sums& sums, std::size_t arm);
+    double measure_inflation(const Sums& sums, std::size_t arm) const;
+
+    std::size_t n_arms_ = 0, dim_ = 0;
+    Ridge ridge_;
+    std::vector<double> theta_;
+    std::vector<std::uint32_t> stale_;  // arms to solve before the next score
+    std::vector<std::uint8_t> is_stale_;
+    std::vector<double> factors_, log_determinants_;  // empty unless kept
+    std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
+    std::vector<Floor> floors_;                       // empty unless factors are kept
+    std::vector<Fit> fits_;                           // likewise
+};
+
+}  // namespace armlet

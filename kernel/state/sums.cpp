@@ -1,0 +1,57 @@
+#include "state/sums.hpp"
+
+#include <algorithm>
+
+namespace armlet {
+
+void Sums::add(std::size_t arm, const double* x, double reward, double weight) {
+    double *record = at(arm), *b = record + 3;
+    const double scaled = weight * reward;
+    record[0] += weight;
+    record[1] += scaled;
+    record[2] += scaled * reward;
+    for (std::size_t j = 0; j < dim_; ++j) b[j] += scaled * x[j];
+    add_outer(b + dim_, x, weight, dim_);
+    // when the last row is taken back, rounding must leave no ghost of it
+    if (weight < 0.0 && record[0] <= -1e-12 * weight) std::fill_n(record, record_size(), 0.0);
+}
+
+void Sums::correct(std::size_t arm, const double* x, double from, double to, double weight) {
+    double *record = at(arm), *b = record + 3;
+    const double old_reward = weight * from, new_reward = weight * to;
+    record[1] += new_reward - old_reward;
+    record[2] += new_reward * to - old_reward * from;
+    for (std::size_t j = 0; j < dim_; ++j) b[j] += (new_reward - old_reward) * x[j];
+}
+
+void Sums::merge(std::size_t arm, std::span<const double> record) {
+    double* ours = at(arm);
+    for (std::size_t i = 0; i < record.size(); ++i) ours[i] += record[i];
+}
+
+void Sums::subtract(std::size_t arm, std::span<const double> earlier) {
+    double* ours = at(arm);
+    const double less = earlier[0];  // `earlier` may be this very record
+    for (std::size_t i = 0; i < earlier.size(); ++i) ours[i] -= earlier[i];
+    if (ours[0] <= 1e-12 * less) std::fill_n(ours, record_size(), 0.0);
+}
+
+void Sums::restore(std::size_t arm, std::span<const double> record) {
+    std::copy(record.begin(), record.end(), at(arm));
+}
+
+void Sums::restore(std::span<const double> records) { std::copy(records.begin(), records.end(), records_.begin()); }
+
+void Sums::append_arm() {
+    records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
+    records_.resize(records_.size() + record_size());
+    ++n_arms_;
+}
+
+void Sums::erase_arm(std::size_t arm) {
+    const auto begin = records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size());
+    records_.erase(begin, begin + static_cast<std::ptrdiff_t>(record_size()));
+    --n_arms_;
+}
+
+}  // namespace armlet

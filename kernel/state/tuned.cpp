@@ -1,0 +1,55 @@
+#include "state/tuned.hpp"
+
+#include <algorithm>
+
+namespace armlet {
+
+void Tuner::keep(const double* x) {
+    std::copy_n(x, dim_, sample_.data() + (first_ + size_) % room * dim_);
+    if (size_ < room)
+        ++size_;
+    else
+        first_ = (first_ + 1) % room;
+}
+
+void Tuner::drop(const double* x) {
+    std::vector<double> rest = sample();
+    for (std::size_t i = size_; i-- > 0;) {
+        if (!std::equal(x, x + dim_, rest.begin() + static_cast<std::ptrdiff_t>(i * dim_))) continue;
+        const auto at = rest.begin() + static_cast<std::ptrdiff_t>(i * dim_);
+        rest.erase(at, at + static_cast<std::ptrdiff_t>(dim_));
+        return restore(p_, next_, rest);
+    }
+}
+
+std::vector<double> Tuner::sample() const {
+    std::vector<double> out(size_ * dim_);
+    for (std::size_t i = 0; i < size_; ++i) std::copy_n(kept(i), dim_, out.data() + i * dim_);
+    return out;
+}
+
+void Tuner::restore(double p, double next, std::span<const double> sample) {
+    p_ = p, next_ = next, first_ = 0, size_ = 0;
+    std::fill(sample_.begin(), sample_.end(), 0.0);
+    for (std::size_t i = 0; i < sample.size() / dim_; ++i) keep(sample.data() + i * dim_);
+}
+
+void Tuner::subtract(const Tuner& earlier) {
+    for (std::size_t age = 0; age < earlier.size_; ++age) drop(earlier.kept(age));
+    look_soon();
+}
+
+// The latest contexts of both by turns, as if they had come together.
+void Tuner::merge(const Tuner& other) {
+    std::vector<double> both;
+    for (std::size_t age = 0; age < std::max(size_, other.size_); ++age) {  // from the latest back
+        if (age < size_) both.insert(both.begin(), kept(size_ - 1 - age), kept(size_ - 1 - age) + dim_);
+        if (age < other.size_) {
+            const double* x = other.kept(other.size_ - 1 - age);
+            both.insert(both.begin(), x, x + dim_);
+        }
+    }
+    restore(std::max(p_, other.p_), 0.0, both);
+}
+
+}  // namespace armlet

@@ -1,0 +1,135 @@
+"""The one player of a policy in a world: steps drawn in blocks, and what plays them, in the kernel or in Python.
+
+A world that is a table is played in the kernel alone. Memory is O(block (d + K)) whatever the horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.core import kernel
+from armlet.core.finite import FiniteWorld
+from armlet.core.law import compiled_rule
+from armlet.core.types import Bool, Float64, Int64, Policy
+from armlet.environments.world import World
+
+
+def block_size(world: World) -> int:
+    """Give how many steps of a world are drawn at a time.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> block_size(FigureA(theta=((1.0, 0.0, 0.0),) * 6))
+    7281
+    """
+    # products this small stay on one thread of BLAS, so that they round alike wherever they are computed
+    return max(16, min(8192, 2**17 // (world.n_arms * world.dim)))
+
+
+class Block(NamedTuple):
+    """Some steps of a world, as they come."""
+
+    start: int  # steps before it
+    X: Float64  # (n, d)
+    rewards: Float64  # (n, K): of every arm
+    losses: Float64  # (n, K): what each arm loses against the best, in expectation
+
+
+def draw(
+    world: World, contexts: np.random.Generator, noise: np.random.Generator, horizon: int, size: int | None = None
+) -> Iterator[Block]:
+    """Draw the steps of a run, block by block; the size is `block_size` if left out.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> rngs = (np.random.default_rng(seed) for seed in (1, 2))
+    >>> [len(block.X) for block in draw(FigureA(theta=((1.0, 0.0), (0.0, 1.0))), *rngs, 250, size=100)]
+    [100, 100, 50]
+    """
+    each = block_size(world) if size is None else size
+    for start in range(0, horizon, each):
+        n = min(each, horizon - start)
+        X = np.ascontiguousarray(world.contexts(contexts, n, start=start), dtype=np.float64)
+        rewards = np.ascontiguousarray(world.rewards(noise, X, start=start), dtype=np.float64)
+        mu = world.means(X, start=start)
+        yield Block(start, X, rewards, mu.max(axis=1, keepdims=True) - mu)
+
+
+class Player(Protocol):
+    """A policy in the middle of a run."""
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        """Take the next steps; give the arms played, and which steps explored."""
+
+
+class InKernel:
+    """Plays a compiled rule from a state on, which itself stays as it is."""
+
+    def __init__(self, rule: kernel.Rule, start: Any, seed: int, t: int = 0) -> None:
+        self.state = start  # Statistics or Layers, as every compiled policy's is
+        self._rule, self._seed, self._t = rule, seed, t
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        """Take the next steps."""
+        how: Any = {"rule": self._rule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
+        out = kernel.rollout(X, rewards, start=self.state, **how)
+        self.state, self._t = out.statistics, self._t + len(X)
+        return out.arms, out.explored
+
+
+class InPython:
+    """Plays any policy, as a user's loop would."""
+
+    def __init__(self, world: World, policy: Policy, seed: int) -> None:
+        self.bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        """Take the next steps."""
+        arms, explored = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.bool_)
+        for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
+            decision = self.bandit.decide(x)
+            arms[i], explored[i] = decision.arm, decision.explored
+            self.bandit.learn(decision, float(row[arms[i]]))
+        return arms, explored
+
+
+def player(world: World, policy: Policy, seed: int) -> Player:
+    """Give what plays a policy: the kernel, if it knows the policy."""
+    rule = compiled_rule(policy)
+    if rule is None:
+        return InPython(world, policy, seed)
+    return InKernel(rule, policy.init(world.n_arms, world.dim), seed)
+
+
+def play_table(
+    table: FiniteWorld, policy: Policy, steps: Int64, seeds: tuple[int, int], *, jumps: bool, horizon: int | None = None
+) -> kernel.Simulated[Any]:
+    """Play one run in a world that is a table, in the kernel: every step, or in jumps between explorations.
+
+    Parameters
+    ----------
+    steps
+        The checkpoints; the run ends with the last of them unless there is a horizon.
+    seeds
+        The world's and the policy's.
+    """
+    rule = compiled_rule(policy)
+    if rule is None:
+        raise ValueError(f"{type(policy).__name__} cannot run in the kernel; use method='python'")
+    simulate: Any = kernel.simulate_events if jumps else kernel.simulate_steps
+    run: kernel.Simulated[Any] = simulate(
+        table,
+        start=policy.init(table.means.shape[1], table.contexts.shape[1]),
+        rule=rule,
+        horizon=int(steps[-1]) if horizon is None else horizon,
+        checkpoints=steps,
+        world_seed=seeds[0],
+        policy_seed=seeds[1],
+    )
+    return run

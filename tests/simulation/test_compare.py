@@ -1,0 +1,126 @@
+"""A comparison: its numbers against exact means, its words against its numbers, its files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armlet import cli
+from armlet.environments.figure_a import FigureA
+from armlet.simulation.compare import Place, make_jobs, rates, report, verdict
+from armlet.simulation.growth import growth
+from armlet.simulation.results import Result
+from armlet.simulation.run import simulate_all
+
+P, HORIZON, RUNS, SEED = (12, 60), 2000, 8, 3
+POLICIES = [*(f"ContextualEpsilonGreedy:p={p}" for p in P), "Uniform"]
+
+
+@pytest.fixture(scope="module")
+def small() -> list[Result]:
+    return simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED), engine="serial")
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_uniform_regret_per_step_matches_its_exact_mean(small: list[Result]) -> None:
+    # the regret of one step is one of 8 x 6 equally likely values, independent over steps and runs,
+    # so the mean over runs * T steps has standard error sd / sqrt(runs * T); five of them
+    world = make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED)[0].world
+    assert isinstance(world, FigureA)
+    mu = world.means(world.support())
+    losses = mu.max(axis=1, keepdims=True) - mu
+    error = losses.std() / math.sqrt(RUNS * HORIZON)
+    assert abs(small[-1].mean[-1] / HORIZON - losses.mean()) < 5 * error
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_explored_share_matches_the_schedule(small: list[Result], index: int) -> None:
+    # steps 1..p always explore; step t > p with probability q = p/t, of variance q (1 - q)
+    q = np.minimum(1.0, P[index] / np.arange(1, HORIZON + 1))
+    error = math.sqrt((q * (1 - q)).sum() / RUNS) / HORIZON
+    assert abs(small[index].explored[:, -1].mean() / HORIZON - q.mean()) < 5 * error
+
+
+def test_regret_never_falls_and_exploring_is_a_part_of_it(small: list[Result]) -> None:
+    for found in small:
+        assert (np.diff(found.regret, axis=1) >= 0).all()
+        assert (found.exploring[:, -1] > 0).all()
+        assert (found.exploring <= found.regret * (1 + 1e-12)).all()
+
+
+def test_the_report_gives_every_policy_its_numbers_least_first(small: list[Result]) -> None:
+    lines = report(small, SEED)
+    ordered = sorted(small, key=lambda each: float(each.mean[-1]))
+    for line, found in zip(lines[1:4], ordered, strict=True):
+        assert line.lstrip().startswith(f"{found.mean[-1]:,.0f}")
+        assert f"{found.explored[:, -1].mean() / HORIZON:.2%}" in line
+    assert sum(line.endswith(" growth") for line in lines) == 3
+
+
+def test_the_same_seed_repeats_every_word_and_another_does_not(small: list[Result]) -> None:
+    again = simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED), engine="serial")
+    assert report(again, SEED) == report(small, SEED)
+    other = simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED + 1), engine="serial")
+    assert report(other, SEED) != report(small, SEED)
+
+
+def moved(result: Result, at_end: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:
+    regret = result.regret.copy()
+    regret[:, -1] = at_end
+    return replace(result, curves=result.curves._replace(regret=regret))
+
+
+def places(*results: Result) -> list[Place]:
+    return [Place.of(result, results[0], rng()) for result in results]
+
+
+def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> None:
+    by_run = np.arange(8.0)
+    level, above, noisy = (
+        moved(found, values)
+        for found, values in ((small[0], by_run), (small[1], by_run + 1), (small[1], by_run[::-1] + 0.1))
+    )
+    told = "\n".join(verdict(places(level, above)))
+    assert "Least mean regret at T: ContextualEpsilonGreedy(p=12)." in told
+    assert "paid 1.00 more: these runs tell the two apart" in told
+    assert "these runs cannot tell the two apart" in "\n".join(verdict(places(level, noisy)))
+    assert len(verdict(places(level))) == 1
+
+
+def test_growth_is_not_spoken_of_where_runs_are_too_short() -> None:
+    short = simulate_all(make_jobs("FigureA", [], POLICIES[:1], 99, 2, SEED), engine="serial")
+    assert rates(short, rng()) == []
+
+
+def test_growth_is_told_in_words(small: list[Result]) -> None:
+    assert rates(small, rng())[-1].startswith("  Uniform(): 2.0")
+    assert growth(None) in rates([moved_flat(small[0])], rng())[-1]
+
+
+def moved_flat(result: Result) -> Result:
+    return replace(result, curves=result.curves._replace(regret=np.zeros_like(result.regret)))
+
+
+@pytest.mark.parametrize("arguments", [["--horizon", "50"], ["--horizon", "200", "--runs", "1"]])
+def test_short_and_single_runs_are_reported_too(arguments: list[str], tmp_path: Path) -> None:
+    words = ["compare", "--policy", "Uniform", "--engine", "serial", "--out", str(tmp_path), *arguments]
+    assert cli.main(words) == 0
+    assert "Uniform(" in (tmp_path / "report.html").read_text()
+
+
+def test_equal_comparisons_draw_equal_figures(tmp_path: Path) -> None:
+    words = ["compare", "--horizon", "300", "--runs", "2", "--policy", POLICIES[0], "--engine", "serial", "--out"]
+    for name in ("a", "b"):
+        assert cli.main([*words, str(tmp_path / name)]) == 0
+    for name, start in (("regret.svg", b"<svg"), ("regret.png", b"\x89PNG")):
+        one, other = ((tmp_path / folder / name).read_bytes() for folder in ("a", "b"))
+        assert one == other
+        assert one.startswith(start)
+        assert len(one) > 5000
