@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         PolicyElimination,
         RarelySwitchingOFUL,
         RealLinExp3,
-        RunningMinimumEpsilonGreedy,
         SCRiBLe,
         SquareCB,
         SupLinRel,
@@ -102,7 +101,6 @@ __all__ = [
     "PolicyError",
     "RarelySwitchingOFUL",
     "RealLinExp3",
-    "RunningMinimumEpsilonGreedy",
     "SCRiBLe",
     "SquareCB",
     "Statistics",
@@ -130,8 +128,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         """Find the other policies, the advisor and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
-        if name in policies.POLICIES.renamed:
-            return getattr(policies, name)  # which says what it is called now
+        if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
+            return getattr(policies, name)  # which says what it is called now, or where it is
         if name == "advise":
             return import_module("armlet.advice").advise
         if name in _MODULES:

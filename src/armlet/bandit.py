@@ -367,7 +367,7 @@ class Bandit(Engine):
 
     @property
     def policy(self) -> Policy:
-        """How it chooses."""
+        """The policy: frozen settings, and how arms are chosen."""
         return self._settings.policy
 
     @property

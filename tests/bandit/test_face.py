@@ -55,7 +55,7 @@ def test_a_type_checker_sees_every_policy_as_itself_and_finds_misspelt_names(tmp
     assert 'Module has no attribute "LinUBC"' in errors[0]
     assert 'Unexpected keyword argument "alhpa" for "LinUCB"' in errors[1]
     revealed = [line for line in lines if ": note: Revealed type" in line]
-    assert len(revealed) == 2 * len(POLICIES) == 74
+    assert len(revealed) == 2 * len(POLICIES) > 60
     for line, name in zip(revealed, [name for name in POLICIES for _ in range(2)], strict=True):
         assert re.search(rf"-> armlet\.policies\.[\w.]+\.{name}\"", line), line
 

@@ -17,6 +17,7 @@ from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import AutoSchedule, Schedule, Statistics, coins, simulate_events, simulate_steps
 from armlet.core.reference import Reference
 from armlet.core.types import Interaction, Policy
+from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 
 N_ARMS, DIM, SEED = 3, 2, 11
 
@@ -24,7 +25,7 @@ LEARN_FROM_EXPLORED: list[Policy] = [
     armlet.ContextualEpsilonGreedy(p=3),
     armlet.ContextualEpsilonGreedy(p=4.5, warmup="uniform"),
     armlet.ContextualEpsilonGreedy(p="auto", horizon=1000),
-    armlet.RunningMinimumEpsilonGreedy(start=1),
+    RunningMinimumEpsilonGreedy(start=1),
     armlet.ContextualUCB(history="explored", p=3),
     armlet.PEGE(),
     armlet.EpochGreedy(),

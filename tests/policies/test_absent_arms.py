@@ -10,12 +10,12 @@ import pytest
 import armlet
 from armlet import PolicyError
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
+from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 from armlet.policies.epoch_greedy import EpochGreedy
 from armlet.policies.greedy_first import NEVER, GreedyFirst
 from armlet.policies.parts.experts import ExpertSums, LinearExperts
 from armlet.policies.parts.tabular import Means, Tabular
 from armlet.policies.real_lin_exp3 import RealLinExp3
-from armlet.policies.running_minimum_epsilon_greedy import RunningMinimumEpsilonGreedy
 from armlet.policies.scrible import SCRiBLe
 from armlet.policies.ucb1 import UCB1
 from armlet.testing.absence import check_absent_arms, check_many_arms

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from armlet.core.types import Policy
 from armlet.policies import POLICIES
 
 N_ARMS, DIM = 4, 3
-SETTINGS: dict[str, list[dict[str, object]]] = {
+_SETTINGS: dict[str, list[dict[str, object]]] = {
     "ContextualEpsilonGreedy": [
         {"p": 20},
         {"p": 4.5, "ridge": "1/n", "warmup": "uniform"},
@@ -15,7 +17,6 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
         {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
     ],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "warmup": "uniform"}],
-    "RunningMinimumEpsilonGreedy": [{}, {"C": 0.01, "ridge": "1/n", "start": 1}],
     # histories that stay short: the searches of long ones are the business of test_contextual_ucb.py
     "ContextualUCB": [
         {"history": "explored", "p": 8},
@@ -55,6 +56,9 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "Uniform": [{}],
     "Oracle": [{"theta": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]}],
 }
+
+
+SETTINGS = defaultdict(lambda: [{}], _SETTINGS)  # a policy that is not named above is tried with its defaults
 
 
 def every_policy() -> list[Policy]:

@@ -99,17 +99,17 @@ class Pilot:
 
     @property
     def n_rows(self) -> int:
-        """N."""
+        """The number of rows, n."""
         return len(self.rewards)
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return int(self.X.shape[1])
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return len(self.arm_names)
 
 

@@ -33,12 +33,12 @@ class SampledProblem:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return int(self.table.means.shape[1])
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return int(self.table.contexts.shape[1])
 
     @property

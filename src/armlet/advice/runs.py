@@ -81,7 +81,7 @@ class Bench:
 
     @property
     def horizon(self) -> int:
-        """T."""
+        """The number of steps of a run, T."""
         return int(self.steps[-1])
 
     def run(

@@ -27,7 +27,7 @@ class Writable(Protocol):
     """A binary file object to write to."""
 
     def write(self, data: bytes, /) -> object:
-        """Take all of it."""
+        """Write all of these bytes."""
 
 
 Source: TypeAlias = str | os.PathLike[str] | Readable

@@ -112,7 +112,8 @@ def _checked(
 
 def _try(policy: Policy, state: State, told: _Told) -> None:
     """Ask for probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
-    eligible = ~np.isin(np.arange(len(told.arms)), [told.arms.index(arm) for arm in told.retired])
+    retired = set(told.retired)
+    eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
     for value in (0.0, 0.5):
         x = np.full(told.settings.dim, value)
         with np.errstate(all="ignore"):
@@ -174,6 +175,8 @@ def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None
     name, settings = saved["name"], saved["settings"]
     if (now := getattr(policies, "renamed", {}).get(name)) is not None:
         raise ValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
+    if given is None and (place := getattr(policies, "moved", {}).get(name)) is not None:
+        raise ValueError(f"its policy is {name}, which is in {place} now; pass it as load(path, policy={name}(...))")
     if given is None and name not in policies:
         raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
     if not isinstance(settings, dict):

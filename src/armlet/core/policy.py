@@ -103,5 +103,5 @@ class RidgePolicy(SumsPolicy[Statistics]):
     ridge: RidgeLike
 
     def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
+        """Start sums without rows, which are solved with the ridge."""
         return Ridge.parse(self.ridge).statistics(n_arms, dim)

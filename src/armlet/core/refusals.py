@@ -52,11 +52,11 @@ class Sized(Protocol):
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
 
 
 def check_mergeable(mine: Sized, other: Sized, into: list[int]) -> None:

@@ -112,12 +112,12 @@ class Arrays:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return self._n_arms
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self._dim
 
     @property
@@ -141,7 +141,7 @@ class Arrays:
             mine.update({name: arrays[name].copy() for name in mine})
 
     def copy(self) -> Self:
-        """Copy everything."""
+        """Make another that shares no array with this one."""
         return copy.deepcopy(self)
 
     def add_arm(self) -> None:
@@ -214,12 +214,12 @@ class Table:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return self._n_arms
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self._dim
 
     @property
@@ -269,7 +269,7 @@ class Table:
                 row[name][:] = arrays[name][place]
 
     def copy(self) -> Self:
-        """Copy everything."""
+        """Make another that shares no array with this one."""
         return copy.deepcopy(self)
 
     def add_arm(self) -> None:

@@ -92,11 +92,11 @@ class State(Protocol):
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
 
     @property
     def nbytes(self) -> int:
@@ -115,7 +115,7 @@ class State(Protocol):
         """Make room for one more arm, of which nothing is known."""
 
     def remove_arm(self, arm: int) -> None:
-        """Drop an arm."""
+        """Drop an arm and all that is known of it; those after it move up by one."""
 
     def merge(self, other: Any, into: list[int]) -> None:
         """Add what another state knows, its arm i to arm into[i]; MergeError where knowledge does not add up."""

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from armlet.policies.policy_elimination import PolicyElimination
     from armlet.policies.rarely_switching_oful import RarelySwitchingOFUL
     from armlet.policies.real_lin_exp3 import RealLinExp3
-    from armlet.policies.running_minimum_epsilon_greedy import RunningMinimumEpsilonGreedy
     from armlet.policies.scrible import SCRiBLe
     from armlet.policies.square_cb import SquareCB
     from armlet.policies.suplinrel import SupLinRel
@@ -56,7 +55,6 @@ _FILES = {
     "ContextualEpsilonGreedy": "contextual_epsilon_greedy",
     "AllDataEpsilonGreedy": "all_data_epsilon_greedy",
     "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
-    "RunningMinimumEpsilonGreedy": "running_minimum_epsilon_greedy",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
     "EpochGreedy": "epoch_greedy",
@@ -94,10 +92,12 @@ _FILES = {
 
 
 _RENAMED = {"RandomizedUCB": "FeasibleRandomizedUCB"}  # what was called something else, and what it is called now
+_MOVED = {"RunningMinimumEpsilonGreedy": "armlet.paper.section_4_2.running_minimum"}  # exhibits: not to be used
 
 
 class _Registry(Mapping[str, type[Policy]]):
     renamed: Mapping[str, str] = _RENAMED
+    moved: Mapping[str, str] = _MOVED
 
     def __getitem__(self, name: str) -> type[Policy]:
         found: type[Policy] = getattr(import_module(f"armlet.policies.{_FILES[name]}"), name)
@@ -183,7 +183,6 @@ __all__ = [
     "PolicyElimination",
     "RarelySwitchingOFUL",
     "RealLinExp3",
-    "RunningMinimumEpsilonGreedy",
     "SCRiBLe",
     "SquareCB",
     "SupLinRel",
@@ -199,6 +198,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
     def __getattr__(name: str) -> type[Policy]:
         if name in _RENAMED:
             raise AttributeError(f"{name} is called {_RENAMED[name]} now, which says what it is; see its documentation")
+        if name in _MOVED:
+            raise AttributeError(f"{name} is an exhibit of the paper now: from {_MOVED[name]} import {name}")
         if name not in _FILES:
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
         return POLICIES[name]

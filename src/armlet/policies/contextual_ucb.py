@@ -20,7 +20,8 @@ import numpy as np
 from armlet.core.checks import HUGE
 from armlet.core.choosing import below, best_chances, mixed, play_best
 from armlet.core.errors import DecisionError
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes
+from armlet.core.policy import BasePolicy
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
 from armlet.policies import subset_search
 from armlet.policies.subset_search import Histories, Past, Subset
 
@@ -41,7 +42,7 @@ LONGEST = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextualUCB:
+class ContextualUCB(BasePolicy[Histories]):
     """Play argmax of x' theta_hat_a + alpha sqrt(c_a), c_a = log(t) min over T of f(T), f as in `subset_search`.
 
     Parameters
@@ -86,7 +87,6 @@ class ContextualUCB:
 
     learns_from: ClassVar[LearnsFrom] = "every step"  # but for history="explored"
     memory: ClassVar[Memory] = "grows with t"  # at worst: see the module
-    rewards: ClassVar[RewardKind] = "any"
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, tuple(SEARCHES))
@@ -130,9 +130,6 @@ class ContextualUCB:
         rows: Literal["rows", "contexts"] = "contexts" if self.search == "counts" else "rows"
         kept = "buckets" if self.history == "buckets" else rows
         return Histories(n_arms, dim, kept=kept, limit=self.limit, width=self.bucket_width)
-
-    def rule(self) -> None:
-        """Run in Python; the searches are compiled."""
 
     def estimates(self, state: Histories) -> Float64:  # noqa: ARG002
         """Refuse: theta_hat depends on the context."""

@@ -158,7 +158,7 @@ class EpochGreedy(BasePolicy[State]):
         return self._oracle().shapes(n_arms, dim)
 
     def init(self, n_arms: int, dim: int) -> State:
-        """Know nothing."""
+        """Make the state of the oracle, without rows."""
         return self._oracle().init(n_arms, dim)
 
     def estimates(self, state: Any) -> Float64:

@@ -65,7 +65,7 @@ class Exp3(Tabular[Levels]):
         settle_either(self, horizon=whole(), gamma=positive(1.0))
 
     def rate(self, n_arms: int) -> float:
-        """Give gamma."""
+        """Give gamma, the share of uniform play: the one that was set, or the theorem's."""
         return self.gamma or exp_rate(n_arms, math.log(n_arms), self.horizon or 1)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:

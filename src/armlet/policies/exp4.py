@@ -90,7 +90,7 @@ class EXP4(BasePolicy[ExpertSums | Levels]):
             check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
 
     def rate(self, n_arms: int) -> float:
-        """Give gamma."""
+        """Give gamma, the share of uniform play: the one that was set, or the theorem's."""
         if self.gamma is not None:
             return self.gamma
         maps = (self.n_contexts or 1) * math.log(n_arms)

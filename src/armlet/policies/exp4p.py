@@ -87,7 +87,7 @@ class EXP4P(BasePolicy[ExpertSums]):
             raise ValueError(f"p_min is {self.floor(n_arms):.3g}, above 1/{n_arms} for {n_arms} arms: {fix}")
 
     def floor(self, n_arms: int) -> float:
-        """Give p_min."""
+        """Give p_min, the least chance of an eligible arm: the one that was set, or the theorem's."""
         return self.p_min or math.sqrt(self._log_experts(n_arms) / (n_arms * self.horizon))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:

@@ -65,12 +65,12 @@ class GreedyFirstState:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return self.forced.n_arms
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self.forced.dim
 
     @property
@@ -110,7 +110,7 @@ class GreedyFirstState:
         self.forced.add_arm()
 
     def remove_arm(self, arm: int) -> None:
-        """Drop an arm."""
+        """Drop an arm from both sums; a switch that it led to stays."""
         self.everything.remove_arm(arm)
         self.forced.remove_arm(arm)
 

@@ -63,11 +63,11 @@ class HybridLinUCB(SumsPolicy[Derived]):
         settle(self, delta=chance(), alpha=optional(positive()), ridge=positive())
 
     def init(self, n_arms: int, dim: int) -> Derived:
-        """Know nothing."""
+        """Start empty sums, with what the shared regression needs of each arm."""
         return Derived(n_arms, dim, Ridge.parse(self.ridge), self._rows)
 
     def width_factor(self) -> float:
-        """Give alpha."""
+        """Give alpha, what widths are multiplied with: the one that was set, or the paper's."""
         return 1 + math.sqrt(math.log(2 / self.delta) / 2) if self.alpha is None else self.alpha
 
     def estimates(self, state: Derived) -> Float64:

@@ -79,7 +79,7 @@ class FrozenSums(Arrays):
         self._solve()
 
     def remove_arm(self, arm: int) -> None:
-        """Drop an arm."""
+        """Drop an arm: its sums, and what was frozen of them."""
         super().remove_arm(arm)
         self._solve()
 

@@ -89,7 +89,7 @@ class SquareCB(RidgePolicy):
         settle(self, gamma=optional(number(0, HUGE)), gamma_scale=number(0, HUGE), ridge=ridge_like)
 
     def gamma_at(self, t: int) -> float:
-        """Give gamma_t."""
+        """Give gamma at step t: the one that was set, or one that grows with sqrt(t)."""
         return self.gamma_scale * math.sqrt(t) if self.gamma is None else self.gamma
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:

@@ -61,7 +61,7 @@ class UCB1(Tabular[Means]):
         return table_shapes(n_arms, dim, "n", "sum_r")
 
     def init(self, n_arms: int, dim: int) -> Means:
-        """Know no arm."""
+        """Start a table in which no arm has rows, so that each is tried once."""
         return Means(n_arms, dim, self.contexts)
 
     def scores(self, state: Means, x: Float64) -> Float64:

@@ -65,7 +65,7 @@ class Bound:
 
     @property
     def total(self) -> float:
-        """Their sum."""
+        """The sum of the parts."""
         return self.warm_up + self.exploring + self.mistakes
 
 

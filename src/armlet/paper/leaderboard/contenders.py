@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from armlet.paper.leaderboard.arena import Brief
 from armlet.paper.leaderboard.contender import Contender, few_contexts
+from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 from armlet.policies import (
     EXP4,
     EXP4P,
@@ -37,7 +38,6 @@ from armlet.policies import (
     PolicyElimination,
     RarelySwitchingOFUL,
     RealLinExp3,
-    RunningMinimumEpsilonGreedy,
     SCRiBLe,
     SquareCB,
     SupLinRel,

@@ -18,7 +18,8 @@ from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
-from armlet.policies import ContextualEpsilonGreedy, RunningMinimumEpsilonGreedy
+from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
+from armlet.policies import ContextualEpsilonGreedy
 from armlet.simulation import together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import Block, InPython, draw

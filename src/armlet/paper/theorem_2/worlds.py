@@ -45,12 +45,12 @@ class KnownWorld:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return self.known.n_arms
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self.known.dim
 
     @property

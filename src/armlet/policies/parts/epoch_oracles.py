@@ -36,7 +36,7 @@ class EpochOracle(Protocol):
         """Give the shapes of the state's arrays."""
 
     def init(self, n_arms: int, dim: int) -> State:
-        """Know nothing."""
+        """Make the state of an oracle without rows."""
 
     def estimates(self, state: Any) -> Float64:
         """Give theta_hat, (K, d), or TypeError."""
@@ -69,7 +69,7 @@ class RidgeOracle:
         return sum_shapes(n_arms, dim)
 
     def init(self, n_arms: int, dim: int) -> Statistics:
-        """Know nothing."""
+        """Start empty sums."""
         return self.ridge.statistics(n_arms, dim)
 
     def estimates(self, state: Statistics) -> Float64:
@@ -85,7 +85,7 @@ class RidgeOracle:
         return bool(state.n.any())
 
     def learn(self, state: Statistics, interaction: Interaction) -> None:
-        """Record the row."""
+        """Add the row to the sums of its arm."""
         record(state, interaction)
 
 
@@ -98,11 +98,11 @@ class TabularOracle:
         return table_shapes(n_arms, dim, "value")
 
     def init(self, n_arms: int, dim: int) -> Table:
-        """Know no context."""
+        """Start a table without contexts."""
         return Table(n_arms, dim, contexts="table", fields={"value": 0.0}, additive=True)
 
     def estimates(self, state: Table) -> Float64:  # noqa: ARG002
-        """Refuse."""
+        """Refuse: a table is no linear model."""
         raise TypeError("EpochGreedy(oracle='tabular') keeps no linear estimates; ask predict_proba")
 
     def scores(self, state: Table, x: Float64) -> Float64:
@@ -169,7 +169,7 @@ class FiniteOracle:
         return PolicyValues(n_arms, dim, n_policies=self.n_policies, seed=self.seed)
 
     def estimates(self, state: PolicyValues) -> Float64:  # noqa: ARG002
-        """Refuse."""
+        """Refuse: policies are valued, not arms."""
         raise TypeError("EpochGreedy(oracle='finite') keeps no linear estimates; ask predict_proba")
 
     def scores(self, state: PolicyValues, x: Float64) -> Float64:

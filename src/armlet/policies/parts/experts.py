@@ -53,7 +53,7 @@ class LinearExperts:
         return cls(np.stack([draw_arm(n_experts, dim, seed, number) for number in range(n_arms)]))
 
     def __len__(self) -> int:
-        """How many: N + K."""
+        """How many experts there are: N linear ones and K constant ones."""
         n_arms, n_experts, _ = self.theta.shape
         return int(n_arms + n_experts)
 
@@ -164,7 +164,7 @@ class ExpertSums(Arrays):
 
     @property
     def experts(self) -> LinearExperts:
-        """The experts."""
+        """What the experts of this state advise."""
         return LinearExperts(self["theta"])
 
     def total(self, name: str) -> Float64:

@@ -51,7 +51,7 @@ class StagedSums(Arrays):
 
     @property
     def n_stages(self) -> int:
-        """S."""
+        """How many stages there are, S."""
         return int(self["n"].shape[1])
 
     def rows(self, stage: int, solve: Callable[[Float64, Float64], Float64]) -> Float64:
@@ -94,7 +94,7 @@ class StagedSums(Arrays):
         self._solved.clear()
 
     def remove_arm(self, arm: int) -> None:
-        """Drop an arm."""
+        """Drop an arm from every stage."""
         super().remove_arm(arm)
         self._solved.clear()
 

@@ -75,12 +75,12 @@ class Histories:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return len(self._pasts)
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self._dim
 
     @property

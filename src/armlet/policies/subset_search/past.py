@@ -47,7 +47,7 @@ class Past:
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self._rows.shape[1]
 
     @property

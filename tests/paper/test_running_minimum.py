@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,14 @@ import armlet
 from armlet.core.kernel import coins
 from armlet.core.types import Choice, Float64, Interaction
 from armlet.environments import Customers, FigureA, Linear, LinearArms
-from armlet.policies.running_minimum_epsilon_greedy import RunningMinimumEpsilonGreedy, WatchedSums
+from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy, WatchedSums
+from armlet.policies import POLICIES
 from armlet.simulation.play import Job
 from armlet.simulation.run import simulate_all
+from armlet.testing import check_policy
 
 FEW_HUNDRED = 300
+SETTINGS = [RunningMinimumEpsilonGreedy(), RunningMinimumEpsilonGreedy(C=0.01, ridge="1/n", start=1)]
 HORIZON = 10_000
 
 
@@ -63,6 +67,25 @@ def fitted(history: list[tuple[Float64, Choice, float]], n_arms: int, dim: int) 
             X, r = np.array([x for x, _ in rows]), np.array([reward for _, reward in rows])
             theta[arm] = np.linalg.solve(X.T @ X + math.sqrt(len(X)) * np.eye(dim), X.T @ r)
     return theta
+
+
+@pytest.mark.parametrize("policy", SETTINGS, ids=repr)
+def test_exhibit_keeps_the_contract_of_policies(policy: RunningMinimumEpsilonGreedy) -> None:
+    check_policy(policy, n_arms=4, dim=3)
+
+
+def test_exhibit_is_no_policy_of_armlet_and_its_place_is_named(tmp_path: Path) -> None:
+    place = "armlet.paper.section_4_2.running_minimum"
+    for module in (armlet, armlet.policies):
+        with pytest.raises(AttributeError, match=f"is an exhibit of the paper now: from {place} import RunningMin"):
+            module.RunningMinimumEpsilonGreedy  # noqa: B018
+    assert "RunningMinimumEpsilonGreedy" not in POLICIES
+    bandit = armlet.Bandit(["a", "b"], 1, policy=SETTINGS[0], seed=1)
+    bandit.learn(bandit.decide([1.0]), 1.0)
+    bandit.save(path := tmp_path / "model.armlet")
+    with pytest.raises(armlet.ModelFileError, match=f"its policy is RunningMinimumEpsilonGreedy, which is in {place}"):
+        armlet.load(path)
+    assert armlet.load(path, policy=SETTINGS[0]).to_bytes() == bandit.to_bytes()
 
 
 @pytest.mark.parametrize("C", [128.0, 1e-4])

@@ -60,12 +60,12 @@ class WatchedSums:
 
     @property
     def n_arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return self.explored.n_arms
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of a context, d."""
         return self.explored.dim
 
     @property
@@ -181,7 +181,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
         return {"explored.records": sum_shapes(n_arms, dim)["records"], **seen}
 
     def init(self, n_arms: int, dim: int) -> WatchedSums:
-        """Know nothing."""
+        """Start empty sums; no context and no difference was seen."""
         return WatchedSums(n_arms, dim, Ridge.parse(self.ridge))
 
     def estimates(self, state: WatchedSums) -> Float64:
