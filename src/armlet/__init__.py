@@ -17,7 +17,6 @@ from armlet.core.errors import (
 from armlet.core.kernel import Decision, Decisions, Statistics
 from armlet.core.types import Interaction, Policy
 from armlet.core.version import __version__
-from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         OFUL,
         PEGE,
         UCB1,
+        AllDataEpsilonGreedy,
         Banditron,
         ConfidenceBall1,
         ConfidenceBall2,
