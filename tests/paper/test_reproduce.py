@@ -142,16 +142,14 @@ def test_an_interrupted_reproduction_keeps_what_was_finished_and_goes_on(
 
 
 @pytest.mark.usefixtures("fakes")
-def test_lost_workers_end_the_reproduction_which_can_go_on(
-    fakes: None,  # noqa: ARG001
-    tmp_path: Path,
-) -> None:
+def test_lost_workers_end_the_reproduction_which_can_go_on(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="a worker died"):
         reproduce(["fig-a", "lemma-2", "theorem-1"], tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert (manifest["status"], [*manifest["seconds"]]) == ("interrupted", ["fig-a"])
 
 
+@pytest.mark.usefixtures("fakes")
 def test_a_finished_reproduction_begins_anew(tmp_path: Path) -> None:
     COMPUTED.clear()
     for _ in range(2):

@@ -106,7 +106,7 @@ class Arrays:
         self._by_arm, self._whole, self._blank = dict(by_arm), dict(whole or {}), dict(blank or {})
         # what starts infinite may stay so
         self._most = {
-            name: np.inf if np.isinf(array.astype(np.float64)).any() else MOST
+            name: np.inf if array.dtype == np.float64 and np.isinf(cast(Float64, array)).any() else MOST
             for name, array in (*self._by_arm.items(), *self._whole.items())
         }
 
