@@ -64,7 +64,7 @@ stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
 
 # CPython keeps memory until it ends, and nanobind with it, so leaks are not looked for; PYTHONMALLOC=malloc lets the
 # sanitizer see objects of Python too. A million calls and a hundred thousand files: FUZZ="--calls 1e7 --files 1e6" for more.
-sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild memory and undefined behaviour (20 minutes)
+sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild memory and undefined behaviour (takes a while)
 	@echo "==> tests of kernel, bandit and policies, then the fuzzer, on a kernel built with sanitizers"
 	@set -e; libraries=; for name in asan ubsan stdc++; do libraries="$$libraries $$(g++ -print-file-name=lib$$name.so)"; done; \
 	export LD_PRELOAD="$${libraries# }" PYTHONMALLOC=malloc PYTHONPATH=tests; \

@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "binding.hpp"
+#include "decision.hpp"
 #include "rule_binding.hpp"
 #include "rules/batch.hpp"
 
@@ -30,6 +31,9 @@ nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb:
     const Model model = read_model(rule, state);
     const std::size_t dim = model.all->dim(), n_arms = model.all->n_arms();
     const std::size_t steps = count_rows(contexts, "contexts", dim);
+    if (t > last_step || steps > last_step - t)
+        fail(PyExc_ValueError, "t is " + std::to_string(t) + ", which leaves no room for " + std::to_string(steps) +
+                                   " steps: the clock ends at 2^63 - 1");
     const double* x = doubles(contexts, "contexts", {steps, dim});
     const double* r = doubles(rewards, "rewards", {steps, n_arms});
     const Seed key = parse_seed(seed);

@@ -89,6 +89,9 @@ class Rogue:
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", None)
 
+    def __reduce__(self) -> tuple[type[Rogue], tuple[()]]:
+        return Rogue, ()  # orders are for this one alone
+
     def obey(self) -> Any:
         """Do what was ordered, once: nothing, raise, meddle, or hand out an answer."""
         order = getattr(self, "order", None)

@@ -141,3 +141,12 @@ def test_a_horizon_without_end_is_refused() -> None:
 def test_arguments_of_the_wrong_kind_are_type_errors(call: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
+
+
+@pytest.mark.parametrize("t", [2**63 - 1, 2**63, 2**64 - 1])
+def test_clock_without_room_for_the_steps_of_a_rollout_is_refused(t: int) -> None:
+    x, rewards = np.ones((2, 2)), np.zeros((2, 2))
+    thompson = kernel.Thompson.theory(noise_scale=1.0, delta=0.05)
+    state = Statistics(2, 2, ridge="constant", value=1.0)
+    with pytest.raises(ValueError, match=f"t is {t}, which leaves no room for 2 steps"):
+        kernel.rollout(x, rewards, start=state, rule=thompson, seed=1, t=t)
