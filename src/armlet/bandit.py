@@ -18,7 +18,7 @@ from armlet.core.contexts import feature_names
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations
 from armlet.core.law import compiled_rule
-from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed
+from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_steps
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Contexts, Float64, Policy, State
 from armlet.policies import POLICIES, check_given
@@ -152,8 +152,11 @@ class Bandit(Engine):
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
+        steps: int | None = None,
     ) -> None:
-        """Learn from a log, all of it or nothing. The clock, which counts decisions of this bandit, stays.
+        """Learn from a log, all of it or nothing. Its rows count as decisions: the clock advances by one a row.
+
+        So a bandit that was trained on a log exploits from its first decision on, as much as its policy allows.
 
         Parameters
         ----------
@@ -164,6 +167,17 @@ class Bandit(Engine):
             explored steps only insist on it.
         weights
             How much each step counts; 1 if left out.
+        steps
+            How many decisions the log stands for, if not one a row: more where only a part of the decisions was
+            logged, 0 where this very bandit took them, so that they have been counted.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Greedy(), seed=1)
+        >>> bandit.partial_fit([[1.0], [2.0]], ["a", "b"], [0.5, 3.0])
+        >>> bandit.t, bandit.decide([1.0]).arm
+        (2, 'b')
         """
         if explored is None and self.policy.learns_from == "explored steps":
             raise ValueError(
@@ -175,7 +189,7 @@ class Bandit(Engine):
         played = list(columns.labels(arms, n))
         values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
-        self._learn_rows(rows, played, values, sizes, coins)
+        self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n))
 
     def fit(
         self,
@@ -185,13 +199,15 @@ class Bandit(Engine):
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
+        steps: int | None = None,
     ) -> None:
-        """Forget all sums, then learn from a log as `partial_fit` does; the clock stays."""
+        """Forget all sums, then learn from a log as `partial_fit` does; the clock advances as there."""
         fresh = self._twin()
         blank = self.policy.init(len(fresh.arms), self.dim)
-        fresh._restore(blank, fresh.arms)
-        fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
-        self._restore(fresh.state, fresh.arms)
+        fresh._restore(blank, fresh.arms, 0)
+        before = fresh.t
+        fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps)
+        self._restore(fresh.state, fresh.arms, fresh.t - before)
 
     # ---- reading: never random, never changes anything
 
