@@ -7,7 +7,8 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
 SOUND  := tests/bandit tests/kernel tests/policies tests/core
-KERNEL := CMakeLists.txt $(wildcard kernel/*/*.?pp)
+CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
+KERNEL := CMakeLists.txt $(CODE)
 
 .PHONY: help run test lint browser docs leaderboard calibrate explore bench stubs sanitize clean
 
@@ -25,7 +26,7 @@ lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	@echo "==> ruff, clang-format, mypy, import-linter"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror kernel/*/*.?pp
+	$(BIN)/clang-format --dry-run --Werror $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
