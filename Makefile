@@ -56,7 +56,8 @@ explore: calibrate ## Rebuild the trials and figures of how much to explore (hal
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md advice results/explore/tables/section42-prior.md
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
-bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own
+bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
