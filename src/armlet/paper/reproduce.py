@@ -89,7 +89,7 @@ def reproduce(
     names
         Keys of `EXPERIMENTS`; all of them if left out.
     scale
-        "quick", about a minute in all, or "full".
+        "quick", or "full": more runs and theta.
     seed
         Of everything that is drawn.
     out
