@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core import arms as labelling
-from armlet.core import columns
-from armlet.core.contexts import feature_names
+from armlet.core.border import arms as labelling
+from armlet.core.border import columns
+from armlet.core.border.contexts import feature_names
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations
 from armlet.core.law import compiled_rule
@@ -24,8 +24,8 @@ from armlet.core.types import Arm, Contexts, Float64, Policy, State
 from armlet.policies import POLICIES, check_given
 
 if TYPE_CHECKING:
-    from armlet.core.disk import Source, Target
-    from armlet.core.model import Model
+    from armlet.core.files.disk import Source, Target
+    from armlet.core.files.model import Model
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -350,18 +350,18 @@ class Bandit(Engine):
         path
             Where to; or a binary file object, which is written to from where it stands.
         """
-        from armlet.core import model  # not before it is needed: files would slow down `import armlet`
+        from armlet.core.files import model  # not before it is needed: files would slow down `import armlet`
 
         model.write(path, self._model())
 
     def to_bytes(self) -> bytes:
         """Give what `save` would write; `armlet.from_bytes` reads it back."""
-        from armlet.core import model
+        from armlet.core.files import model
 
         return model.encode(self._model())
 
     def _model(self) -> Model:
-        from armlet.core.model import Model
+        from armlet.core.files.model import Model
 
         t, labels, active, state, seed, streams = self._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
@@ -453,7 +453,7 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None)
     >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
     False
     """
-    from armlet.core import model
+    from armlet.core.files import model
 
     if policy is not None:
         check_given(policy)
@@ -473,7 +473,7 @@ def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
     >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
     True
     """
-    from armlet.core import model
+    from armlet.core.files import model
 
     if policy is not None:
         check_given(policy)
@@ -495,6 +495,6 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
 
 
 def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
-    from armlet.core import model
+    from armlet.core.files import model
 
     return _from_model(model.decode(data, POLICIES, policy), kind)

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from armlet.core.border.contexts import ContextReader, feature_names
 from armlet.core.checks import ends
-from armlet.core.contexts import ContextReader, feature_names
 from armlet.core.errors import MergeError
 from armlet.core.rewards import Range
 from armlet.core.types import Policy

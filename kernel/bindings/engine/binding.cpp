@@ -2,9 +2,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
-#include "binding.hpp"
-#include "engine.hpp"
-#include "hot.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/engine/engine.hpp"
+#include "bindings/engine/hot.hpp"
 
 namespace armlet {
 

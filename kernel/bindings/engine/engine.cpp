@@ -1,9 +1,9 @@
-#include "engine.hpp"
+#include "bindings/engine/engine.hpp"
 
 #include <algorithm>
 
-#include "binding.hpp"
-#include "rule_binding.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
 
 namespace armlet {
 

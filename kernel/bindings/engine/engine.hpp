@@ -2,12 +2,12 @@
 #pragma once
 #include <optional>
 
-#include "arm_table.hpp"
-#include "decision.hpp"
-#include "python_policy.hpp"
+#include "bindings/engine/arm_table.hpp"
+#include "bindings/engine/decision.hpp"
+#include "bindings/engine/python_policy.hpp"
+#include "bindings/engine/streams.hpp"
+#include "bindings/engine/turns.hpp"
 #include "rules/rules.hpp"
-#include "streams.hpp"
-#include "turns.hpp"
 
 namespace armlet {
 

@@ -1,10 +1,10 @@
 // Many contexts at once, in slices.
 #include <algorithm>
 
-#include "engine.hpp"
+#include "bindings/engine/engine.hpp"
+#include "bindings/engine/slices.hpp"
+#include "bindings/engine/undo.hpp"
 #include "rules/batch.hpp"
-#include "slices.hpp"
-#include "undo.hpp"
 
 namespace armlet {
 
