@@ -501,7 +501,8 @@ def test_explored_says_which_steps_algorithm_1_learns_from() -> None:
     masked, picked = make(3, 2), make(3, 2)
     masked.partial_fit(X, arms, rewards, explored=explored, weights=sizes, steps=50)
     rows = np.flatnonzero(explored)
-    picked.partial_fit(X[rows], [arms[row] for row in rows], rewards[rows], explored=True, weights=sizes[rows], steps=50)
+    some = [arms[row] for row in rows]
+    picked.partial_fit(X[rows], some, rewards[rows], explored=True, weights=sizes[rows], steps=50)
     assert snapshot(masked) == snapshot(picked)
     nothing = make(3, 2)
     nothing.partial_fit(X, arms, rewards, explored=False)

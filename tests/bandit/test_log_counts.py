@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet.core.kernel import Statistics
 from armlet.core.types import Interaction, Policy
 from support.in_python import InPython
 
@@ -42,8 +43,8 @@ def test_impossible_steps_are_refused_and_change_nothing(steps: object) -> None:
     bandit = make()
     before = bandit.to_bytes()
     for learn in (bandit.partial_fit, bandit.fit):
-        with pytest.raises(ValueError, match="steps is .*; give how many decisions"):
-            learn(X, ARMS, REWARDS, explored=True, steps=steps)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"steps is .*; give how many decisions"):
+            learn(X, ARMS, REWARDS, explored=True, steps=steps)
     assert bandit.to_bytes() == before
 
 
@@ -62,7 +63,7 @@ def test_a_log_beyond_the_end_of_the_clock_is_refused_whole(policy: Policy) -> N
 class Noting(InPython):
     """Notes the step of every row."""
 
-    def update(self, state: object, interaction: Interaction) -> None:
+    def update(self, state: Statistics, interaction: Interaction) -> None:
         STEPS.append(interaction.t)
         super().update(state, interaction)
 
@@ -82,7 +83,7 @@ def test_rows_are_of_the_steps_that_they_stand_for(steps: int | None, expected: 
 class Stopping(InPython):
     """Fails at the second row."""
 
-    def update(self, state: object, interaction: Interaction) -> None:
+    def update(self, state: Statistics, interaction: Interaction) -> None:
         if interaction.t % 3 == 2:
             raise RuntimeError("no more")
         super().update(state, interaction)
