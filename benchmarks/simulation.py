@@ -38,7 +38,7 @@ EVENT_RUNS = 20
 LONG, LONG_RUNS = 10**6, 240  # six tasks of the runner, several seconds for one worker
 WORKERS = (1, 2)
 WORLD = FigureA.draw(np.random.default_rng(1), n_arms=6, dim=3)
-POLICY = armlet.ContextualEpsilonGreedy(p=P)
+POLICY = armlet.Algorithm1(p=P)
 # the fastest at (d, K) = (3, 6) in the table of all peers; LinUCB is slower by far
 RIVALS = [(peer, row) for peer in (RIVER, VOWPAL_WABBIT_NEXT) for row in peer.rows if row.variant != "ucb"]
 

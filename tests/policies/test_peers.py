@@ -21,8 +21,8 @@ import armlet
 from armlet.core import kernel
 from armlet.core.kernel import Statistics
 from armlet.core.types import Float64
+from armlet.policies.algorithm_1 import Algorithm1
 from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
-from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
 from support.peers import (
@@ -139,7 +139,7 @@ def test_thompson_sampling_draws_from_the_posterior_of_river(log: Log, v: float,
 @given(log=logs, ridge=ridges)
 def test_epsilon_greedy_has_the_estimates_and_greedy_arms_of_the_peers(log: Log, ridge: float) -> None:
     """The ridge of LinUCB must be asked for: the paper's own, lambda_n = 1/sqrt(n), no peer has."""
-    policy, everyone = ContextualEpsilonGreedy(p=6, ridge=ridge), np.ones(log.n_arms, dtype=np.bool_)
+    policy, everyone = Algorithm1(p=6, ridge=ridge), np.ones(log.n_arms, dtype=np.bool_)
     state, theirs = learned(policy, log), mabwiser(LearningPolicy.LinGreedy(epsilon=0.0, l2_lambda=ridge), log)
     scores = np.array([state.scores(x) for x in log.asked])
     assert_close(scores, expectations(theirs, log.asked))
