@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def make(policy: Policy | None = None) -> armlet.Bandit:
 
 
 @pytest.mark.parametrize("explored", [True, False, [True, False, True]])
-def test_every_row_advances_the_clock_explored_or_not(explored: object) -> None:
+def test_every_row_advances_the_clock_explored_or_not(explored: bool | list[bool]) -> None:
     bandit = make()
     bandit.partial_fit(X, ARMS, REWARDS, explored=explored)
     assert bandit.t == 3
@@ -39,7 +41,7 @@ def test_steps_say_how_many_decisions_a_log_stands_for(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5, True, 2**63, "many"])
-def test_impossible_steps_are_refused_and_change_nothing(steps: object) -> None:
+def test_impossible_steps_are_refused_and_change_nothing(steps: Any) -> None:
     bandit = make()
     before = bandit.to_bytes()
     for learn in (bandit.partial_fit, bandit.fit):

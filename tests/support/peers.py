@@ -13,14 +13,14 @@ from scipy import stats
 import armlet
 from armlet.core.kernel import Statistics
 from armlet.core.types import Float64, Int64
-from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+from armlet.policies.algorithm_1 import Algorithm1
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
 from support.streams import make_stream
 
 DRAWS = 20_000
 
-Ours = LinUCB | ThompsonSampling | ContextualEpsilonGreedy
+Ours = LinUCB | ThompsonSampling | Algorithm1
 
 
 @dataclass(frozen=True)
