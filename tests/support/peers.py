@@ -14,13 +14,14 @@ import armlet
 from armlet.core.kernel import Statistics
 from armlet.core.types import Float64, Int64
 from armlet.policies.algorithm_1 import Algorithm1
+from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
 from support.streams import make_stream
 
 DRAWS = 20_000
 
-Ours = LinUCB | ThompsonSampling | Algorithm1
+Ours = LinUCB | ThompsonSampling | Algorithm1 | AllDataEpsilonGreedy
 
 
 @dataclass(frozen=True)
