@@ -15,12 +15,14 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 
 from armlet.core import tuning
+from armlet.core.checks import origin_like, settle, units_word
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import AutoSchedule, Schedule, Statistics, Tuned
 from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
+from armlet.core.units import Units
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
@@ -50,6 +52,11 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
         eligible arm has a positive propensity from the first step on.
     horizon
         For p="auto": how many decisions there are going to be; the right power of ten will do.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -65,6 +72,8 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
     ridge: RidgeLike = "paper"
     warmup: Literal["round-robin", "uniform"] = "round-robin"
     horizon: int | None = None
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     learns_from: ClassVar[LearnsFrom] = "explored steps"
 
@@ -81,6 +90,7 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
         if self.warmup not in ("round-robin", "uniform"):
             raise ValueError(f"warmup is {self.warmup!r}; choose 'round-robin' or 'uniform'")
         Ridge.parse(self.ridge)
+        settle(self, units=units_word, origin=origin_like)
 
     def _check_auto(self) -> None:
         if self.learns_from == "every step":
@@ -102,13 +112,14 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        records = sum_shapes(n_arms, dim)
+        records = sum_shapes(n_arms, dim, units=self.units)
         return {**records, "sample": (None, dim), "tuning": (2,)} if self.p == "auto" else records
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
         ridge = Ridge.parse(self.ridge)
-        return ridge.tuned(n_arms, dim) if self.p == "auto" else ridge.statistics(n_arms, dim)
+        make = ridge.tuned if self.p == "auto" else ridge.statistics
+        return make(n_arms, dim, units=self.units, origin=self.origin)
 
     def rule(self) -> Schedule | AutoSchedule:
         """Describe when to explore to the kernel."""
