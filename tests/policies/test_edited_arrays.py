@@ -13,7 +13,7 @@ import pytest
 
 import armlet
 from armlet import Bandit, ModelFileError
-from armlet.core import files
+from armlet.core.files import encoding
 from armlet.core.types import Array, Policy
 from armlet.policies import POLICIES
 from support.policies import DIM, N_ARMS, SETTINGS, every_policy
@@ -62,19 +62,19 @@ def use(bandit: Bandit) -> None:
 
 @pytest.mark.parametrize("policy", every_policy(), ids=repr)
 def test_edited_arrays_are_refused_or_give_a_bandit_that_works(policy: Policy) -> None:
-    header, arrays = files.decode_model(lived(policy).to_bytes())
+    header, arrays = encoding.decode_model(lived(policy).to_bytes())
     for changed in edits(arrays):
         try:
-            bandit = armlet.from_bytes(files.encode_model(header, changed))
+            bandit = armlet.from_bytes(encoding.encode_model(header, changed))
         except ModelFileError:
             continue
         use(bandit)
 
 
 def load_with(name: str, settings: dict[str, Any], changes: dict[str, Any]) -> Bandit:
-    header, arrays = files.decode_model(lived(POLICIES[name](**settings)).to_bytes())
+    header, arrays = encoding.decode_model(lived(POLICIES[name](**settings)).to_bytes())
     changed = {array: np.full_like(arrays[array], value) for array, value in changes.items()}
-    return armlet.from_bytes(files.encode_model(header, {**arrays, **changed}))
+    return armlet.from_bytes(encoding.encode_model(header, {**arrays, **changed}))
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,8 @@ def check_between(name: str, given: Array, low: float, high: float) -> None:
     Traceback (most recent call last):
     ValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
     """
-    outside = given[~((given >= low) & (given <= high))]
+    values = np.asarray(given, dtype=np.float64)
+    outside = values[~((values >= low) & (values <= high))]
     if outside.size:
         raise ValueError(
             f"{name} holds {outside.flat[0]}, which no rows lead to; its values lie between {low:g} and {high:g}"

@@ -14,10 +14,12 @@ from typing import Final, Literal
 import numpy as np
 
 from armlet.core import tuning
+from armlet.core.checks import origin_like, settle, units_word
 from armlet.core.kernel import AutoSchedule, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Interaction, Shapes
+from armlet.core.units import Units
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
 
 CAUTION: Final = 1.0
@@ -48,6 +50,11 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         eligible arm has a positive propensity from the first step on.
     horizon
         For p="auto": how many decisions there are going to be; the right power of ten will do.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -63,6 +70,8 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     ridge: RidgeLike = "paper"
     warmup: Warmup = "round-robin"
     horizon: int | None = None
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("p", "horizon"):
@@ -76,6 +85,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
         check_warmup(self.warmup)
         Ridge.parse(self.ridge)
+        settle(self, units=units_word, origin=origin_like)
 
     def _check_auto(self) -> None:
         if self.learns_from == "every step":
@@ -89,13 +99,14 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        records = sum_shapes(n_arms, dim)
+        records = sum_shapes(n_arms, dim, units=self.units)
         return {**records, "sample": (None, dim), "tuning": (2,)} if self.p == "auto" else records
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
         ridge = Ridge.parse(self.ridge)
-        return ridge.tuned(n_arms, dim) if self.p == "auto" else ridge.statistics(n_arms, dim)
+        make = ridge.tuned if self.p == "auto" else ridge.statistics
+        return make(n_arms, dim, units=self.units, origin=self.origin)
 
     def rule(self) -> Schedule | AutoSchedule:
         """Describe when to explore to the kernel."""
