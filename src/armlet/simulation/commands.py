@@ -17,9 +17,10 @@ from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
+from armlet.parallel.seeds import Seeds
 from armlet.policies import POLICIES
 from armlet.simulation.folder import read
-from armlet.simulation.play import Job, Method
+from armlet.simulation.play import PLACE, Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
@@ -47,7 +48,7 @@ def parse_settings(given: Iterable[str]) -> dict[str, Any]:
 
 
 def make_world(name: str, settings: Mapping[str, Any], seed: int) -> World:
-    """Draw a world by its name: the first draw from the seed.
+    """Draw a world by its name, as FigureA.draw(np.random.default_rng(seed)) would.
 
     Examples
     --------
@@ -114,7 +115,10 @@ def make_job(
 
 def summary(job: Job, result: Result) -> list[str]:
     """Say what a policy paid at T/4, T/2 and T."""
-    rng, steps = np.random.default_rng(job.seed), sorted({max(1, job.horizon // part) for part in (4, 2, 1)})
+    rng, steps = (
+        Seeds(job.seed, PLACE).rng("summary intervals"),
+        sorted({max(1, job.horizon // part) for part in (4, 2, 1)}),
+    )
     lines = [f"{job.policy}: {job.runs} runs, method {job.method!r}", ""]
     lines.append(f"{'step':>18}{'regret [95 % interval]':>38}{'paid exploring':>20}{'explored':>18}")
     for step in steps:

@@ -13,7 +13,9 @@ import numpy as np
 from armlet.core.kernel import AutoSchedule, Rule, Statistics, Tuned
 from armlet.core.types import Float64
 from armlet.environments.world import World
+from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
+from armlet.simulation import streams
 from armlet.simulation.player import InKernel, draw
 
 
@@ -37,23 +39,22 @@ class Run(NamedTuple):
     random: float  # what playing at random loses
 
 
-def play(world: World, entries: Sequence[Entry], horizon: int, seed: np.random.SeedSequence) -> Run:
-    """Play one run with every entry, all with the same coins.
+def play(world: World, entries: Sequence[Entry], horizon: int, seeds: Seeds, *run: int | str) -> Run:
+    """Play one run with every entry, all with the same coins; the numbers and names at the end say which run.
 
     Examples
     --------
     >>> from armlet.environments import FigureA
     >>> world = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
     >>> entries = [Entry.of(ContextualEpsilonGreedy(p=p), world) for p in (4, 4, 1000)]
-    >>> run = play(world, entries, 1000, np.random.SeedSequence(1))
-    >>> bool(run.regret[0] == run.regret[1]), bool(run.regret[2] > run.regret[0])
+    >>> played = play(world, entries, 1000, Seeds(1), 0)
+    >>> bool(played.regret[0] == played.regret[1]), bool(played.regret[2] > played.regret[0])
     (True, True)
     """
-    contexts, noise, coins = seed.spawn(3)
-    shown, noisy, key = np.random.default_rng(contexts), np.random.default_rng(noise), int(coins.generate_state(1)[0])
-    players = [InKernel(entry.rule, entry.start, key) for entry in entries]
+    contexts, noise, coins = streams.of_run(seeds, *run)
+    players = [InKernel(entry.rule, entry.start, coins) for entry in entries]
     regret, random = np.zeros(len(entries)), 0.0
-    for _, X, rewards, losses in draw(world, shown, noisy, horizon):
+    for _, X, rewards, losses in draw(world, contexts, noise, horizon):
         random += float(losses.mean(axis=1).sum())
         for i, player in enumerate(players):
             regret[i] += losses[np.arange(len(X)), player.play(X, rewards)[0]].sum()

@@ -40,13 +40,13 @@ def judge(
     regret: Regret,
     seconds: Mapping[tuple[str, int], float],
     horizon: int,
-    seed: int,
+    rng: np.random.Generator,
 ) -> Findings:
     """Judge what was found."""
     found = (
         _memory(memory),
         _search(ratios, agreed, searches, short, seconds),
-        _regret(regret, horizon, np.random.default_rng([seed, 72])),
+        _regret(regret, horizon, rng),
     )
     return Findings(tuple(verdict for verdict, _ in found), tuple(section for _, section in found))
 
