@@ -11,7 +11,7 @@ import pytest
 from armlet.core import kernel
 from armlet.environments import FigureA
 from armlet.paper.experiment import SEED
-from armlet.paper.section_4_2 import calibration, choosing_p
+from armlet.paper.section_4_2 import calibration, choosing_p, hindsight
 from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.verdicts import Outcome
@@ -54,7 +54,7 @@ def test_every_family_draws_another_problem_each_time(family: str) -> None:
 def test_hindsight_is_not_charged_with_the_luck_of_its_choice() -> None:
     """Twenty values that are all alike: the lowest mean of a few runs is luck, and does not repeat."""
     regret = np.random.default_rng(0).normal(10.0, 3.0, size=(400, 8, 20))
-    charged = np.array([together.hindsight(one) for one in regret])
+    charged = np.array([hindsight.of_problem(one) for one in regret])
     lowest = regret.mean(axis=1).min(axis=1)
     error = charged.std() / np.sqrt(len(charged))
     assert abs(charged.mean() - 10.0) < 4 * error
@@ -63,7 +63,7 @@ def test_hindsight_is_not_charged_with_the_luck_of_its_choice() -> None:
 
 def test_one_p_for_all_is_the_rival_where_problems_are_alike() -> None:
     noisy = np.random.default_rng(1).normal(np.tile([12.0, 10.0, 12.0], (30, 2, 1)), 6.0)
-    assert together.best_in_hindsight(noisy).mean() == noisy.mean(axis=1)[:, 1].mean()
+    assert hindsight.best(noisy).mean() == noisy.mean(axis=1)[:, 1].mean()
 
 
 def made_up(auto: float, literal: float) -> tuple[list[Family], Literal]:

@@ -24,6 +24,7 @@ from armlet.advice.spread import predictive
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import LinearArms
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.section_4_2 import hindsight
 from armlet.paper.section_4_2.advisor_report import Family, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
@@ -125,7 +126,7 @@ def play(task: Task) -> Arrays:
     which = (task.family, task.problem, T)
     pilot = _pilot(world, task.rows, task.seeds.rng("pilots", *which))
     p, ends = _advise(Posterior.of(pilot, "max"), task, task.problem)
-    grid = together.grid_of_p(world.n_arms, T, task.ratio)
+    grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
     # p = T explores every step up to T, as any larger p does
     ps = [*grid, task.law_p, p, min(task.theorem_p, float(T))]
     entries = [together.Entry.of(ContextualEpsilonGreedy(p=each), world) for each in ps]
@@ -172,7 +173,7 @@ def _family(law: Law, told: Arrays, found: Sequence[Arrays]) -> Family:
     """Put the problems of a family together, each in units of what random play loses."""
     random = np.array([as_floats(one["random"]).mean() for one in found])
     mean = {name: np.array([as_floats(one[name]).mean() for one in found]) for name in ("law", "pilot", "theorem")}
-    best = together.best_in_hindsight(np.array([as_floats(one["grid"]) for one in found]) / random[:, None, None])
+    best = hindsight.best(np.array([as_floats(one["grid"]) for one in found]) / random[:, None, None])
     return Family(
         name=law.family,
         horizon=law.horizon,

@@ -19,6 +19,7 @@ import numpy as np
 from armlet.core.kernel import AutoSchedule
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
+from armlet.paper.section_4_2 import hindsight
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
@@ -48,7 +49,7 @@ class Task:
 def play(task: Task) -> Arrays:
     """Give regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
     world, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
-    fixed = [ContextualEpsilonGreedy(p=p) for p in together.grid_of_p(world.n_arms, T, 2.0)]
+    fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
     entries = [together.Entry.of(policy, world) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoSchedule(horizon=float(T), caution=caution, start=START, most=MOST, round_robin=True)
@@ -66,7 +67,7 @@ def calibrate(problems: int, runs: int, lab: Lab) -> Float64:
     found = lab.map("calibration", play, tasks, f"{len(CAUTIONS)} constants on {len(tasks)} problems")
     auto = np.array([as_floats(one["auto"]) for one in found]).reshape(len(both), problems, len(CAUTIONS))
     parts = [found[i : i + problems] for i in range(0, len(found), problems)]
-    best = [together.best_in_hindsight(np.array([as_floats(one["grid"]) for one in part])).mean() for part in parts]
+    best = [hindsight.best(np.array([as_floats(one["grid"]) for one in part])).mean() for part in parts]
     ratios: Float64 = (auto.mean(axis=1) / np.array(best)[:, None]).T
     return ratios
 

@@ -2,7 +2,7 @@
 
 Every problem of every family is played with a grid of fixed p, with p="auto", and, on Figure (a), with the running
 minimum of the section, all on the same contexts and noise. The best p in hindsight is that of each problem, or one for
-the family, whichever does better (`together.best_in_hindsight`): nobody could know it.
+the family, whichever does better (`hindsight.best`): nobody could know it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
+from armlet.paper.section_4_2 import hindsight
 from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
@@ -95,7 +96,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
 def play(task: Task) -> Arrays:
     """Give regret of every p of the grid, (runs, grid), and of "auto", (runs,), told T, 10 T and T / 10; and its p."""
     world, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
-    grid = together.grid_of_p(world.n_arms, T, task.ratio)
+    grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
     told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10)]
     policies = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
     entries = [together.Entry.of(policy, world) for policy in policies]
@@ -157,7 +158,7 @@ def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:
     return Family(
         name=name,
         horizon=horizon,
-        best=together.best_in_hindsight(np.array(grids)),
+        best=hindsight.best(np.array(grids)),
         auto=told[0],
         longer=told[1],
         shorter=told[2],
