@@ -13,8 +13,8 @@ from armlet.paper.experiment import Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Table
 from armlet.report.numbers import show
+from armlet.report.tables import Table
 
 OURS, FIRST = "Contextual UCB", "Algorithm 1"
 GROWING: Final = ("I = 2 + log^2 t", "I = 2 + sqrt t")

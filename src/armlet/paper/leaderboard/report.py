@@ -15,8 +15,8 @@ from armlet.paper.leaderboard.verdicts import FIRST, NAMED, OURS, RIVALS, Rank, 
 from armlet.paper.page import Section
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots
-from armlet.report.document import Table
 from armlet.report.scatter import Point, scatter
+from armlet.report.tables import Table
 
 
 def judge(

@@ -26,7 +26,7 @@ from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import MOST, START
-from armlet.report.document import Table
+from armlet.report.tables import Table
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats

@@ -15,7 +15,7 @@ from armlet.paper.page import Section
 from armlet.paper.section_4_2.hindsight import ratio_of_means
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Table
+from armlet.report.tables import Table
 
 BOUND: Final = 1.5
 WHY: Final = {
