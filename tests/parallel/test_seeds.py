@@ -125,5 +125,5 @@ def test_nothing_else_makes_generators() -> None:
         if ast.unparse(call.func).endswith(makers)
     }
     # a world asked for by name is the one that its users draw from the same seed in Python
-    allowed = {"simulation/commands.py: np.random.default_rng(seed)"}
+    allowed = {"simulation/named.py: np.random.default_rng(seed)"}
     assert made == allowed, "ask for randomness by word, of lab.rng or Seeds"

@@ -16,8 +16,8 @@ from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.report.numbers import show
 from armlet.report.pictures import require_matplotlib
-from armlet.simulation.commands import make_policy, make_world, parse_settings
 from armlet.simulation.growth import SHORTEST, doubling_ratio, growth
+from armlet.simulation.named import make_policy, make_world, parse_settings
 from armlet.simulation.overview import describe, write_overview
 from armlet.simulation.play import PLACE, Job
 from armlet.simulation.results import Result
