@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from armlet.paper.experiment import SEED
-from armlet.paper.section_4_2 import advisor
-from armlet.paper.section_4_2.advisor_report import Family, judge
+from armlet.paper.section_4_2.advisor import experiment as advisor
+from armlet.paper.section_4_2.advisor.report import Family, judge
 from armlet.paper.section_4_2.families import draw_problem
 from armlet.paper.verdicts import Outcome, Role
 from armlet.parallel.seeds import Seeds

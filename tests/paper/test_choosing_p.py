@@ -11,8 +11,9 @@ import pytest
 from armlet.core import kernel
 from armlet.environments import FigureA
 from armlet.paper.experiment import SEED
-from armlet.paper.section_4_2 import calibration, choosing_p, hindsight
-from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
+from armlet.paper.section_4_2 import calibration, hindsight
+from armlet.paper.section_4_2.choosing_p import experiment as choosing_p
+from armlet.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.verdicts import Outcome
 from armlet.parallel.seeds import Seeds

@@ -25,7 +25,7 @@ from armlet.core.types import Float64
 from armlet.environments.linear_arms import LinearArms
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.section_4_2 import hindsight
-from armlet.paper.section_4_2.advisor_report import Family, judge
+from armlet.paper.section_4_2.advisor.report import Family, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy

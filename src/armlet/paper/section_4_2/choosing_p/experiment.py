@@ -17,7 +17,7 @@ import numpy as np
 from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.section_4_2 import hindsight
-from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
+from armlet.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 from armlet.parallel.seeds import Seeds
