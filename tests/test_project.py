@@ -65,6 +65,13 @@ def test_importing_armlet_needs_numpy_alone() -> None:
     assert extra == {"armlet"}
 
 
+def test_importing_armlet_reads_no_theory() -> None:
+    """Worlds and the constants of the bound are for those who ask; every import would pay for them."""
+    report = "import armlet, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    assert {"armlet.core.constants", "armlet.core.finite", "armlet.theory"}.isdisjoint(done.stdout.split())
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = "import contextlib, armlet.cli\nwith contextlib.suppress(SystemExit): armlet.cli.main(['--help'])\nprint()"
     report = f"{code}\nimport sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"

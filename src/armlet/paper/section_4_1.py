@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.core.constants import Constants, smallest_eigenvalue
+from armlet.core.constants import Constants
 from armlet.core.intervals import Estimate, bootstrap
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
