@@ -5,13 +5,14 @@
 namespace armlet {
 
 Statistics::Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge)
-    : sums_(n_arms, dim), solved_(ridge), versions_(n_arms) {
+    : sums_(n_arms, dim), solved_(ridge), is_retired_(n_arms), versions_(n_arms) {
     solved_.mark_all(sums_);
 }
 
 void Statistics::touch(std::size_t arm) {
     versions_[arm] = ++changes_;
     solved_.mark(arm);
+    wants_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
 }
@@ -19,7 +20,14 @@ void Statistics::touch(std::size_t arm) {
 void Statistics::touch_all() {
     if (waiting_.is_open()) waiting_.resize(n_arms());
     solved_.mark_all(sums_);
+    wants_.mark_all();
     find_witness();
+}
+
+void Statistics::set_active(std::size_t arm, bool active) {
+    const std::uint8_t retired = active ? 0 : 1;
+    n_retired_ += retired, n_retired_ -= is_retired_[arm];
+    is_retired_[arm] = retired;
 }
 
 void Statistics::find_witness() {
@@ -84,12 +92,15 @@ void Statistics::append_arm() {
     sums_.append_arm();
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
+    is_retired_.push_back(0);
     touch_all();
 }
 
 void Statistics::erase_arm(std::size_t arm) {
     settle_all();
     sums_.erase_arm(arm);
+    set_active(arm, true);  // so that nobody counts it any more
+    is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
     versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
     touch_all();
 }
@@ -109,7 +120,8 @@ void Statistics::restore(std::size_t arm, std::span<const double> record) {
 }
 
 std::size_t Statistics::bytes() const {
-    return sums_.bytes() + waiting_.bytes() + solved_.bytes() + versions_.capacity() * sizeof(std::int64_t);
+    return sums_.bytes() + waiting_.bytes() + solved_.bytes() + wants_.bytes() + is_retired_.capacity() +
+           versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

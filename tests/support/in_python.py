@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from armlet.policies import Algorithm1, AllDataEpsilonGreedy
+from armlet.policies import Algorithm1, AllDataEpsilonGreedy, ContextualEpsilonGreedy
 
 
 class InPython(Algorithm1):
@@ -13,5 +13,10 @@ class InPython(Algorithm1):
 
 
 class AllDataInPython(AllDataEpsilonGreedy):
+    def rule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class EvidenceInPython(ContextualEpsilonGreedy):
     def rule(self) -> None:  # type: ignore[override]
         return None

@@ -27,6 +27,7 @@ AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
 Engine = _kernel.Engine
+Evidence = _kernel.Evidence
 ForcedSampling = _kernel.ForcedSampling
 Layers = _kernel.Layers
 Optimism = _kernel.Optimism
@@ -39,6 +40,7 @@ Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 search_subset = _kernel.search_subset
+wants = _kernel.wants
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -47,6 +49,7 @@ Rule: TypeAlias = (
     | _kernel.ForcedSampling
     | _kernel.OptimisticGreedy
     | _kernel.AutoSchedule
+    | _kernel.Evidence
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
 Snapshots, and AutoSchedule on Tuned."""
@@ -60,6 +63,7 @@ __all__ = [
     "Decision",
     "Decisions",
     "Engine",
+    "Evidence",
     "ForcedSampling",
     "Layers",
     "Optimism",
@@ -84,6 +88,7 @@ __all__ = [
     "simulate_events",
     "simulate_steps",
     "unpickle_decision",
+    "wants",
     "win_probabilities",
 ]
 
