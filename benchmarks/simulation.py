@@ -1,6 +1,6 @@
 """The speed of simulation: Figure (a) step by step, in jumps from exploration to exploration, and on two workers.
 
-    python benchmarks/simulation.py 4     # so many rounds; prints one line of JSON; about three minutes
+    python benchmarks/simulation.py 4     # so many rounds; prints one line of JSON
 
 Armlet runs 10 times 10^5 steps by `simulate(..., method="steps", engine="serial")`, world, regret and results
 included; so do the numpy loops with fewer runs. A peer is given contexts and rewards of the same world, drawn before

@@ -3,9 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "rule_binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
 
 namespace armlet {
 

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "rule_binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
 
 namespace armlet {
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Oracle, Policy, Uniform
-from armlet.core import files
+from armlet.core.files import encoding
 from armlet.core.types import Arm, LearnsFrom, Memory, RewardKind
 from support.bandits import facts, play, snapshot
 from support.in_python import InPython
@@ -41,9 +41,9 @@ def header_of(path: Path) -> dict[str, Any]:
 
 def change_header(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Edit a file as somebody would who knows the format: with the right checksum."""
-    header, arrays = files.read_model(path)
+    header, arrays = encoding.read_model(path)
     change(header)
-    files.write_model(path, header, arrays)
+    encoding.write_model(path, header, arrays)
 
 
 # ---- it goes on as if nothing had happened
@@ -355,10 +355,10 @@ def test_header_that_describes_no_bandit_is_refused(name: str, path: Path) -> No
 def test_sums_of_no_rows_are_refused(value: float, path: Path) -> None:
     bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     bandit.save(path)
-    header, arrays = files.read_model(path)
+    header, arrays = encoding.read_model(path)
     records = bandit.state.records()
     records[1, 0] = value
-    files.write_model(path, header, {**arrays, "records": records})
+    encoding.write_model(path, header, {**arrays, "records": records})
     with pytest.raises(ModelFileError, match="not those of any rows"):
         armlet.load(path)
 
@@ -378,8 +378,8 @@ def test_arrays_of_another_shape_are_refused(arrays: dict[str, Any], path: Path)
     bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     assert bandit.state.records().shape == (2, 8)
     bandit.save(path)
-    header, _ = files.read_model(path)
-    files.write_model(path, header, arrays)
+    header, _ = encoding.read_model(path)
+    encoding.write_model(path, header, arrays)
     with pytest.raises(ModelFileError, match="does not describe"):
         armlet.load(path)
 

@@ -493,15 +493,16 @@ def test_log_of_own_decisions_equals_learning_them(policy: Policy) -> None:
         explored=[decision.explored for decision in decisions],
     )
     assert live.state.records().tobytes() == logged.state.records().tobytes()
-    assert (live.t, logged.t) == (300, 0)
+    assert (live.t, logged.t) == (300, 300)
 
 
 def test_explored_says_which_steps_algorithm_1_learns_from() -> None:
     X, arms, rewards, sizes, explored = log(50, 2, 3, seed=3)
     masked, picked = make(3, 2), make(3, 2)
-    masked.partial_fit(X, arms, rewards, explored=explored, weights=sizes)
+    masked.partial_fit(X, arms, rewards, explored=explored, weights=sizes, steps=50)
     rows = np.flatnonzero(explored)
-    picked.partial_fit(X[rows], [arms[row] for row in rows], rewards[rows], explored=True, weights=sizes[rows])
+    some = [arms[row] for row in rows]
+    picked.partial_fit(X[rows], some, rewards[rows], explored=True, weights=sizes[rows], steps=50)
     assert snapshot(masked) == snapshot(picked)
     nothing = make(3, 2)
     nothing.partial_fit(X, arms, rewards, explored=False)
@@ -541,7 +542,7 @@ def test_fit_forgets_everything_first(policy: Policy) -> None:
     fresh.partial_fit(X, arms, rewards, weights=sizes, explored=explored)
     assert bandit.state.records().tobytes() == fresh.state.records().tobytes()
     np.testing.assert_array_equal(bandit.state.estimates(), fresh.state.estimates())
-    assert (bandit.t, bandit.retired) == (1, [2])  # what was decided stays decided
+    assert (bandit.t, bandit.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts
     bandit.learn(pending, 1.0)
 
 
@@ -810,7 +811,7 @@ CASES: list[Case] = [
 def test_refused_call_changes_nothing(verb: str, given: tuple[Any, ...], named: dict[str, Any], policy: Policy) -> None:
     """In the middle of a warm-up, with one decision pending and one learned."""
     bandit = Bandit(range(3), 2, policy=policy, seed=1)
-    bandit.partial_fit([[0.5, 0.1], [0.2, 0.7]], [0, 1], [1.0, -1.0], explored=True)
+    bandit.partial_fit([[0.5, 0.1], [0.2, 0.7]], [0, 1], [1.0, -1.0], explored=True, steps=0)
     waiting, known = bandit.decide([1.0, 0.5]), bandit.decide([0.5, 1.0])
     bandit.learn(known, 0.5, weight=2.0)
 

@@ -37,7 +37,7 @@ seeds = st.integers(0, 2**128 - 1)
 # ---- the clock and the order of rewards
 
 
-def test_only_decide_advances_the_clock() -> None:
+def test_only_decisions_and_rows_of_a_log_advance_the_clock() -> None:
     bandit, X = make(3, 2, p=10), [[0.5, 1.0], [1.0, -1.0]]
     first, second = bandit.decide(X[0]), bandit.decide(X[1])
     calls: list[Callable[[], object]] = [
@@ -45,8 +45,8 @@ def test_only_decide_advances_the_clock() -> None:
         lambda: bandit.learn_many([second], [0.5]),
         lambda: bandit.correct(first, 1.0, 2.0),
         lambda: bandit.forget(first, 2.0),
-        lambda: bandit.partial_fit(X, [0, 1], [1.0, 2.0], explored=True),
-        lambda: bandit.fit(X, [0, 1], [1.0, 2.0], explored=True),
+        lambda: bandit.partial_fit(X, [0, 1], [1.0, 2.0], explored=True, steps=0),
+        lambda: bandit.fit(X, [0, 1], [1.0, 2.0], explored=True, steps=0),
         lambda: bandit.predict(X),
         lambda: bandit.predict_expectations(X),
         lambda: bandit.predict_proba(X),

@@ -237,7 +237,7 @@ def test_batches_follow_their_propensities_too() -> None:
     rng = np.random.default_rng(6)
     bandit = Bandit(range(5), 2, policy=Algorithm1(p=30_000, warmup="uniform"), seed=4)
     contexts = rng.integers(0, 2, size=(100_000, 2)).astype(np.float64)
-    bandit.partial_fit(contexts[:500], rng.integers(0, 5, size=500), rng.random(500), explored=True)
+    bandit.partial_fit(contexts[:500], rng.integers(0, 5, size=500), rng.random(500), explored=True, steps=0)
     decisions = bandit.decide_many(contexts)
     q = np.concatenate([bandit._probabilities(contexts[i : i + 1], i + 1, None) for i in range(len(contexts))])
     np.testing.assert_array_equal(decisions.propensities, q[np.arange(len(q)), decisions.indices])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.columns import LARGEST
+from armlet.core.border.columns import LARGEST
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.reference import BEYOND_ANY, Reference

@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[imp
 
 import armlet
 from armlet import Bandit, LinUCB, Uniform
-from armlet.core.arms import WIDEST, label_array
+from armlet.core.border.arms import WIDEST, label_array
 from armlet.core.types import Arm
 from armlet.policies import POLICIES
 from support.policies import SETTINGS

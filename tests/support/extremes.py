@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import armlet
-from armlet.core.columns import LARGEST
+from armlet.core.border.columns import LARGEST
 from armlet.core.errors import ArmletError
 from armlet.core.types import Float64, Policy
 from armlet.policies import POLICIES

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.files import Json
+from armlet.core.files.encoding import Json
 from armlet.core.law import compiled_rule
 from armlet.core.types import Policy
 from armlet.environments.world import World

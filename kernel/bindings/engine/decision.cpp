@@ -1,4 +1,4 @@
-#include "decision.hpp"
+#include "bindings/engine/decision.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "arm_table.hpp"
-#include "handed_over.hpp"
+#include "bindings/engine/arm_table.hpp"
+#include "bindings/handed_over.hpp"
 
 namespace armlet {
 
