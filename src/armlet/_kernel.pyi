@@ -24,6 +24,9 @@ class Decision:
     def propensity(self) -> float:
         """The probability with which this arm was to be played."""
     @property
+    def given_exploring(self) -> float | None:
+        """The probability of this arm given that the step explores, which no context moves; None if the policy has none."""
+    @property
     def explored(self) -> bool:
         """Whether the step explored: the turn or the coins chose, not the estimates."""
     @property
@@ -51,6 +54,7 @@ class Decision:
         reward: float | None = None,
         weight: float = 1.0,
         tag: int = 0,
+        given_exploring: float | None = None,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 

@@ -14,7 +14,8 @@ from armlet.core import exploring, kernel
 from armlet.core.kernel import Evidence, Statistics
 from armlet.core.reference import Reference
 from armlet.core.ridge import Ridge
-from armlet.core.types import Bool, Float64
+from armlet.core.types import Arm, Bool, Float64
+from armlet.environments import FigureA
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
 from support.bandits import facts
 from support.in_python import EvidenceInPython
@@ -140,40 +141,47 @@ def test_many_decisions_are_those_made_one_by_one(policy_type: type[ContextualEp
     policy = policy_type(p=3.0, cap=0.4, floor=floor)
     one, many = (trained(policy, 5, 3, seed=9) for _ in range(2))
     X = np.random.default_rng(2).normal(size=(300, 3))
-    eligible = [1, 3, 4, "new"]
+    eligible: list[Arm] = [1, 3, 4, "new"]
     batch = many.decide_many(X, eligible=eligible)
     assert [facts(each) for each in batch] == [facts(one.decide(x, eligible=eligible)) for x in X]
     assert batch.given_exploring.tolist() == [each.given_exploring for each in batch]
     assert {each.arm for each in batch} == set(eligible)
 
 
-def test_simulated_steps_are_those_of_a_bandit() -> None:
-    from armlet.environments import FigureA
+TABLE = FigureA(theta=((1.0, 0.0), (0.0, 1.0), (0.5, 0.5))).table()
 
-    world = FigureA.draw(np.random.default_rng(1))
-    policy, table = ContextualEpsilonGreedy(p=12), world.table()
-    how = {"horizon": 2000, "checkpoints": np.array([2000])}
-    run = kernel.simulate_steps(
-        table, start=policy.init(world.n_arms, world.dim), rule=policy.rule(), world_seed=3, policy_seed=4, **how
-    )
-    assert run.explored[-1] == run.statistics.n.sum()
-    twin = kernel.simulate_steps(
-        table, start=policy.init(world.n_arms, world.dim), rule=policy.rule(), world_seed=3, policy_seed=4, **how
-    )
-    np.testing.assert_array_equal(twin.statistics.records(), run.statistics.records())
+
+@pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, AllDataEpsilonGreedy])
+def test_simulated_steps_explore_as_rollouts_do(policy_type: type[ContextualEpsilonGreedy]) -> None:
+    """The coins are the same, and whether a step explores looks at rows alone: no two worlds tell the difference."""
+    T, policy = 1500, policy_type(p=12)
+    start, rule, at = policy.init(3, 2), policy.rule(), np.arange(1, T + 1)
+    assert TABLE is not None
+    run = kernel.simulate_steps(TABLE, start=start, rule=rule, horizon=T, checkpoints=at, world_seed=3, policy_seed=4)
+    slow, rng = Reference(3, 2, 12.0, 4, clock="evidence", learns_from=policy.learns_from), np.random.default_rng(1)
+    explored = [slow_step(slow, t, rng.normal(size=2)) for t in range(1, T + 1)]
+    if policy.learns_from == "explored steps":
+        assert np.diff(run.explored, prepend=0.0).astype(bool).tolist() == explored
+        np.testing.assert_array_equal(run.statistics.n, slow.n)
+    assert run.statistics.n.sum() == (run.explored[-1] if policy.learns_from == "explored steps" else T)
+
+
+def slow_step(slow: Reference, t: int, x: Float64) -> bool:
+    choice = slow.decide(t, x)
+    slow.update(x, choice, 1.0)
+    return choice.explored
 
 
 def test_events_refuse_a_rule_that_goes_by_evidence() -> None:
-    from armlet.environments import FigureA
-
-    world, policy = FigureA.draw(np.random.default_rng(1)), ContextualEpsilonGreedy(p=12)
+    policy, at = ContextualEpsilonGreedy(p=12), np.array([10])
+    start, rule = policy.init(3, 2), policy.rule()
     with pytest.raises(ValueError, match=r"Evidence explores by the rows .*; use simulate_steps"):
         kernel.simulate_events(
-            world.table(),
-            start=policy.init(world.n_arms, world.dim),
-            rule=policy.rule(),  # type: ignore[arg-type]
+            TABLE,  # type: ignore[arg-type]
+            start=start,
+            rule=rule,  # type: ignore[arg-type]
             horizon=10,
-            checkpoints=np.array([10]),
+            checkpoints=at,
             world_seed=1,
             policy_seed=2,
         )

@@ -1,9 +1,9 @@
 """When a step explores and which arm it takes then, whatever the context is: the laws of epsilon-greedy policies.
 
 By steps, Algorithm 1's: arms take turns, or one rate is shared by all alike. By evidence: an arm is explored the more
-the fewer rows its sums hold. With q rows for each arm to begin with, p/t gives an arm n = q (1 + log(t/q)) rows by step
-t, hence exp(1 - n/q) = q/t: where arms neither come nor go and rewards are prompt, both explore as much, but the second
-needs no clock. Every operation is in the order of the kernel's, so both agree to the last bit.
+the fewer rows its sums hold. An arm that is explored with probability exp(1 - n/q) has n = q (1 + log(t/q)) rows by
+step t, hence probability q/t: where arms neither come nor go and rewards are prompt that is p/t for all of them, as in
+Algorithm 1, but it needs no clock. Every operation is in the order of the kernel's, so both agree to the last bit.
 """
 
 from __future__ import annotations

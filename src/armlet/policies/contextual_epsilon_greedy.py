@@ -1,9 +1,9 @@
 """Contextual epsilon-greedy: Algorithm 1, Section 4, for worlds in which arms come and go and rewards come late.
 
 Explores what lacks evidence, whatever x is, and learns only from explored steps, so the contexts behind theta_hat keep
-the distribution of the world. Where nothing comes, goes or is late it explores as often as Algorithm 1; Theorem 2 is
-about p/t, though, which is clock="steps" (and `Algorithm1`, as printed). With p="auto", Section 4.2: a p that sets
-itself looks at explored rows alone, so it costs nothing between them.
+the distribution of the world. Where nothing comes, goes or is late it ends up exploring as often as Algorithm 1, after
+p log K steps more at its start; Theorem 2 is about p/t, which is clock="steps" (and `Algorithm1`, as printed). With
+p="auto", Section 4.2: a p that sets itself looks at explored rows alone, so it costs nothing between them.
 Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1). With p="auto" every
 look, after 10 % more rows than at the one before, is O(K d^3 + K d^2): O(log n) of them in n explored steps.
 """
@@ -46,9 +46,9 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     Parameters
     ----------
     p
-        How much to explore: about p (1 + log(T / p)) of T decisions, p over the number of arms of them for each arm
-        to begin with; `armlet.advise` recommends one. "auto" finds it on the way, for a given horizon: p rises while
-        explored steps say that more exploring would save more than it costs, and never falls.
+        How much to explore: about p (1 + log(T / q)) of T decisions, q = p / K of them for each arm to begin with (by
+        steps, p (1 + log(T / p)) of them); `armlet.advise` recommends one. "auto" finds it on the way, for a given
+        horizon: p rises while explored steps say that more exploring would save more than it costs, and never falls.
     ridge
         "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.core.ridge`.
     horizon
