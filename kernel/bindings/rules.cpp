@@ -113,9 +113,9 @@ Schedule schedule(double p, bool round_robin, bool learn_always) {
     return {p, round_robin, learn_always};
 }
 
-Optimism constant_optimism(double alpha) {
+Optimism constant_optimism(double alpha, bool by_noise) {
     check_not_negative("alpha", alpha);
-    return {Optimism::Radius::constant, alpha};
+    return {.radius = Optimism::Radius::constant, .scale = alpha, .by_noise = by_noise};
 }
 
 Optimism oful(const std::string& radius, double noise_scale, double bound, double delta, double scale) {
@@ -126,9 +126,9 @@ Optimism oful(const std::string& radius, double noise_scale, double bound, doubl
     return {radius == "joint" ? Optimism::Radius::joint : Optimism::Radius::per_arm, scale, noise_scale, bound, delta};
 }
 
-Thompson constant_thompson(double v) {
+Thompson constant_thompson(double v, bool by_noise) {
     check_not_negative("v", v);
-    return {false, v};
+    return {.theory = false, .scale = v, .by_noise = by_noise};
 }
 
 Thompson theory_thompson(double noise_scale, double delta, double scale) {
@@ -178,14 +178,16 @@ void bind(nb::module_& m, Of<Schedule>) {
 
 void bind(nb::module_& m, Of<Optimism>) {
     nb::class_<Optimism>(m, "Optimism", "Play the highest upper confidence bound, ties broken by the coins.")
-        .def_static("constant", &constant_optimism, nb::arg("alpha"), "LinUCB: the same multiple of every width.")
+        .def_static("constant", &constant_optimism, nb::arg("alpha"), nb::kw_only(), nb::arg("by_noise") = false,
+                    "LinUCB: the same multiple of every width, or of every width times the noise.")
         .def_static("oful", &oful, nb::arg("radius"), nb::kw_only(), nb::arg("noise_scale"), nb::arg("bound"),
                     nb::arg("delta"), nb::arg("scale") = 1.0, "OFUL: the radius of its theorem, 'per-arm' or 'joint'.");
 }
 
 void bind(nb::module_& m, Of<Thompson>) {
     nb::class_<Thompson>(m, "Thompson", "Play the highest sample of the posterior.")
-        .def_static("constant", &constant_thompson, nb::arg("v"), "The same v at every step.")
+        .def_static("constant", &constant_thompson, nb::arg("v"), nb::kw_only(), nb::arg("by_noise") = false,
+                    "The same v at every step, or times the noise.")
         .def_static("theory", &theory_thompson, nb::kw_only(), nb::arg("noise_scale"), nb::arg("delta"),
                     nb::arg("scale") = 1.0, "v = R sqrt(9 d log(t / delta)), scaled.");
 }

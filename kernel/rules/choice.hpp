@@ -71,7 +71,7 @@ class Scratch {
     }
 
   private:
-    std::vector<double> rows_[4];
+    std::vector<double> rows_[5];
 };
 
 // Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.
@@ -85,6 +85,11 @@ struct Step {
     Scratch& scratch;
     Propensities wanted = Propensities::exact;
 };
+
+// The context of a step as these sums look at it, until another is asked for.
+inline const double* view(const Statistics& sums, const Step& step) {
+    return sums.view(step.x, sums.units().is_free() ? step.scratch(4, sums.view_size()) : nullptr);
+}
 
 // One row to learn; a negative weight takes it back.
 struct Row {

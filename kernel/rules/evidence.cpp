@@ -75,12 +75,12 @@ void probabilities(const double* scores, const Exploring& exploring, Word t, Arm
 
 Choice Evidence::choose(const Statistics& all, const Step& step, const Coins& coins) const {
     double* scores = step.scratch(0, all.width());
-    return decide(all.estimates(), in_force(all), step.t, step.x, coins, step.eligible, scores);
+    return decide(all.estimates(), in_force(all), step.t, view(all, step), coins, step.eligible, scores);
 }
 
 void Evidence::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
     double* scores = step.scratch(0, all.width());
-    all.estimates().scores(step.x, scores);
+    all.estimates().scores(view(all, step), scores);
     armlet::probabilities(scores, in_force(all), step.t, step.eligible, out);
 }
 

@@ -55,12 +55,13 @@ void probabilities(const double* scores, const Schedule& schedule, Word t, Arms 
 
 Choice Schedule::choose(const Statistics& all, const Step& step, const Coins& coins) const {
     double* scores = step.scratch(0, all.width());
-    return decide(all.estimates(), in_force(all), step.t, step.x, coins, step.eligible, scores);
+    const double* z = warming_up(step.t) ? step.x : view(all, step);
+    return decide(all.estimates(), in_force(all), step.t, z, coins, step.eligible, scores);
 }
 
 void Schedule::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
     double* scores = step.scratch(0, all.width());
-    all.estimates().scores(step.x, scores);
+    all.estimates().scores(view(all, step), scores);
     armlet::probabilities(scores, in_force(all), step.t, step.eligible, out);
 }
 

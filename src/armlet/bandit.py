@@ -207,6 +207,8 @@ class Bandit(Engine):
         fresh._restore(blank, fresh.arms, 0)
         before = fresh.t
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps)
+        if hasattr(fresh.state, "renew"):  # free units: those of the whole log
+            fresh.state.renew()
         self._restore(fresh.state, fresh.arms, fresh.t - before)
 
     # ---- reading: never random, never changes anything
@@ -218,15 +220,17 @@ class Bandit(Engine):
         Python objects if not.
         """
         rows = self._scaled(self._reader.matrix(X))
-        labels, playable, theta = self._view(eligible)
-        arms = np.flatnonzero(playable)
-        return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
+        labels, playable, theta, units = self._view(eligible)
+        arms, seen = np.flatnonzero(playable), rows if units is None else units.standard(rows)
+        return labelling.label_array(labels)[arms[argmax_rows(seen, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
         rows = self._scaled(self._reader.matrix(X))
-        _, _, theta = self._view(None)
-        return self._settings.sign * expectations(rows, theta)
+        _, _, theta, units = self._view(None)
+        if units is None:
+            return self._settings.sign * expectations(rows, theta)
+        return self._settings.sign * (units.base + expectations(units.standard(rows), theta))
 
     def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
         """Give the probability with which the next decision would play each arm, (n, K)."""

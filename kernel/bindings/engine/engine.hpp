@@ -36,7 +36,7 @@ class Engine {
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
-    // Labels, which of them may be played, and theta_hat, all of one moment.
+    // Labels, which of them may be played, theta_hat and the units that it is in, all of one moment.
     nb::tuple view(nb::handle eligible);
 
     // ---- arms

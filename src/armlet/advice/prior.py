@@ -13,9 +13,9 @@ from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.advice.arguments import ArgumentError
 from armlet.advice.problem import FEW, SampledProblem, sample_size
 from armlet.core.checks import unboxed
+from armlet.core.errors import ArgumentError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import bit_law
@@ -51,7 +51,7 @@ class Prior:
     [4, 2, 4, 2]
     >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", base_rate=0.03)
     Traceback (most recent call last):
-    armlet.advice.arguments.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
+    armlet.core.errors.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
     """
 
     n_arms: int | tuple[int, int]

@@ -127,24 +127,5 @@ def theorem_p(problem: SampledProblem) -> float:
         )
     asked = asked_p(problem.table, theta=problem.theta)
     if asked.printed is None:
-        raise ValueError("; ".join(map(_plainly, asked.reasons)))
+        raise ValueError("; ".join(asked.plainly))
     return asked.printed.p
-
-
-def _plainly(reason: str) -> str:
-    """Say a reason of the theory without its symbols, and without advice on how to call the theory.
-
-    Examples
-    --------
-    >>> _plainly("the longest context has length 2 but the printed theorem needs |x| <= 1; divide all contexts by 2")
-    'the longest context has length 2 but the printed theorem needs contexts no longer than 1'
-    """
-    words = {
-        "delta_min": "the smallest lead of the best arm over the next one",
-        "sigma_min": "the smallest variance of the contexts in any direction",
-        "|x| <= 1": "contexts no longer than 1",
-    }
-    plain = reason.partition(";")[0]
-    for symbol, meaning in words.items():
-        plain = plain.replace(symbol, meaning)
-    return plain

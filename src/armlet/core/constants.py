@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -18,6 +18,22 @@ from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+class MissingConstantError(ValueError):
+    """A problem has no such constant.
+
+    Examples
+    --------
+    >>> raise MissingConstantError("sigma_min", "every context is zero")
+    Traceback (most recent call last):
+    armlet.core.constants.MissingConstantError: sigma_min does not exist: every context is zero
+    """
+
+    def __init__(self, constant: Literal["sigma_min", "delta_min"], why: str) -> None:
+        super().__init__(f"{constant} does not exist: {why}")
+        self.constant = constant
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +119,7 @@ def smallest_eigenvalue(second_moment: Float64) -> float:
     values = np.linalg.eigvalsh(second_moment)
     left = values[values > 10 * len(values) * EPS * values[-1]]
     if left.size == 0:
-        raise ValueError("sigma_min does not exist: every context is zero")
+        raise MissingConstantError("sigma_min", "every context is zero")
     return float(left[0])
 
 
@@ -131,7 +147,7 @@ def _smallest_loss(X: Float64, means: Float64, theta: Float64) -> float:
     rounding = 4 * X.shape[1] * EPS * np.linalg.norm(X, axis=1) * np.linalg.norm(theta, axis=1).max()
     worse = losses[losses > rounding[:, None]]
     if worse.size == 0:
-        raise ValueError("delta_min does not exist: every arm is best in every context")
+        raise MissingConstantError("delta_min", "every arm is best in every context")
     return float(worse.min())
 
 

@@ -47,6 +47,23 @@ def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | N
         raise ValueError(f"{name} holds values beyond {most:g}, which no rows lead to")
 
 
+def check_between(name: str, given: Array, low: float, high: float) -> None:
+    """Refuse an array with entries outside of what it can ever hold, nan among them.
+
+    Examples
+    --------
+    >>> check_between("seen", np.array([-1.0]), 0.0, 10.0)
+    Traceback (most recent call last):
+    ValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
+    """
+    values = np.asarray(given, dtype=np.float64)
+    outside = values[~((values >= low) & (values <= high))]
+    if outside.size:
+        raise ValueError(
+            f"{name} holds {outside.flat[0]}, which no rows lead to; its values lie between {low:g} and {high:g}"
+        )
+
+
 class Sized(Protocol):
     """What has arms and a dimension."""
 

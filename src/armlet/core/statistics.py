@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from armlet.core.kernel import Layers, Statistics
 from armlet.core.types import Interaction, Shapes
+from armlet.core.units import Units
 
 __all__ = ["Layers", "Statistics", "record", "sum_shapes"]
 
@@ -32,12 +33,16 @@ def record(state: Statistics, interaction: Interaction) -> None:
         state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)
 
 
-def sum_shapes(n_arms: int, dim: int, *layers: int) -> Shapes:
+def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -> Shapes:
     """Give the shape of `Statistics`, or of several layers of them.
 
     Examples
     --------
     >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
     ({'records': (2, 12)}, {'records': (2, 2, 12)})
+    >>> sum_shapes(2, 3, units="free")
+    {'records': (2, 17), 'units': (13,)}
     """
-    return {"records": (*layers, n_arms, 3 + dim + dim * (dim + 1) // 2)}
+    size = dim + 1 if units == "free" else dim
+    records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
+    return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records

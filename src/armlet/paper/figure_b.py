@@ -42,7 +42,7 @@ FOUND: Final = Criterion("within", 0.95, 1.05)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """The same problems at every I: with each p of `fixed`, and with p = `growing` I."""
 
     horizon: int = 100_000
     fixed: tuple[float, ...] = (24, 60, 120, 600)  # p whatever I

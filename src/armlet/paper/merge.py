@@ -37,7 +37,7 @@ POINTS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is run, and how often."""
+    """Each run is played by one policy on all steps, and by `workers` who share them and merge now and then."""
 
     workers: int = 4
     p: float = 600.0

@@ -38,7 +38,7 @@ MEDIANS: Final = "Median over draws of theta with 95 % intervals, and the claime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is varied, and how often it is drawn."""
+    """The d that are gone through, and what is drawn at each; `w` and `F` as in Section 4.1."""
 
     dims: tuple[int, ...]  # where every context is listed
     long_dims: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)  # where formulas and draws suffice

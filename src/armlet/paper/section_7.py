@@ -48,7 +48,7 @@ CASES: Final[dict[str, tuple[RidgeName, float]]] = {  # ridge, and the deviation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is varied, and how often it is drawn."""
+    """`worlds` and `repeats` are for the rows that estimates need at each I; `p`, `horizon` and `runs` for regret."""
 
     rarities: tuple[int, ...] = (5, 10, 20, 40, 80, 160)
     worlds: int  # draws of theta, the same for every I

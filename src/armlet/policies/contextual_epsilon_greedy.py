@@ -16,12 +16,13 @@ from typing import Final, Literal
 import numpy as np
 
 from armlet.core import tuning
-from armlet.core.checks import HUGE, TINY, number, one_of, settle
+from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
 from armlet.core.exploring import Exploring, by_evidence
 from armlet.core.kernel import AutoSchedule, Evidence, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Bool, Interaction, Shapes
+from armlet.core.units import Units
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
 
 Clock = Literal["evidence", "steps"]
@@ -53,6 +54,11 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.core.ridge`.
     horizon
         For p="auto": how many decisions there are going to be; the right power of ten will do.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
     clock
         "evidence" explores as above; "steps" explores step t with probability p/t, all eligible arms alike, as
         `Algorithm1` does, and needs p to be at least the number of arms.
@@ -83,6 +89,8 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     p: float | Literal["auto"]
     ridge: RidgeLike = "paper"
     horizon: int | None = None
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
     clock: Clock = "evidence"
     cap: float = 1.0
     floor: float = 0.0
@@ -102,6 +110,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
         self._check_clock()
         Ridge.parse(self.ridge)
+        settle(self, units=units_word, origin=origin_like)
 
     @property
     def _goes_by_evidence(self) -> bool:
@@ -138,13 +147,14 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        records = sum_shapes(n_arms, dim)
+        records = sum_shapes(n_arms, dim, units=self.units)
         return {**records, "sample": (None, dim), "tuning": (2,)} if self.p == "auto" else records
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
         ridge = Ridge.parse(self.ridge)
-        return ridge.tuned(n_arms, dim) if self.p == "auto" else ridge.statistics(n_arms, dim)
+        make = ridge.tuned if self.p == "auto" else ridge.statistics
+        return make(n_arms, dim, units=self.units, origin=self.origin)
 
     def rule(self) -> Schedule | AutoSchedule | Evidence:
         """Describe when to explore to the kernel."""

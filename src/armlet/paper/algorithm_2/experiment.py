@@ -63,7 +63,7 @@ POLICIES: Final[dict[str, Callable[[Brief], Policy]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """In this order: what is forgotten, how good a search is on small histories, regret, and the time of a search."""
 
     rare: tuple[int, ...] = (10, 30, 100, 300, 1000)  # rows of the rare context, among as many squared
     rows: int = 10  # in a small history

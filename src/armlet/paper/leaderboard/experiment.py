@@ -36,7 +36,7 @@ ELSEWHERE: Final = 1000  # problems from this index on are for choosing constant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """Each contender in each arena: `trials` of its settings on other problems, then `runs` with the best of them."""
 
     arenas: tuple[str, ...] = tuple(ARENAS)
     horizon: int = 3000

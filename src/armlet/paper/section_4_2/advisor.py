@@ -38,7 +38,7 @@ SURE: Final = 0.95  # of the law's problems ask for no more than the theorem's p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """Problems of each family: what is advised before and after a pilot, beside a grid of p at each horizon."""
 
     families: tuple[str, ...] = ("Figure (a)", "display ads", "clicks 3 % or 4 %")
     problems: int = 6

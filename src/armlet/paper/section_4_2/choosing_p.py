@@ -31,7 +31,7 @@ FIRST: Final = "Figure (a)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """Problems of each family, every p of a grid beside p = auto; those for Section 4.2 to the letter are fewer."""
 
     problems: int = 10
     runs: int = 6
