@@ -103,7 +103,7 @@ def test_a_forgotten_last_row_brings_it_back() -> None:
 
 
 def test_a_policy_that_learns_from_every_step_exploits_ties_as_before() -> None:
-    bandit = make(armlet.AllDataEpsilonGreedy(p=3))
+    bandit = make(armlet.AllDataEpsilonGreedy(p=3, clock="steps"))
     explored = [bandit.decide([1.0, 0.0]).explored for _ in range(200)]
     assert not all(explored)
     bandit.learn(bandit.decide([1.0, 0.0]), 1.0)

@@ -270,7 +270,7 @@ def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixt
     ("arguments", "message"),
     [
         (["--world", "Mars", "--policy", "Uniform"], "world is 'Mars'; choose one of FigureA"),
-        (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Contextual"),
+        (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Algorithm1"),
         (
             ["--world", "FigureA", "--policy", "Algorithm1"],
             "Algorithm1 needs p; give it with",

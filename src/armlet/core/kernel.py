@@ -28,6 +28,7 @@ AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
 Engine = _kernel.Engine
+Evidence = _kernel.Evidence
 ForcedSampling = _kernel.ForcedSampling
 Layers = _kernel.Layers
 Optimism = _kernel.Optimism
@@ -40,6 +41,7 @@ Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 search_subset = _kernel.search_subset
+wants = _kernel.wants
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -48,6 +50,7 @@ Rule: TypeAlias = (
     | _kernel.ForcedSampling
     | _kernel.OptimisticGreedy
     | _kernel.AutoSchedule
+    | _kernel.Evidence
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
 Snapshots, and AutoSchedule on Tuned."""
@@ -61,6 +64,7 @@ __all__ = [
     "Decision",
     "Decisions",
     "Engine",
+    "Evidence",
     "ForcedSampling",
     "Layers",
     "Optimism",
@@ -86,6 +90,7 @@ __all__ = [
     "simulate_events",
     "simulate_steps",
     "unpickle_decision",
+    "wants",
     "win_probabilities",
 ]
 
