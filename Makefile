@@ -7,7 +7,8 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
 SOUND  := tests/bandit tests/kernel tests/policies tests/core
-KERNEL := CMakeLists.txt $(wildcard kernel/*/*.?pp)
+CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
+KERNEL := CMakeLists.txt $(CODE)
 
 .PHONY: help run test lint browser docs leaderboard calibrate explore bench stubs sanitize clean
 
@@ -25,7 +26,7 @@ lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	@echo "==> ruff, clang-format, mypy, import-linter"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror kernel/*/*.?pp
+	$(BIN)/clang-format --dry-run --Werror $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
@@ -39,23 +40,24 @@ browser: ## Find the browser that the tests open the report in; as root on Debia
 docs: run ## Rebuild what the docs quote from the paper's evaluation
 	$(BIN)/python docs/paste.py docs/reference/paper.md verdicts results/paper/verdicts.md
 
-leaderboard: $(VENV)/installed ## Rank every policy (a quarter of an hour) and put the ranking into the docs
+leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the docs
 	$(BIN)/armlet paper --full --only leaderboard --out results/leaderboard
 	$(BIN)/python docs/paste.py docs/reference/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
 	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
 
-calibrate: $(VENV)/installed ## Find the constant of p = auto anew (three minutes) and put the table into the docs
+calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results
 	$(BIN)/python -m armlet.paper.section_4_2.calibration > results/calibration.md
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md calibration results/calibration.md
 
-explore: calibrate ## Rebuild the trials and figures of how much to explore (half an hour)
+explore: calibrate ## Rebuild the trials and figures of how much to explore
 	$(BIN)/armlet paper --full --only choosing-p,advisor --out results/explore
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md trials results/explore/tables/section42-online.md
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md advice results/explore/tables/section42-prior.md
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
-bench: $(VENV)/installed ## Measure against the peers, each in an environment of its own
+bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
@@ -64,7 +66,7 @@ stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
 
 # CPython keeps memory until it ends, and nanobind with it, so leaks are not looked for; PYTHONMALLOC=malloc lets the
 # sanitizer see objects of Python too. A million calls and a hundred thousand files: FUZZ="--calls 1e7 --files 1e6" for more.
-sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild memory and undefined behaviour (takes a while)
+sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild memory and undefined behaviour
 	@echo "==> tests of kernel, bandit and policies, then the fuzzer, on a kernel built with sanitizers"
 	@set -e; libraries=; for name in asan ubsan stdc++; do libraries="$$libraries $$(g++ -print-file-name=lib$$name.so)"; done; \
 	export LD_PRELOAD="$${libraries# }" PYTHONMALLOC=malloc PYTHONPATH=tests; \
@@ -77,7 +79,7 @@ clean: ## Remove everything that was built or installed here
 	rm -rf $(VENV) .venvs build results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/tools: pyproject.toml constraints.txt
-	@echo "==> setting up $(VENV) with $(PYTHON) (about a minute the first time)"
+	@echo "==> setting up $(VENV) with $(PYTHON)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) pip
 	$(PIP) --group dev

@@ -1,6 +1,6 @@
 """A million decisions at once: the kernel's argmax over rows against numpy's GEMM and argmax.
 
-    python benchmarks/batch.py            # prints one line of JSON; about a minute, 2 GB of memory
+    python benchmarks/batch.py            # prints one line of JSON, 2 GB of memory
 
 Both get the same float64 rows and one thread. Where the arms differ, rational arithmetic says who is right.
 """

@@ -1,6 +1,6 @@
 """What Armlet promises of itself: time per step that does not grow with t, little memory, a quick start.
 
-    python benchmarks/flat.py             # prints one line of JSON; about half a minute
+    python benchmarks/flat.py             # prints one line of JSON
 
 Time is measured at (d, K) = (3, 6) with p = 32 K in windows from step t on, by several fresh bandits, so that
 a short early window is not a single reading. Early windows explore more: p/t of their steps, all of them up to p.

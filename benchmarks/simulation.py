@@ -1,6 +1,6 @@
 """The speed of simulation: Figure (a) step by step, in jumps from exploration to exploration, and on two workers.
 
-    python benchmarks/simulation.py 4     # so many rounds; prints one line of JSON; about three minutes
+    python benchmarks/simulation.py 4     # so many rounds; prints one line of JSON
 
 Armlet runs 10 times 10^5 steps by `simulate(..., method="steps", engine="serial")`, world, regret and results
 included; so do the numpy loops with fewer runs. A peer is given contexts and rewards of the same world, drawn before
@@ -38,7 +38,7 @@ EVENT_RUNS = 20
 LONG, LONG_RUNS = 10**6, 240  # six tasks of the runner, several seconds for one worker
 WORKERS = (1, 2)
 WORLD = FigureA.draw(np.random.default_rng(1), n_arms=6, dim=3)
-POLICY = armlet.ContextualEpsilonGreedy(p=P)
+POLICY = armlet.Algorithm1(p=P)
 # the fastest at (d, K) = (3, 6) in the table of all peers; LinUCB is slower by far
 RIVALS = [(peer, row) for peer in (RIVER, VOWPAL_WABBIT_NEXT) for row in peer.rows if row.variant != "ucb"]
 

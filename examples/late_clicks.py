@@ -16,7 +16,7 @@ CLICK_RATES = np.array([[0.02, 0.10, 0.00], [0.05, 0.00, 0.06], [0.01, 0.02, 0.1
 def main(visitors: int = 20_000, seed: int = 3) -> float:
     """Run the campaign and return the share of visitors who clicked."""
     rng = np.random.default_rng(seed)
-    policy = armlet.ContextualEpsilonGreedy(p=600, warmup="uniform")
+    policy = armlet.Algorithm1(p=600, warmup="uniform")
     bandit = armlet.Bandit(
         ["shoes", "books", "games"], features=["base", "returning", "mobile"], policy=policy, seed=seed
     )

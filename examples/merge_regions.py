@@ -12,7 +12,7 @@ THETA = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])  # arms x features
 def learn_a_region(seed: int, steps: int) -> armlet.Bandit:
     """Let one region decide and learn on its own."""
     rng = np.random.default_rng(seed)
-    bandit = armlet.Bandit(["red", "green", "blue"], 2, policy=armlet.ContextualEpsilonGreedy(p=90), seed=seed)
+    bandit = armlet.Bandit(["red", "green", "blue"], 2, policy=armlet.Algorithm1(p=90), seed=seed)
     for x in rng.random((steps, 2)):
         decision = bandit.decide(x)
         mean = THETA[bandit.arms.index(decision.arm)] @ x

@@ -12,7 +12,7 @@ import pytest
 
 import armlet
 from armlet import Bandit
-from armlet.core import model
+from armlet.core.files import model
 from armlet.policies import POLICIES
 from fuzz import policies, runner, threads
 from fuzz.faults import Fault

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,8 @@ import pytest
 
 import armlet
 from armlet import cli
+from fuzz import __main__ as fuzzer
+from fuzz import threads
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "armlet").rglob("*.py"))
@@ -133,3 +136,41 @@ def test_readme_counts_the_published_verdicts() -> None:
 
 def test_readme_stays_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+HOW_LONG = re.compile(
+    r"\b(an?|half|quarter|few|several|[0-9]+|two|three|four|five|ten|thirty)\s+(of\s+)?(an?\s+)?(minute|hour)s?\b"
+)
+
+
+def test_nobody_is_told_how_long_a_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A duration in words is wrong on the next machine and after the next change; progress lines measure it."""
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "decisions"]
+    texts = {
+        str(path.relative_to(ROOT)): path.read_text()
+        for path in (*pages, *(ROOT / name for name in ("README.md", "Makefile", "CONTRIBUTING.md")))
+    }
+    for command in ("paper", "simulate", "compare", "advise", "report", "list"):
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+        texts[f"armlet {command} --help"] = capsys.readouterr().out
+    assert {name: found[0] for name, text in texts.items() if (found := HOW_LONG.search(text))} == {}
+
+
+def test_contributors_are_told_what_the_fuzzer_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["fuzz", "all"])
+    given = fuzzer.parse()
+    assert (given.calls, given.files) == (10**6, 10**5)
+    told = (
+        "10^6 calls on good and bad paths, 10^5 damaged model files, "
+        f"{given.threads} threads for {given.seconds:.0f} seconds on {len(threads.POLICIES)} policies"
+    )
+    assert told in " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+
+
+@pytest.mark.parametrize(("where", "most"), [("src", 25), ("tests", 30), ("kernel", 25)])
+def test_no_folder_holds_more_than_a_reader_can_take_in(where: str, most: int) -> None:
+    """But a catalogue may be as long as it is."""
+    catalogue = ROOT / "src" / "armlet" / "policies"
+    files = Counter(path.parent for path in (ROOT / where).rglob("*.*") if path.suffix in {".py", ".cpp", ".hpp"})
+    assert {str(folder): n for folder, n in files.items() if n > most and folder != catalogue} == {}

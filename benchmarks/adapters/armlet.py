@@ -20,7 +20,7 @@ class Armlet(Policy):
     """A bandit with integer labels and its seed fixed."""
 
     def __init__(self, dim: int, n_arms: int, variant: str = "armlet") -> None:
-        policy = RULES.get(variant) or armlet.ContextualEpsilonGreedy(p=32 * n_arms)
+        policy = RULES.get(variant) or armlet.Algorithm1(p=32 * n_arms)
         self.bandit = armlet.Bandit(arms=list(range(n_arms)), dim=dim, policy=policy, seed=1)
 
     def play(self, contexts: Contexts, rewards: Rewards) -> None:

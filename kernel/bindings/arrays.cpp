@@ -1,6 +1,6 @@
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 
-#include "handed_over.hpp"
+#include "bindings/handed_over.hpp"
 
 namespace armlet {
 

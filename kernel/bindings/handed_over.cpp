@@ -1,8 +1,8 @@
-#include "handed_over.hpp"
+#include "bindings/handed_over.hpp"
 
 #include <array>
 
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 
 namespace armlet {
 

@@ -3,10 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "rule_binding.hpp"
-#include "unit_arrays.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
+#include "bindings/unit_arrays.hpp"
 
 namespace armlet {
 

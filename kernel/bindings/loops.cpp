@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "decision.hpp"
-#include "rule_binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/engine/decision.hpp"
+#include "bindings/rule_binding.hpp"
 #include "rules/batch.hpp"
 
 namespace armlet {

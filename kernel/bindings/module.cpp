@@ -1,8 +1,8 @@
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "decision.hpp"
-#include "handed_over.hpp"
-#include "rule_binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/engine/decision.hpp"
+#include "bindings/handed_over.hpp"
+#include "bindings/rule_binding.hpp"
 
 NB_MODULE(_kernel, m) {
     m.doc() = "The compiled part of Armlet. Import it through armlet.core.kernel.";

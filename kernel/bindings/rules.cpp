@@ -1,10 +1,10 @@
-#include "rule_binding.hpp"
+#include "bindings/rule_binding.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
 #include "coins/normal.hpp"
 
 namespace armlet {

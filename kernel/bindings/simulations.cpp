@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "rule_binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
 #include "simulate/simulate.hpp"
 
 namespace armlet {

@@ -3,8 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include "arrays.hpp"
-#include "binding.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
 
 namespace armlet {
 

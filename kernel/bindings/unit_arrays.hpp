@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 #include "state/units.hpp"
 
 namespace armlet {

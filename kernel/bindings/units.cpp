@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "arrays.hpp"
-#include "binding.hpp"
-#include "rule_binding.hpp"
-#include "unit_arrays.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
+#include "bindings/unit_arrays.hpp"
 
 namespace armlet {
 

@@ -515,6 +515,7 @@ class Engine:
         rewards: NDArray[numpy.float64],
         weights: NDArray[numpy.float64],
         explored: NDArray[numpy.bool],
+        steps: int,
     ) -> None: ...
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
@@ -547,7 +548,7 @@ class Engine:
         The arms are those of another bandit in this process, so what was removed there is removed here.
         """
 
-    def _restore(self, state: object, labels: list[str | int]) -> None: ...
+    def _restore(self, state: object, labels: list[str | int], steps: int) -> None: ...
     def _merge(
         self, state: object, labels: list[str | int], retired: list[str | int], steps: int, seeds: list[int]
     ) -> None: ...

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core import arms as labelling
-from armlet.core import columns
-from armlet.core.contexts import feature_names
+from armlet.core.border import arms as labelling
+from armlet.core.border import columns
+from armlet.core.border.contexts import feature_names
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations
 from armlet.core.law import compiled_rule
-from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed
+from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_steps
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Contexts, Float64, Policy, State
 from armlet.policies import POLICIES, check_given
 
 if TYPE_CHECKING:
-    from armlet.core.disk import Source, Target
-    from armlet.core.model import Model
+    from armlet.core.files.disk import Source, Target
+    from armlet.core.files.model import Model
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -152,8 +152,11 @@ class Bandit(Engine):
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
+        steps: int | None = None,
     ) -> None:
-        """Learn from a log, all of it or nothing. The clock, which counts decisions of this bandit, stays.
+        """Learn from a log, all of it or nothing. Its rows count as decisions: the clock advances by one a row.
+
+        So a bandit that was trained on a log exploits from its first decision on, as much as its policy allows.
 
         Parameters
         ----------
@@ -164,6 +167,17 @@ class Bandit(Engine):
             explored steps only insist on it.
         weights
             How much each step counts; 1 if left out.
+        steps
+            How many decisions the log stands for, if not one a row: more where only a part of the decisions was
+            logged, 0 where this very bandit took them, so that they have been counted.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Greedy(), seed=1)
+        >>> bandit.partial_fit([[1.0], [2.0]], ["a", "b"], [0.5, 3.0])
+        >>> bandit.t, bandit.decide([1.0]).arm
+        (2, 'b')
         """
         if explored is None and self.policy.learns_from == "explored steps":
             raise ValueError(
@@ -175,7 +189,7 @@ class Bandit(Engine):
         played = list(columns.labels(arms, n))
         values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
-        self._learn_rows(rows, played, values, sizes, coins)
+        self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n))
 
     def fit(
         self,
@@ -185,15 +199,17 @@ class Bandit(Engine):
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
+        steps: int | None = None,
     ) -> None:
-        """Forget all sums, then learn from a log as `partial_fit` does; the clock stays."""
+        """Forget all sums, then learn from a log as `partial_fit` does; the clock advances as there."""
         fresh = self._twin()
         blank = self.policy.init(len(fresh.arms), self.dim)
-        fresh._restore(blank, fresh.arms)
-        fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights)
+        fresh._restore(blank, fresh.arms, 0)
+        before = fresh.t
+        fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps)
         if hasattr(fresh.state, "renew"):  # free units: those of the whole log
             fresh.state.renew()
-        self._restore(fresh.state, fresh.arms)
+        self._restore(fresh.state, fresh.arms, fresh.t - before)
 
     # ---- reading: never random, never changes anything
 
@@ -338,18 +354,18 @@ class Bandit(Engine):
         path
             Where to; or a binary file object, which is written to from where it stands.
         """
-        from armlet.core import model  # not before it is needed: files would slow down `import armlet`
+        from armlet.core.files import model  # not before it is needed: files would slow down `import armlet`
 
         model.write(path, self._model())
 
     def to_bytes(self) -> bytes:
         """Give what `save` would write; `armlet.from_bytes` reads it back."""
-        from armlet.core import model
+        from armlet.core.files import model
 
         return model.encode(self._model())
 
     def _model(self) -> Model:
-        from armlet.core.model import Model
+        from armlet.core.files.model import Model
 
         t, labels, active, state, seed, streams = self._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
@@ -441,7 +457,7 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None)
     >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
     False
     """
-    from armlet.core import model
+    from armlet.core.files import model
 
     if policy is not None:
         check_given(policy)
@@ -461,7 +477,7 @@ def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
     >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
     True
     """
-    from armlet.core import model
+    from armlet.core.files import model
 
     if policy is not None:
         check_given(policy)
@@ -483,6 +499,6 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
 
 
 def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
-    from armlet.core import model
+    from armlet.core.files import model
 
     return _from_model(model.decode(data, POLICIES, policy), kind)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy, Decision, Oracle, Policy, Uniform
+from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Decision, Oracle, Policy, Uniform
 from armlet.core.types import Arm, Float64
 from support.bandits import play, snapshot
 from support.in_python import InPython
@@ -19,8 +19,8 @@ from support.streams import Stream, make_stream, streams
 ARMS: list[Arm] = ["north", 1, "1", -5]
 THETA = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]]
 POLICIES: list[Policy] = [
-    ContextualEpsilonGreedy(p=20),
-    ContextualEpsilonGreedy(p=20, warmup="uniform"),
+    Algorithm1(p=20),
+    Algorithm1(p=20, warmup="uniform"),
     AllDataEpsilonGreedy(p=20),
     Uniform(),
     InPython(p=20),
@@ -29,7 +29,7 @@ POLICIES: list[Policy] = [
 
 
 def make(policy: Policy | None = None, *, seed: int = 7, **settings: Any) -> Bandit:
-    return Bandit(ARMS, 2, policy=policy or ContextualEpsilonGreedy(p=20), seed=seed, **settings)
+    return Bandit(ARMS, 2, policy=policy or Algorithm1(p=20), seed=seed, **settings)
 
 
 def each_arm_once(bandit: Bandit) -> dict[Arm, Decision]:
@@ -58,14 +58,14 @@ def test_only_eligible_arms_are_played_in_every_phase(policy: Policy) -> None:
         assert decision.arm in eligible
         assert decision.propensity == chances[ARMS.index(decision.arm)]
         bandit.learn(decision, float(rng.normal()))
-    if isinstance(policy, ContextualEpsilonGreedy):
+    if isinstance(policy, Algorithm1):
         assert phases == {(True, True), (False, True), (False, False)}
 
 
 def exact_chances(bandit: Bandit, t: int, x: Float64, playable: list[Arm]) -> dict[Arm, float]:
     """The probabilities of Algorithm 1, written down once more: p / t, eligibility and ties."""
     policy = bandit.policy
-    assert isinstance(policy, ContextualEpsilonGreedy)
+    assert isinstance(policy, Algorithm1)
     scores = dict(zip(bandit.arms, bandit.state.scores(x), strict=True))
     rate = policy.exploration_rate(t)
     best = [arm for arm in playable if scores[arm] == max(scores[other] for other in playable)]
@@ -77,7 +77,7 @@ def exact_chances(bandit: Bandit, t: int, x: Float64, playable: list[Arm]) -> di
 def test_propensity_counts_eligible_and_tied_arms_only(
     stream: Stream, spare: float, seed: int, data: st.DataObject
 ) -> None:
-    policy = ContextualEpsilonGreedy(p=stream.n_arms + spare, warmup="uniform")
+    policy = Algorithm1(p=stream.n_arms + spare, warmup="uniform")
     bandit = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed)
     arms = st.lists(st.sampled_from(bandit.arms), min_size=1, unique=True)
     for x, rewards in zip(stream.contexts[:60], stream.rewards, strict=False):
@@ -141,8 +141,8 @@ def test_eligible_that_names_no_arm_to_play_is_refused(
         assert snapshot(bandit) == before
 
 
-@pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, InPython])
-def test_scores_that_overflow_still_choose_among_the_eligible_arms(policy_type: type[ContextualEpsilonGreedy]) -> None:
+@pytest.mark.parametrize("policy_type", [Algorithm1, InPython])
+def test_scores_that_overflow_still_choose_among_the_eligible_arms(policy_type: type[Algorithm1]) -> None:
     """With a smaller ridge x' theta could be inf - inf: |theta| <= |r| / (2 sqrt(ridge)), here 5e59."""
     with pytest.raises(ValueError, match="ridge is 1e-41"):
         policy_type(p=3, ridge=1e-41)
@@ -429,8 +429,8 @@ def test_probabilities_sum_to_one_and_spare_whoever_may_not_play(
     stream: Stream, kind: int, steps: int, data: st.DataObject
 ) -> None:
     policies: list[Policy] = [
-        ContextualEpsilonGreedy(p=stream.n_arms),
-        ContextualEpsilonGreedy(p=stream.n_arms + 9.5, warmup="uniform"),
+        Algorithm1(p=stream.n_arms),
+        Algorithm1(p=stream.n_arms + 9.5, warmup="uniform"),
         AllDataEpsilonGreedy(p=stream.n_arms),
         Uniform(),
         InPython(p=stream.n_arms),

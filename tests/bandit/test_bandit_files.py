@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy, ModelFileError, Oracle, Policy, Uniform
-from armlet.core import files
+from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Oracle, Policy, Uniform
+from armlet.core.files import encoding
 from armlet.core.types import Arm, LearnsFrom, Memory, RewardKind
 from support.bandits import facts, play, snapshot
 from support.in_python import InPython
@@ -41,16 +41,16 @@ def header_of(path: Path) -> dict[str, Any]:
 
 def change_header(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Edit a file as somebody would who knows the format: with the right checksum."""
-    header, arrays = files.read_model(path)
+    header, arrays = encoding.read_model(path)
     change(header)
-    files.write_model(path, header, arrays)
+    encoding.write_model(path, header, arrays)
 
 
 # ---- it goes on as if nothing had happened
 
 RUNNING: list[Policy] = [
-    ContextualEpsilonGreedy(p=7.5),
-    ContextualEpsilonGreedy(p=6, ridge=0.25, warmup="uniform"),
+    Algorithm1(p=7.5),
+    Algorithm1(p=6, ridge=0.25, warmup="uniform"),
     AllDataEpsilonGreedy(p=6, ridge="1/n"),
     Uniform(ridge=2.0),
     Oracle(theta=[[1.0, 0.0], [0.1, 0.7], [-1.0, 1 / 3]]),
@@ -87,7 +87,7 @@ def test_any_bandit_comes_back_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, stream: Stream, seed: int, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.armlet"
-    bandit = Bandit(range(stream.n_arms), stream.dim, policy=ContextualEpsilonGreedy(p=stream.n_arms), seed=seed)
+    bandit = Bandit(range(stream.n_arms), stream.dim, policy=Algorithm1(p=stream.n_arms), seed=seed)
     play(bandit, stream)
     retired = data.draw(st.lists(st.sampled_from(bandit.arms), max_size=stream.n_arms - 1, unique=True))
     for arm in retired:
@@ -100,7 +100,7 @@ def test_any_bandit_comes_back_bit_for_bit(
 
 def test_pending_decisions_may_be_learned_after_the_load(path: Path) -> None:
     stream = make_stream(60, 2, 3, seed=3)
-    bandit, twin = (Bandit(["a", "b", 7], 2, policy=ContextualEpsilonGreedy(p=30), seed=4) for _ in range(2))
+    bandit, twin = (Bandit(["a", "b", 7], 2, policy=Algorithm1(p=30), seed=4) for _ in range(2))
     pending, same = ([b.decide(x) for x in stream.contexts] for b in (bandit, twin))
     for decision in pending[:20]:
         bandit.learn(decision, 1.0)
@@ -117,7 +117,7 @@ def test_pending_decisions_may_be_learned_after_the_load(path: Path) -> None:
 
 
 def test_loading_leaves_the_file_and_saving_leaves_the_bandit(path: Path) -> None:
-    bandit = Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     play(bandit, make_stream(10, 2, 2, seed=1))
     before = snapshot(bandit)
     bandit.save(path)
@@ -143,11 +143,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "largest seed": {"seed": 2**128 - 1},
     "random seed": {"seed": None},
     "numpy seed": {"seed": np.int64(12)},
-    "p not whole": {"policy": ContextualEpsilonGreedy(p=9.75)},
-    "p a numpy float": {"policy": ContextualEpsilonGreedy(p=np.float64(9.75))},
-    "uniform warm-up": {"policy": ContextualEpsilonGreedy(p=9, warmup="uniform")},
-    "ridge 1/n": {"policy": ContextualEpsilonGreedy(p=9, ridge="1/n")},
-    "ridge constant": {"policy": ContextualEpsilonGreedy(p=9, ridge=0.1)},
+    "p not whole": {"policy": Algorithm1(p=9.75)},
+    "p a numpy float": {"policy": Algorithm1(p=np.float64(9.75))},
+    "uniform warm-up": {"policy": Algorithm1(p=9, warmup="uniform")},
+    "ridge 1/n": {"policy": Algorithm1(p=9, ridge="1/n")},
+    "ridge constant": {"policy": Algorithm1(p=9, ridge=0.1)},
     "ridge whole": {"policy": AllDataEpsilonGreedy(p=9, ridge=3)},
     "uniform": {"policy": Uniform()},
     "uniform ridge": {"policy": Uniform(ridge=1e-3)},
@@ -160,7 +160,7 @@ def test_every_setting_is_restored(name: str, path: Path) -> None:
     given: dict[str, Any] = {
         "arms": ["a", "b"],
         "dim": 2,
-        "policy": ContextualEpsilonGreedy(p=9),
+        "policy": Algorithm1(p=9),
         "seed": 1,
         **SETTINGS[name],
     }
@@ -177,7 +177,7 @@ def test_every_setting_is_restored(name: str, path: Path) -> None:
 
 
 def test_arms_beyond_p_that_came_after_the_warmup_come_back(path: Path) -> None:
-    bandit = Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=2), seed=1)
+    bandit = Bandit(["a", "b"], 1, policy=Algorithm1(p=2), seed=1)
     bandit.decide_many([[1.0]] * 3)
     for arm in ("c", "d", 5):
         bandit.add_arm(arm)
@@ -260,9 +260,9 @@ def test_policy_of_ones_own_is_passed_to_load(path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        ContextualEpsilonGreedy(p=6),
-        ContextualEpsilonGreedy(p=5, ridge="1/n"),
-        ContextualEpsilonGreedy(p=5, warmup="uniform"),
+        Algorithm1(p=6),
+        Algorithm1(p=5, ridge="1/n"),
+        Algorithm1(p=5, warmup="uniform"),
         AllDataEpsilonGreedy(p=5),
         InPython(p=5),
         Uniform(),
@@ -270,11 +270,11 @@ def test_policy_of_ones_own_is_passed_to_load(path: Path) -> None:
     ids=str,
 )
 def test_another_policy_than_the_saved_one_is_refused(wrong: Policy, path: Path) -> None:
-    bandit = Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=5), seed=1)
+    bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=5), seed=1)
     bandit.save(path)
-    with pytest.raises(ModelFileError, match="it was saved with ContextualEpsilonGreedy"):
+    with pytest.raises(ModelFileError, match="it was saved with Algorithm1"):
         armlet.load(path, policy=wrong)
-    assert armlet.load(path, policy=ContextualEpsilonGreedy(p=5)).t == 0
+    assert armlet.load(path, policy=Algorithm1(p=5)).t == 0
 
 
 def test_policy_that_is_no_dataclass_is_refused_before_the_disk_is_touched(path: Path) -> None:
@@ -310,7 +310,7 @@ WRONG_HEADERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "policy with extra 1": (lambda h: h["policy"]["settings"].update(extra=1), "extra"),
     "policy with ridge 'none'": (lambda h: h["policy"]["settings"].update(ridge="none"), "ridge is 'none'"),
     "no policy": (lambda h: h.pop("policy"), "policy"),
-    "policy 'ContextualEpsilonGreedy'": (lambda h: h.update(policy="ContextualEpsilonGreedy"), "does not describe"),
+    "policy 'Algorithm1'": (lambda h: h.update(policy="Algorithm1"), "does not describe"),
     "arms ['a']": (lambda h: h.update(arms=["a"]), "does not describe"),
     "arms ['a', 'a']": (lambda h: h.update(arms=["a", "a"]), "more than once"),
     "arms ['a', None]": (lambda h: h.update(arms=["a", None]), "None"),
@@ -342,7 +342,7 @@ WRONG_HEADERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 def test_header_that_describes_no_bandit_is_refused(name: str, path: Path) -> None:
     """The checksum is right; what it says is wrong."""
     change, message = WRONG_HEADERS[name]
-    bandit = Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     play(bandit, make_stream(3, 2, 2, seed=1))
     bandit.save(path)
     change_header(path, change)
@@ -353,12 +353,12 @@ def test_header_that_describes_no_bandit_is_refused(name: str, path: Path) -> No
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
 def test_sums_of_no_rows_are_refused(value: float, path: Path) -> None:
-    bandit = Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     bandit.save(path)
-    header, arrays = files.read_model(path)
+    header, arrays = encoding.read_model(path)
     records = bandit.state.records()
     records[1, 0] = value
-    files.write_model(path, header, {**arrays, "records": records})
+    encoding.write_model(path, header, {**arrays, "records": records})
     with pytest.raises(ModelFileError, match="not those of any rows"):
         armlet.load(path)
 
@@ -375,17 +375,17 @@ def test_sums_of_no_rows_are_refused(value: float, path: Path) -> None:
     ],
 )
 def test_arrays_of_another_shape_are_refused(arrays: dict[str, Any], path: Path) -> None:
-    bandit = Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     assert bandit.state.records().shape == (2, 8)
     bandit.save(path)
-    header, _ = files.read_model(path)
-    files.write_model(path, header, arrays)
+    header, _ = encoding.read_model(path)
+    encoding.write_model(path, header, arrays)
     with pytest.raises(ModelFileError, match="does not describe"):
         armlet.load(path)
 
 
 def test_every_flipped_byte_is_refused(path: Path) -> None:
-    bandit = Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 1, policy=Algorithm1(p=4), seed=1)
     play(bandit, make_stream(6, 1, 2, seed=1))
     bandit.save(path)
     whole = path.read_bytes()
@@ -400,7 +400,7 @@ def test_every_flipped_byte_is_refused(path: Path) -> None:
 
 
 def test_failed_save_keeps_the_file_that_was_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bandit = Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 1, policy=Algorithm1(p=4), seed=1)
     bandit.save(path)
     before = path.read_bytes()
     bandit.decide([1.0])
@@ -419,7 +419,7 @@ def test_failed_save_keeps_the_file_that_was_there(path: Path, monkeypatch: pyte
 
 
 def test_file_is_two_readable_lines_and_little_endian_doubles(path: Path) -> None:
-    bandit = Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     play(bandit, make_stream(6, 2, 2, seed=1))
     bandit.save(path)
     magic, _, body = path.read_bytes().split(b"\n", 2)
@@ -427,13 +427,13 @@ def test_file_is_two_readable_lines_and_little_endian_doubles(path: Path) -> Non
     np.testing.assert_array_equal(np.frombuffer(body, dtype="<f8").reshape(2, 8), bandit.state.records())
     header = header_of(path)
     assert (header["arms"], header["t"], header["seed"], header["dim"]) == (["a", "b"], 6, 1, 2)
-    settings = {"p": 4, "ridge": "paper", "warmup": "round-robin", "horizon": None}
-    assert header["policy"] == {"name": "ContextualEpsilonGreedy", "settings": settings}
+    settings = {"p": 4, "ridge": "paper", "warmup": "round-robin"}
+    assert header["policy"] == {"name": "Algorithm1", "settings": settings}
 
 
 def test_reading_and_writing_need_no_pickle(path: Path) -> None:
     """With every way into pickle shut, in a process of its own."""
-    Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=4), seed=1).save(path)
+    Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1).save(path)
     program = f"""
 import pickle, sys
 def shut(*args, **kwargs):

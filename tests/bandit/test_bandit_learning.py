@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import (
+    Algorithm1,
     AllDataEpsilonGreedy,
     ArmletError,
     Bandit,
-    ContextualEpsilonGreedy,
     Decision,
     DecisionError,
     Interaction,
@@ -44,8 +44,8 @@ weights = st.floats(0.01, 100)
 # ---- replay
 
 REPLAYED: list[Policy] = [
-    ContextualEpsilonGreedy(p=3),
-    ContextualEpsilonGreedy(p=5.5, ridge=0.5, warmup="uniform"),
+    Algorithm1(p=3),
+    Algorithm1(p=5.5, ridge=0.5, warmup="uniform"),
     AllDataEpsilonGreedy(p=3, ridge="1/n"),
     Uniform(),
     InPython(p=3),
@@ -193,7 +193,7 @@ def test_sum_of_two_bandits_equals_learning_everything_in_one(
     stream: Stream, places: tuple[list[Arm], list[Arm]], kind: int, data: st.DataObject
 ) -> None:
     """With arms that overlap, differ, and come in different orders."""
-    policy: Policy = [AllDataEpsilonGreedy(p=4), ContextualEpsilonGreedy(p=4, ridge=1.0), InPython(p=4)][kind]
+    policy: Policy = [AllDataEpsilonGreedy(p=4), Algorithm1(p=4, ridge=1.0), InPython(p=4)][kind]
     parts = [labelled(labels, stream.dim, policy=policy, seed=seed) for seed, labels in enumerate(places)]
     union = list(dict.fromkeys([*places[0], *places[1]]))
     whole, rows = labelled(union, stream.dim, policy=policy), []
@@ -271,7 +271,7 @@ def test_bandit_may_be_added_to_itself() -> None:
 
 BASE: dict[str, Any] = {
     "arms": ["x", "y"],
-    "policy": ContextualEpsilonGreedy(p=4),
+    "policy": Algorithm1(p=4),
     "features": ["u", "v"],
     "objective": "max",
     "normalize": None,
@@ -282,8 +282,8 @@ BASE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("policy", ContextualEpsilonGreedy(p=5)),
-        ("policy", ContextualEpsilonGreedy(p=4, ridge="1/n")),
+        ("policy", Algorithm1(p=5)),
+        ("policy", Algorithm1(p=4, ridge="1/n")),
         ("policy", AllDataEpsilonGreedy(p=4)),
         ("policy", InPython(p=4)),
         ("features", ["v", "u"]),
@@ -307,7 +307,7 @@ def test_bandits_of_different_kinds_do_not_add_up(name: str, value: object) -> N
 
 
 def test_sum_with_too_many_arms_for_the_warmup_is_refused_whole() -> None:
-    policy = ContextualEpsilonGreedy(p=3)
+    policy = Algorithm1(p=3)
     a, b = labelled(["a", "b", "c"], 1, policy=policy), labelled(["c", "d"], 1, policy=policy)
     before = snapshot(a)
     with pytest.raises(ValueError, match="use p >= 4"):
@@ -493,22 +493,23 @@ def test_log_of_own_decisions_equals_learning_them(policy: Policy) -> None:
         explored=[decision.explored for decision in decisions],
     )
     assert live.state.records().tobytes() == logged.state.records().tobytes()
-    assert (live.t, logged.t) == (300, 0)
+    assert (live.t, logged.t) == (300, 300)
 
 
 def test_explored_says_which_steps_algorithm_1_learns_from() -> None:
     X, arms, rewards, sizes, explored = log(50, 2, 3, seed=3)
     masked, picked = make(3, 2), make(3, 2)
-    masked.partial_fit(X, arms, rewards, explored=explored, weights=sizes)
+    masked.partial_fit(X, arms, rewards, explored=explored, weights=sizes, steps=50)
     rows = np.flatnonzero(explored)
-    picked.partial_fit(X[rows], [arms[row] for row in rows], rewards[rows], explored=True, weights=sizes[rows])
+    some = [arms[row] for row in rows]
+    picked.partial_fit(X[rows], some, rewards[rows], explored=True, weights=sizes[rows], steps=50)
     assert snapshot(masked) == snapshot(picked)
     nothing = make(3, 2)
     nothing.partial_fit(X, arms, rewards, explored=False)
     assert not nothing.state.records().any()
 
 
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=3), InPython(p=3)])
+@pytest.mark.parametrize("policy", [Algorithm1(p=3), InPython(p=3)])
 @pytest.mark.parametrize("verb", ["partial_fit", "fit"])
 def test_explored_is_required_where_only_explored_steps_count(policy: Policy, verb: str) -> None:
     X, arms, rewards, *_ = log(50, 2, 3, seed=3)
@@ -541,7 +542,7 @@ def test_fit_forgets_everything_first(policy: Policy) -> None:
     fresh.partial_fit(X, arms, rewards, weights=sizes, explored=explored)
     assert bandit.state.records().tobytes() == fresh.state.records().tobytes()
     np.testing.assert_array_equal(bandit.state.estimates(), fresh.state.estimates())
-    assert (bandit.t, bandit.retired) == (1, [2])  # what was decided stays decided
+    assert (bandit.t, bandit.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts
     bandit.learn(pending, 1.0)
 
 
@@ -558,8 +559,7 @@ def shuffled(X: Float64, seed: int) -> dict[str, Float64]:
 def test_tables_with_shuffled_columns_give_the_same_as_matrices(frame: Callable[..., Any], normalize: Any) -> None:
     rng = np.random.default_rng(7)
     plain, tabled = (
-        Bandit(["a", "b"], features=FEATURES, policy=ContextualEpsilonGreedy(p=20), normalize=normalize, seed=1)
-        for _ in range(2)
+        Bandit(["a", "b"], features=FEATURES, policy=Algorithm1(p=20), normalize=normalize, seed=1) for _ in range(2)
     )
     for part in range(4):
         X = rng.normal(size=(40, 3))
@@ -807,11 +807,11 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize(("verb", "given", "named"), [call for _, *call in CASES], ids=[name for name, *_ in CASES])
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=3.5), InPython(p=3.5)], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [Algorithm1(p=3.5), InPython(p=3.5)], ids=["compiled", "python"])
 def test_refused_call_changes_nothing(verb: str, given: tuple[Any, ...], named: dict[str, Any], policy: Policy) -> None:
     """In the middle of a warm-up, with one decision pending and one learned."""
     bandit = Bandit(range(3), 2, policy=policy, seed=1)
-    bandit.partial_fit([[0.5, 0.1], [0.2, 0.7]], [0, 1], [1.0, -1.0], explored=True)
+    bandit.partial_fit([[0.5, 0.1], [0.2, 0.7]], [0, 1], [1.0, -1.0], explored=True, steps=0)
     waiting, known = bandit.decide([1.0, 0.5]), bandit.decide([0.5, 1.0])
     bandit.learn(known, 0.5, weight=2.0)
 
@@ -845,7 +845,7 @@ def test_wrong_old_reward_is_refused_with_the_right_one() -> None:
         bandit.forget(decision, 0.25)
 
 
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=1), InPython(p=1)], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [Algorithm1(p=1), InPython(p=1)], ids=["compiled", "python"])
 def test_forgetting_more_than_was_learned_is_refused(policy: Policy) -> None:
     bandit = Bandit([0], 1, policy=policy, seed=0)
     bandit.partial_fit([[0.1]], [0], [1.0], explored=True)
@@ -859,7 +859,7 @@ def test_forgetting_more_than_was_learned_is_refused(policy: Policy) -> None:
 
 def test_decisions_go_on_whatever_was_forgotten_and_alike_in_batches() -> None:
     """Nobody can know that a foreign decision was never learned here; its sums are those of no rows."""
-    one, many = (Bandit([0, 1], 1, policy=ContextualEpsilonGreedy(p=3), seed=0) for _ in range(2))
+    one, many = (Bandit([0, 1], 1, policy=Algorithm1(p=3), seed=0) for _ in range(2))
     for bandit in (one, many):
         bandit.partial_fit([[0.1]] * 5, [0] * 5, [1.0] * 5, explored=True)
         bandit.forget(foreign(x=[100.0], reward=1.0), 1.0)

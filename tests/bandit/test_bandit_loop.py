@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import (
+    Algorithm1,
     AllDataEpsilonGreedy,
     Bandit,
-    ContextualEpsilonGreedy,
     Decision,
     DecisionError,
     Oracle,
@@ -37,7 +37,7 @@ seeds = st.integers(0, 2**128 - 1)
 # ---- the clock and the order of rewards
 
 
-def test_only_decide_advances_the_clock() -> None:
+def test_only_decisions_and_rows_of_a_log_advance_the_clock() -> None:
     bandit, X = make(3, 2, p=10), [[0.5, 1.0], [1.0, -1.0]]
     first, second = bandit.decide(X[0]), bandit.decide(X[1])
     calls: list[Callable[[], object]] = [
@@ -45,8 +45,8 @@ def test_only_decide_advances_the_clock() -> None:
         lambda: bandit.learn_many([second], [0.5]),
         lambda: bandit.correct(first, 1.0, 2.0),
         lambda: bandit.forget(first, 2.0),
-        lambda: bandit.partial_fit(X, [0, 1], [1.0, 2.0], explored=True),
-        lambda: bandit.fit(X, [0, 1], [1.0, 2.0], explored=True),
+        lambda: bandit.partial_fit(X, [0, 1], [1.0, 2.0], explored=True, steps=0),
+        lambda: bandit.fit(X, [0, 1], [1.0, 2.0], explored=True, steps=0),
         lambda: bandit.predict(X),
         lambda: bandit.predict_expectations(X),
         lambda: bandit.predict_proba(X),
@@ -164,10 +164,10 @@ def test_weight_w_equals_the_row_learned_w_times(stream: Stream, data: st.DataOb
     stream=streams(max_dim=6, max_arms=6, work=3000),
     seed=seeds,
     spare=st.floats(0, 10),
-    policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy, InPython]),
+    policy_type=st.sampled_from([Algorithm1, AllDataEpsilonGreedy, InPython]),
 )
 def test_costs_mirror_negated_rewards(
-    stream: Stream, seed: int, spare: float, policy_type: type[ContextualEpsilonGreedy]
+    stream: Stream, seed: int, spare: float, policy_type: type[Algorithm1] | type[AllDataEpsilonGreedy]
 ) -> None:
     policy = policy_type(p=stream.n_arms + spare)
     arms = range(stream.n_arms)
@@ -188,7 +188,7 @@ def test_costs_mirror_negated_rewards(
 
 
 def test_lowest_cost_is_chosen_and_predicted_in_the_units_of_the_user() -> None:
-    bandit = Bandit(["dear", "cheap"], 1, policy=ContextualEpsilonGreedy(p=2), objective="min", seed=1)
+    bandit = Bandit(["dear", "cheap"], 1, policy=Algorithm1(p=2), objective="min", seed=1)
     bandit.partial_fit([[1.0]] * 200, ["dear", "cheap"] * 100, [9.0, 4.0] * 100, explored=True)
     assert bandit.predict([[1.0]]).tolist() == ["cheap"]
     # theta = n r / (sqrt(n) + n) with n = 100
@@ -216,8 +216,8 @@ def batches(data: st.DataObject, n: int) -> list[slice]:
 def policies_for(n_arms: int, dim: int, p: float) -> list[Policy]:
     theta = np.random.default_rng(n_arms).integers(-1, 2, size=(n_arms, dim)).tolist()
     return [
-        ContextualEpsilonGreedy(p=p),
-        ContextualEpsilonGreedy(p=p, warmup="uniform", ridge="1/n"),
+        Algorithm1(p=p),
+        Algorithm1(p=p, warmup="uniform", ridge="1/n"),
         AllDataEpsilonGreedy(p=p, ridge=0.5),
         Uniform(),
         InPython(p=p),
@@ -266,7 +266,7 @@ def test_decide_many_equals_as_many_single_decisions(
 def test_batch_settles_exact_and_last_bit_ties_as_single_decisions_do(n_arms: int, dim: int) -> None:
     """Estimates that are equal, or differ in the last bit only, where float32 sees a tie in every row."""
     rng = np.random.default_rng(n_arms * 100 + dim)
-    policy = ContextualEpsilonGreedy(p=n_arms)
+    policy = Algorithm1(p=n_arms)
     one, many = (Bandit(range(n_arms), dim, policy=policy, seed=5) for _ in range(2))
     state = policy.init(1, dim)
     for x in rng.normal(size=(10, dim)):
@@ -287,7 +287,7 @@ def test_batch_settles_exact_and_last_bit_ties_as_single_decisions_do(n_arms: in
 @pytest.mark.parametrize("dim", [3, 9, 40])
 def test_batch_sees_differences_that_float32_would_not(dim: int, gap: float) -> None:
     """Estimates a hair apart, where rounding to float32 would often put the wrong arm first."""
-    rng, policy = np.random.default_rng(dim), ContextualEpsilonGreedy(p=40)
+    rng, policy = np.random.default_rng(dim), Algorithm1(p=40)
     one, many = (Bandit(range(40), dim, policy=policy, seed=5) for _ in range(2))
     records = np.zeros((40, 3 + dim + dim * (dim + 1) // 2))
     records[:, 0] = 1.0  # a single row x = 0, as it were: A = 0, so theta = b
@@ -376,8 +376,8 @@ JUST_ABOVE_3 = math.nextafter(3, 4)  # ceil is 4, yet 3 + 1 and this + 1 are the
 
 
 @pytest.mark.parametrize(("n_arms", "p"), [(1, 1), (3, 3), (3, 7), (4, 4.5), (3, 10.01), (2, 2.999), (3, JUST_ABOVE_3)])
-@pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, InPython])
-def test_first_ceil_p_steps_play_arm_t_mod_k(n_arms: int, p: float, policy_type: type[ContextualEpsilonGreedy]) -> None:
+@pytest.mark.parametrize("policy_type", [Algorithm1, InPython])
+def test_first_ceil_p_steps_play_arm_t_mod_k(n_arms: int, p: float, policy_type: type[Algorithm1]) -> None:
     stream = make_stream(40, 2, n_arms, seed=1)
     decisions = play(Bandit(range(n_arms), 2, policy=policy_type(p=p), seed=3), stream)
     steps = math.ceil(p)
@@ -396,7 +396,7 @@ def test_round_robin_takes_turns_among_the_eligible_arms() -> None:
 
 
 def test_uniform_warmup_draws_every_arm_with_probability_one_in_k() -> None:
-    policy = ContextualEpsilonGreedy(p=2000.5, warmup="uniform")
+    policy = Algorithm1(p=2000.5, warmup="uniform")
     bandit = Bandit(range(5), 1, policy=policy, seed=3)
     decisions = bandit.decide_many(np.ones((2001, 1)))
     assert set(decisions.propensities.tolist()) == {1 / 5}
@@ -409,7 +409,7 @@ def test_uniform_warmup_draws_every_arm_with_probability_one_in_k() -> None:
 @pytest.mark.parametrize("p", [1, 3, 3.999])
 def test_p_below_the_number_of_arms_is_refused_with_the_fix(p: float) -> None:
     with pytest.raises(ValueError, match=f"p is {p} but there are 4 arms.*use p >= 4"):
-        Bandit(["a", "b", "c", "d"], 2, policy=ContextualEpsilonGreedy(p=p))
+        Bandit(["a", "b", "c", "d"], 2, policy=Algorithm1(p=p))
 
 
 def test_arm_beyond_p_is_refused_during_the_warmup_only() -> None:
@@ -427,15 +427,13 @@ def test_arm_beyond_p_is_refused_during_the_warmup_only() -> None:
 @pytest.mark.parametrize("p", [0, 0.5, -1, math.nan, math.inf, True, "4", None])
 def test_p_that_is_no_number_of_at_least_one_is_refused(p: Any) -> None:
     with pytest.raises(ValueError, match="p is"):
-        ContextualEpsilonGreedy(p=p)
+        Algorithm1(p=p)
 
 
 # ---- coins
 
 
-@pytest.mark.parametrize(
-    "policy", [ContextualEpsilonGreedy(p=10), AllDataEpsilonGreedy(p=10), Uniform(), InPython(p=10)]
-)
+@pytest.mark.parametrize("policy", [Algorithm1(p=10), AllDataEpsilonGreedy(p=10), Uniform(), InPython(p=10)])
 def test_seed_repeats_the_run_and_another_seed_does_not(policy: Policy) -> None:
     stream = make_stream(300, 3, 4, seed=9)
     runs = [
@@ -511,7 +509,7 @@ def test_decision_keeps_its_context_when_the_caller_reuses_the_array() -> None:
 
 
 def test_decision_says_what_it_is() -> None:
-    decision = Bandit(["no'rth"], 1, policy=ContextualEpsilonGreedy(p=1), seed=7).decide([1.0])
+    decision = Bandit(["no'rth"], 1, policy=Algorithm1(p=1), seed=7).decide([1.0])
     assert repr(decision) == f"Decision(id='{decision.id}', arm=\"no'rth\", propensity=1.0, explored=True)"
     assert repr(make(2, 1).decide_many([[1.0], [2.0]])) == "<2 decisions>"
 
@@ -536,7 +534,7 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("label", ["north", 3])
 def test_decision_survives_the_trip_and_can_be_learned(way: str, label: Arm) -> None:
-    bandits = [Bandit([label], 2, policy=ContextualEpsilonGreedy(p=1), seed=7) for _ in range(2)]
+    bandits = [Bandit([label], 2, policy=Algorithm1(p=1), seed=7) for _ in range(2)]
     original, other = (bandit.decide([0.1, 0.2]) for bandit in bandits)
     pending = COPIES[way](original)
     assert facts(pending) == facts(original)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from armlet import Bandit, ContextualEpsilonGreedy
+from armlet import Algorithm1, Bandit
 from armlet.core.types import Bool, Float64, Int64
 
 STEPS = 50_000  # of each of the 20 runs: 10^6 in all
@@ -57,7 +57,7 @@ def masks(rng: np.random.Generator, n_arms: int) -> Bool:
 def run(seed: int, n_arms: int, p: float, warmup: str) -> Run:
     """Play with learning on; four contexts, one of them zero, and clicks, so that estimates tie too."""
     rng = np.random.default_rng(1000 + seed)  # the world's own
-    bandit = Bandit(range(n_arms), 3, policy=ContextualEpsilonGreedy(p=p, warmup=warmup), seed=seed)  # type: ignore[arg-type]
+    bandit = Bandit(range(n_arms), 3, policy=Algorithm1(p=p, warmup=warmup), seed=seed)  # type: ignore[arg-type]
     contexts = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [1.0, 1.0, 1.0]])
     kinds, eligible = rng.integers(0, 4, size=STEPS), masks(rng, n_arms)
     clicks = (rng.random((STEPS, n_arms)) < rng.choice([0.2, 0.3], size=(4, n_arms))[kinds]).astype(np.float64)
@@ -218,7 +218,7 @@ def test_power_to_see_an_exploration_rate_wrong_by_two_percent(factor: float) ->
 def test_predict_proba_announces_what_decide_tells(warmup: str) -> None:
     rng = np.random.default_rng(5)
     labels = ["a", "b", "c", "d"]
-    bandit = Bandit(labels, 2, policy=ContextualEpsilonGreedy(p=50, warmup=warmup), seed=3)  # type: ignore[arg-type]
+    bandit = Bandit(labels, 2, policy=Algorithm1(p=50, warmup=warmup), seed=3)  # type: ignore[arg-type]
     played, announced = [], []
     for x in rng.integers(0, 2, size=(20_000, 2)).astype(np.float64):
         eligible = None if rng.random() < 0.5 else rng.permutation(labels)[: rng.integers(1, 5)].tolist()
@@ -235,9 +235,9 @@ def test_predict_proba_announces_what_decide_tells(warmup: str) -> None:
 def test_batches_follow_their_propensities_too() -> None:
     """The batch path on its own: 10^5 decisions of a bandit that stands still, ties included."""
     rng = np.random.default_rng(6)
-    bandit = Bandit(range(5), 2, policy=ContextualEpsilonGreedy(p=30_000, warmup="uniform"), seed=4)
+    bandit = Bandit(range(5), 2, policy=Algorithm1(p=30_000, warmup="uniform"), seed=4)
     contexts = rng.integers(0, 2, size=(100_000, 2)).astype(np.float64)
-    bandit.partial_fit(contexts[:500], rng.integers(0, 5, size=500), rng.random(500), explored=True)
+    bandit.partial_fit(contexts[:500], rng.integers(0, 5, size=500), rng.random(500), explored=True, steps=0)
     decisions = bandit.decide_many(contexts)
     q = np.concatenate([bandit._probabilities(contexts[i : i + 1], i + 1, None) for i in range(len(contexts))])
     np.testing.assert_array_equal(decisions.propensities, q[np.arange(len(q)), decisions.indices])

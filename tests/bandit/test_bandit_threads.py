@@ -14,9 +14,9 @@ import pytest
 
 import armlet
 from armlet import (
+    Algorithm1,
     AllDataEpsilonGreedy,
     Bandit,
-    ContextualEpsilonGreedy,
     Decision,
     DecisionError,
     Decisions,
@@ -62,7 +62,7 @@ def run(*work: Callable[[], object]) -> None:
 
 
 LOADS: list[tuple[Policy, int]] = [
-    (ContextualEpsilonGreedy(p=5000), 15_000),
+    (Algorithm1(p=5000), 15_000),
     (AllDataEpsilonGreedy(p=50), 15_000),
     (InPython(p=5000), 1500),
     (AllDataInPython(p=50), 1500),
@@ -147,7 +147,7 @@ def test_nothing_is_lost_when_threads_decide_learn_and_read_at_once(policy: Poli
     assert (difference <= 1e-9 * sizes_of_sums(policy, ARMS, DIM, rows)).all()
 
 
-@pytest.mark.parametrize(("policy", "steps"), [(ContextualEpsilonGreedy(p=40), 10_000), (InPython(p=40), 1000)])
+@pytest.mark.parametrize(("policy", "steps"), [(Algorithm1(p=40), 10_000), (InPython(p=40), 1000)])
 def test_decision_of_a_step_is_the_same_whichever_thread_takes_it(policy: Policy, steps: int) -> None:
     """A function of the seed and t, where nothing is learned; one context, so that it is the same at every step."""
     alone, shared = (Bandit(range(ARMS), DIM, policy=policy, seed=9) for _ in range(2))
@@ -172,7 +172,7 @@ def test_decision_of_a_step_is_the_same_whichever_thread_takes_it(policy: Policy
 
 def test_batch_decides_by_one_state_while_others_learn() -> None:
     """The estimates change sides all the time; within a batch of equal contexts they do not."""
-    bandit = Bandit(["left", "right"], 1, policy=ContextualEpsilonGreedy(p=2), seed=3)
+    bandit = Bandit(["left", "right"], 1, policy=Algorithm1(p=2), seed=3)
     bandit.decide_many(np.ones((1_000_000, 1)))  # so that exploration has become rare
     bandit.partial_fit([[1.0]], ["left"], [1.0], explored=True)  # so that nothing ties
     batches: list[Decisions] = []
@@ -199,7 +199,7 @@ def test_batch_decides_by_one_state_while_others_learn() -> None:
 
 
 def test_logs_learned_by_several_threads_add_up() -> None:
-    bandit = Bandit(range(ARMS), DIM, policy=ContextualEpsilonGreedy(p=5), seed=3)
+    bandit = Bandit(range(ARMS), DIM, policy=Algorithm1(p=5), seed=3)
     stream = make_stream(10_000, DIM, ARMS, seed=1)  # more than one chunk each
     arms = [row % ARMS for row in range(10_000)]
     work = [lambda: bandit.partial_fit(stream.contexts, arms, stream.rewards[:, 0], explored=True)] * 4
@@ -213,7 +213,7 @@ def test_logs_learned_by_several_threads_add_up() -> None:
 # ---- once and only once, whatever comes between
 
 
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=1e6), InPython(p=1e6)], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [Algorithm1(p=1e6), InPython(p=1e6)], ids=["compiled", "python"])
 @pytest.mark.parametrize("reward", [1.0, 1])
 def test_one_of_many_threads_learns_a_decision(policy: Policy, reward: float) -> None:
     bandit = Bandit(range(2), 2, policy=policy, seed=1)
@@ -313,7 +313,7 @@ class Slow(int):
         return float(int(self))
 
 
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=5), InPython(p=5)], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [Algorithm1(p=5), InPython(p=5)], ids=["compiled", "python"])
 def test_reward_that_is_read_slowly_is_not_learned_twice(policy: Policy) -> None:
     bandit = Bandit(range(2), 1, policy=policy, seed=1)
     decision, reward = bandit.decide([1.0]), Slow(3)

@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped]
 
 import armlet
-from armlet import Bandit, ContextualEpsilonGreedy, ModelFileError, Policy
+from armlet import Algorithm1, Bandit, ModelFileError, Policy
 from armlet.policies import POLICIES
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from support.policies import SETTINGS
@@ -67,7 +67,7 @@ def played(policy: Policy, steps: int = 60) -> Bandit:
 
 
 @pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=20), armlet.LinUCB(), armlet.UCB1(), Own()], ids=str)
+@pytest.mark.parametrize("policy", [Algorithm1(p=20), armlet.LinUCB(), armlet.UCB1(), Own()], ids=str)
 def test_copies_are_exact_and_go_their_own_way(policy: Policy, way: str) -> None:
     bandit = played(policy)
     bandit.retire_arm("b")
@@ -103,7 +103,7 @@ class Shop(Bandit):
 
 
 def test_subclass_keeps_its_kind_and_its_attributes() -> None:
-    shop = Shop(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=4), seed=1)
+    shop = Shop(["a", "b"], 1, policy=Algorithm1(p=4), seed=1)
     shop.name = "corner"
     for twin in (shop.copy(), copy.copy(shop), copy.deepcopy(shop), pickle.loads(pickle.dumps(shop))):
         assert type(twin) is Shop
@@ -118,7 +118,7 @@ class Advertiser(BaseEstimator):  # type: ignore[misc]
 
 
 def test_sklearn_clones_what_contains_a_bandit() -> None:
-    bandit = played(ContextualEpsilonGreedy(p=20))
+    bandit = played(Algorithm1(p=20))
     twin = clone(Advertiser(bandit))
     assert twin.bandit is not bandit
     assert twin.bandit.to_bytes() == bandit.to_bytes()
@@ -132,7 +132,7 @@ def step(bandit: Bandit) -> tuple[str, bytes]:
 
 
 def test_other_processes_take_bandits_as_arguments_and_results() -> None:
-    bandit = played(ContextualEpsilonGreedy(p=20))
+    bandit = played(Algorithm1(p=20))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         answers = pool.map(step, [bandit, bandit])
     assert answers == [step(bandit.copy())] * 2
@@ -140,7 +140,7 @@ def test_other_processes_take_bandits_as_arguments_and_results() -> None:
 
 
 def test_bytes_that_are_no_model_are_refused() -> None:
-    data = played(ContextualEpsilonGreedy(p=20)).to_bytes()
+    data = played(Algorithm1(p=20)).to_bytes()
     for damaged in (b"", data[:-1], data + b"x", data[:200] + b"!" + data[201:]):
         with pytest.raises(ModelFileError):
             armlet.from_bytes(damaged)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.columns import LARGEST
+from armlet.core.border.columns import LARGEST
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.reference import BEYOND_ANY, Reference
@@ -40,7 +40,7 @@ def test_policy_survives_all_numbers_that_are_accepted(name: str) -> None:
 
 @pytest.mark.parametrize("value", [1.0001e40, -1e41, 1e100])
 def test_numbers_beyond_the_border_are_refused_by_name(value: float) -> None:
-    bandit = armlet.Bandit([0, 1], 1, policy=armlet.ContextualEpsilonGreedy(p=2), seed=1)
+    bandit = armlet.Bandit([0, 1], 1, policy=armlet.Algorithm1(p=2), seed=1)
     decision = bandit.decide([LARGEST])
     advice = "give a finite number of at most 1e\\+40 in size"
     with pytest.raises(ValueError, match=advice):
@@ -53,7 +53,7 @@ def test_numbers_beyond_the_border_are_refused_by_name(value: float) -> None:
 
 
 def test_every_float32_is_accepted() -> None:
-    bandit = armlet.Bandit([0, 1], 2, policy=armlet.ContextualEpsilonGreedy(p=2), seed=1)
+    bandit = armlet.Bandit([0, 1], 2, policy=armlet.Algorithm1(p=2), seed=1)
     largest = float(np.finfo(np.float32).max)
     bandit.learn(bandit.decide(np.full(2, largest)), largest, weight=largest)
     assert np.isfinite(bandit.state.records()).all()
@@ -64,7 +64,7 @@ def test_every_float32_is_accepted() -> None:
     [
         ("LinUCB", {"ridge": 1e-41}, "ridge is 1e-41; give a positive number from 1e-40 to 1e\\+40"),
         ("GreedyFirst", {"h": 1e41}, "h is 1e\\+41; give a number from 0 to 1e\\+40"),
-        ("ContextualEpsilonGreedy", {"p": 4, "ridge": 1e41}, "ridge is 1e\\+41; .* positive number from 1e-40 to 1e40"),
+        ("Algorithm1", {"p": 4, "ridge": 1e41}, "ridge is 1e\\+41; .* positive number from 1e-40 to 1e40"),
         ("ContextualUCB", {"alpha": 1e41}, "alpha is 1e\\+41; give a number between 0 and 1e\\+40"),
         ("Oracle", {"theta": [[1e41]]}, "of at most 1e\\+40 in size"),
         ("UCB1", {"reward_range": (0.0, 1e41)}, "reward_range is .* at most 1e\\+40 in size"),
@@ -151,7 +151,7 @@ def test_an_arm_whose_sums_are_lost_comes_back_with_new_rows() -> None:
 
 
 def test_sums_too_large_to_be_added_are_refused() -> None:
-    bandit = armlet.Bandit([0, 1], 1, policy=armlet.ContextualEpsilonGreedy(p=2), seed=1)
+    bandit = armlet.Bandit([0, 1], 1, policy=armlet.Algorithm1(p=2), seed=1)
     bandit.partial_fit([[LARGEST]], [1], [LARGEST], explored=True, weights=[LARGEST])
     while 2 * bandit.state.records().max() <= 1e200:
         bandit.merge(bandit)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from armlet import Bandit, Uniform
-from armlet.core import arms, columns, files, model
-from armlet.core.contexts import ContextReader, feature_names
+from armlet.core.border import arms, columns
+from armlet.core.border.contexts import ContextReader, feature_names
+from armlet.core.files import encoding, model
 from armlet.policies import POLICIES
 
 MANY = 2000
@@ -70,10 +71,10 @@ def test_a_file_is_read_with_a_few_looks_at_each_label(monkeypatch: pytest.Monke
     """Labels come out of a file as plain strings; they are made to count where the model is put together."""
     file = io.BytesIO()
     Bandit(range(MANY), 1, policy=Uniform(), seed=1).save(file)
-    header, found = files.decode_model(file.getvalue())
+    header, found = encoding.decode_model(file.getvalue())
     names = counted()
     changed = {**header, "arms": names, "retired": names[: MANY // 2]}
-    monkeypatch.setattr(files, "decode_model", lambda _: (changed, found))
+    monkeypatch.setattr(encoding, "decode_model", lambda _: (changed, found))
     assert MANY <= looks(lambda: model.decode(b"", POLICIES, None)) <= 8 * MANY
 
 

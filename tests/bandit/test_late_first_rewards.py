@@ -22,8 +22,8 @@ from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 N_ARMS, DIM, SEED = 3, 2, 11
 
 LEARN_FROM_EXPLORED: list[Policy] = [
-    armlet.ContextualEpsilonGreedy(p=3),
-    armlet.ContextualEpsilonGreedy(p=4.5, warmup="uniform"),
+    armlet.Algorithm1(p=3),
+    armlet.Algorithm1(p=4.5, warmup="uniform"),
     armlet.ContextualEpsilonGreedy(p="auto", horizon=1000),
     RunningMinimumEpsilonGreedy(start=1),
     armlet.ContextualUCB(history="explored", p=3),
@@ -73,7 +73,7 @@ def test_a_batch_before_the_first_reward_decides_as_one_by_one(policy: Policy) -
 
 
 @pytest.mark.parametrize("policy", LEARN_FROM_EXPLORED[:3], ids=repr)
-def test_the_policy_says_what_the_kernel_plays(policy: armlet.ContextualEpsilonGreedy) -> None:
+def test_the_policy_says_what_the_kernel_plays(policy: armlet.Algorithm1) -> None:
     bandit, eligible = make(policy), np.ones(N_ARMS, dtype=bool)
     first = None
     for x in contexts(60):
@@ -89,7 +89,7 @@ def test_the_policy_says_what_the_kernel_plays(policy: armlet.ContextualEpsilonG
 
 
 def test_a_forgotten_last_row_brings_it_back() -> None:
-    bandit = make(armlet.ContextualEpsilonGreedy(p=3))
+    bandit = make(armlet.Algorithm1(p=3))
     first, *_ = [bandit.decide([1.0, 0.0]) for _ in range(500)]
     bandit.learn(first, 1.0)
     assert not all(bandit.decide([1.0, 0.0]).explored for _ in range(50))
@@ -109,7 +109,7 @@ def test_a_policy_that_learns_from_every_step_exploits_ties_as_before() -> None:
 
 
 def test_reference_plays_the_same_steps_without_a_reward() -> None:
-    bandit, reference = make(armlet.ContextualEpsilonGreedy(p=3)), Reference(N_ARMS, DIM, 3, SEED)
+    bandit, reference = make(armlet.Algorithm1(p=3)), Reference(N_ARMS, DIM, 3, SEED)
     X, arrived = contexts(300), 100
     late = []
     for t, x in enumerate(X, start=1):
@@ -219,13 +219,13 @@ def test_epoch_greedy_on_a_finite_class_keeps_to_its_epochs() -> None:
 
 def test_late_rewards_reach_the_sums_of_a_whole_run() -> None:
     """Rewards that come a thousand steps late: without the rule, hardly a step of these would have been learned."""
-    bandit, late = make(armlet.ContextualEpsilonGreedy(p=3)), []
+    bandit, late = make(armlet.Algorithm1(p=3)), []
     for x in contexts(1000):
         late.append(bandit.decide(x))
     for decision in late:
         bandit.learn(decision, 1.0)
     assert bandit.state.n.sum() == 1000.0
-    policy = armlet.ContextualEpsilonGreedy(p=3)
+    policy = armlet.Algorithm1(p=3)
     state = policy.init(N_ARMS, DIM)
     for d in late:
         policy.update(state, Interaction(t=d.t, x=d.x, arm=int(d.arm), reward=1.0, explored=d.explored))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, ContextualEpsilonGreedy, Policy
+from armlet import Algorithm1, Bandit, Policy
 from armlet.policies.fixed_epsilon import FixedEpsilon
 
-POLICIES: list[Policy] = [ContextualEpsilonGreedy(p=100), FixedEpsilon()]
+POLICIES: list[Policy] = [Algorithm1(p=100), FixedEpsilon()]
 WILD: dict[str, Callable[[Bandit, float], object]] = {
     "learn": lambda bandit, r: bandit.learn(bandit.decide([1.0]), r),
     "learn_many": lambda bandit, r: bandit.learn_many(bandit.decide_many([[1.0]] * 3), [0.5, r, 0.5]),
@@ -34,7 +34,7 @@ def test_wild_reward_is_refused_and_leaves_no_trace(policy: Policy, call: str, w
 
 
 def test_wild_correction_is_refused() -> None:
-    bandit = Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=100), reward_range=(0, 1), seed=1)
+    bandit = Bandit(["a", "b"], 1, policy=Algorithm1(p=100), reward_range=(0, 1), seed=1)
     bandit.learn(decision := bandit.decide([1.0]), 0.5)
     before = bandit.to_bytes()
     with pytest.raises(ValueError, match=r"reward is 7\.0 but reward_range is"):

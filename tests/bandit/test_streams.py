@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, ContextualEpsilonGreedy, Decision, DecisionError, MergeError, Policy
+from armlet import Algorithm1, Bandit, Decision, DecisionError, MergeError, Policy
 from armlet.core.kernel import coins
 from armlet.policies.fixed_epsilon import FixedEpsilon
 
-POLICIES: list[Policy] = [ContextualEpsilonGreedy(p=500), armlet.LinUCB(), FixedEpsilon()]
+POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), FixedEpsilon()]
 
 
 def make(policy: Policy | None = None, *, seed: int = 1) -> Bandit:
-    return Bandit(["a", "b", "c"], 2, policy=policy or ContextualEpsilonGreedy(p=500), seed=seed)
+    return Bandit(["a", "b", "c"], 2, policy=policy or Algorithm1(p=500), seed=seed)
 
 
 def restored(decision: Decision) -> Decision:
@@ -112,7 +112,7 @@ def test_seed_of_a_worker_is_its_own_and_is_checked() -> None:
 
 
 def test_restored_decision_is_scaled_when_it_is_learned() -> None:
-    one, other = (Bandit(["a", "b"], 2, policy=ContextualEpsilonGreedy(p=9), normalize="l2", seed=1) for _ in range(2))
+    one, other = (Bandit(["a", "b"], 2, policy=Algorithm1(p=9), normalize="l2", seed=1) for _ in range(2))
     alive, waiting = one.decide([3.0, 4.0]), other.decide([3.0, 4.0])
     assert alive.x.tolist() == [3.0, 4.0]
     one.learn(alive, 2.0)
@@ -174,7 +174,7 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
     with pytest.raises(MergeError, match="base must be the earlier one"):
         make().since(base)
     with pytest.raises(MergeError, match="p=500"):
-        make(ContextualEpsilonGreedy(p=600)).since(base)
+        make(Algorithm1(p=600)).since(base)
     with pytest.raises(TypeError, match="base is 3; since takes the Bandit"):
         base.since(3)  # type: ignore[arg-type]
     clicks = Bandit(["a", "b"], 1, policy=armlet.Banditron(), seed=1)
@@ -185,7 +185,7 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
 # ---- an arm that was removed and added again is another one
 
 
-@pytest.mark.parametrize("policy", [ContextualEpsilonGreedy(p=500), FixedEpsilon()], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [Algorithm1(p=500), FixedEpsilon()], ids=["compiled", "python"])
 def test_what_an_arm_knew_before_it_was_removed_cannot_be_changed_later(policy: Policy) -> None:
     bandit = make(policy)
     decisions = {d.arm: d for d in (bandit.decide([1.0, 2.0]) for _ in range(60))}

@@ -21,7 +21,7 @@ from armlet.core.types import Bool, Choice, Coins, Float64, Interaction
 from armlet.policies.fixed_epsilon import FixedEpsilon
 
 COMPILED: dict[str, Policy] = {
-    "ContextualEpsilonGreedy": armlet.ContextualEpsilonGreedy(p=20),
+    "Algorithm1": armlet.Algorithm1(p=20),
     "auto": armlet.ContextualEpsilonGreedy(p="auto", horizon=10**6),
     "LinUCB": armlet.LinUCB(),
     "OFUL": armlet.OFUL(),
@@ -73,7 +73,7 @@ print(errors, bandit.arms)
 
 @pytest.mark.parametrize(
     ("policy", "has_estimates"),
-    [("UCB1()", False), ("LinUCB()", True), ("FixedEpsilon()", True), ("ContextualEpsilonGreedy(p=40)", True)],
+    [("UCB1()", False), ("LinUCB()", True), ("FixedEpsilon()", True), ("Algorithm1(p=40)", True)],
 )
 def test_reads_survive_arms_that_come_and_go(policy: str, has_estimates: bool) -> None:
     done = run_alone(CHANGERS.format(policy=policy, has_estimates=has_estimates))

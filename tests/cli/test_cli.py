@@ -65,7 +65,7 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
         (["compare", "--horizon", "many"], "argument --horizon: invalid count: 'many'"),
         (["compare", "--policy", "Uniform", "--horizon", "0"], "horizon is 0; give at least 1 step"),
         (["compare", "--runs", "0"], "runs is 0; give at least 1"),
-        (["compare", "--policy", "ContextualEpsilonGreedy:p=5"], "p is 5 but there are 6 arms"),
+        (["compare", "--policy", "Algorithm1:p=5"], "p is 5 but there are 6 arms"),
         (["compare", "--seed", "-1"], "seed is -1"),
     ],
 )

@@ -409,7 +409,7 @@ def test_scheduling_serves_a_bandit_that_is_told_to_minimise_delays() -> None:
     ]
     played = []
     for objective, outcomes in shown:
-        policy = armlet.ContextualEpsilonGreedy(p=20)
+        policy = armlet.Algorithm1(p=20)
         bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=1, objective=objective)
         arms = []
         for x, row in zip(X, outcomes, strict=True):

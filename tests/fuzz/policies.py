@@ -17,6 +17,7 @@ from fuzz.values import pick
 from support.policies import SETTINGS
 
 COMPILED = (
+    "Algorithm1",
     "ContextualEpsilonGreedy",
     "AllDataEpsilonGreedy",
     "OptimisticEpsilonGreedy",

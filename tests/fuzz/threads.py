@@ -28,7 +28,7 @@ from fuzz.faults import REFUSALS, require
 
 DIM, START, MOST = 3, 6, 12
 POLICIES: dict[str, Callable[[], Policy]] = {
-    "ContextualEpsilonGreedy": lambda: armlet.ContextualEpsilonGreedy(p=50_000),
+    "Algorithm1": lambda: armlet.Algorithm1(p=50_000),
     "LinUCB": lambda: armlet.LinUCB(),
     "ThompsonSampling": lambda: armlet.ThompsonSampling(v=0.5),
     "OptimisticEpsilonGreedy": lambda: armlet.OptimisticEpsilonGreedy(p=50),

@@ -16,7 +16,7 @@ from armlet.core.kernel import Statistics
 from armlet.core.reference import Reference
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64, Int64, LearnsFrom
-from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, AllDataEpsilonGreedy
 from support.in_python import AllDataInPython, InPython
 from support.streams import Stream, make_stream, streams
 
@@ -29,7 +29,7 @@ def test_coins_are_numpys_philox(seed: int, t: int) -> None:
     assert kernel.coins(seed, t) == reference.coins(seed, t)
 
 
-def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Reference:
+def oracle(stream: Stream, policy: Algorithm1, seed: int) -> Reference:
     return Reference(
         stream.n_arms,
         stream.dim,
@@ -48,7 +48,7 @@ def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Refere
     seed=seeds,
     ridge=ridges,
     warmup=st.sampled_from(["round-robin", "uniform"]),
-    policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy]),
+    policy_type=st.sampled_from([Algorithm1, AllDataEpsilonGreedy]),
 )
 def test_kernel_plays_the_same_arms_as_the_reference(
     stream: Stream,
@@ -56,7 +56,7 @@ def test_kernel_plays_the_same_arms_as_the_reference(
     seed: int,
     ridge: RidgeLike,
     warmup: str,
-    policy_type: type[ContextualEpsilonGreedy],
+    policy_type: type[Algorithm1],
 ) -> None:
     policy = policy_type(p=stream.n_arms + spare, ridge=ridge, warmup=warmup)  # type: ignore[arg-type]
     slow = oracle(stream, policy, seed)
@@ -113,7 +113,7 @@ def test_the_reference_is_the_printed_algorithm() -> None:
 def test_bandit_step_by_step_equals_the_compiled_loop(
     stream: Stream, spare: float, seed: int, ridge: RidgeLike
 ) -> None:
-    policy = ContextualEpsilonGreedy(p=stream.n_arms + spare, ridge=ridge)
+    policy = Algorithm1(p=stream.n_arms + spare, ridge=ridge)
     start = policy.init(stream.n_arms, stream.dim)
     loop = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
     bandit = armlet.Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed)
@@ -135,7 +135,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[int]:
 @pytest.mark.parametrize(("dim", "n_arms"), [(3, 6), (8, 9), (13, 17), (32, 32), (41, 70), (128, 100)])
 def test_every_processor_gives_the_same_bits(level: int, dim: int, n_arms: int) -> None:
     assert level in (0, 1, 2)
-    stream, policy = make_stream(4 * n_arms, dim, n_arms, seed=dim), ContextualEpsilonGreedy(p=3.5 * n_arms)
+    stream, policy = make_stream(4 * n_arms, dim, n_arms, seed=dim), Algorithm1(p=3.5 * n_arms)
     start = policy.init(n_arms, dim)
     fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=1)
     slow = oracle(stream, policy, seed=1)
@@ -206,11 +206,7 @@ def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> N
 def test_policy_in_python_decides_as_the_kernel_does(
     stream: Stream, spare: float, seed: int, learns_from: LearnsFrom, warmup: str, data: st.DataObject
 ) -> None:
-    pair = (
-        (ContextualEpsilonGreedy, InPython)
-        if learns_from == "explored steps"
-        else (AllDataEpsilonGreedy, AllDataInPython)
-    )
+    pair = (Algorithm1, InPython) if learns_from == "explored steps" else (AllDataEpsilonGreedy, AllDataInPython)
     bandits = [
         armlet.Bandit(
             range(stream.n_arms),

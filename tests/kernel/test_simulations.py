@@ -14,7 +14,7 @@ from armlet.core import kernel
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.kernel import Rollout, Schedule, Simulated, Statistics
 from armlet.core.types import Float64, Int64
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 
 LANE = 1 << 64  # the second word of a Philox counter
 
@@ -44,9 +44,7 @@ def reward(world: FiniteWorld, i: int, arm: int, u: float, v: float) -> float:
     )
 
 
-def run(
-    world: FiniteWorld, policy: ContextualEpsilonGreedy, method: str, seed: int, at: Int64
-) -> Simulated[Statistics]:
+def run(world: FiniteWorld, policy: Algorithm1, method: str, seed: int, at: Int64) -> Simulated[Statistics]:
     simulate: Any = {"steps": kernel.simulate_steps, "events": kernel.simulate_events}[method]
     found: Simulated[Statistics] = simulate(
         world,
@@ -60,9 +58,7 @@ def run(
     return found
 
 
-def plain_loop(
-    world: FiniteWorld, policy: ContextualEpsilonGreedy, seed: int, T: int
-) -> tuple[Rollout[Statistics], list[int]]:
+def plain_loop(world: FiniteWorld, policy: Algorithm1, seed: int, T: int) -> tuple[Rollout[Statistics], list[int]]:
     """Play on the draws of a simulation, made again; with equal chances the context is floor(u M)."""
     M, K = world.means.shape
     places = [int(uniforms(seed, (t - 1) // 4 + LANE)[(t - 1) % 4] * M) for t in range(1, T + 1)]
@@ -81,7 +77,7 @@ def plain_loop(
 @pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
 @pytest.mark.parametrize("how", [{"p": 12.5}, {"p": "auto", "horizon": 2000}])
 def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, how: dict[str, Any]) -> None:
-    world, policy, seed, T = make_world(noise), ContextualEpsilonGreedy(**how, warmup=warmup), 77, 400
+    world, policy, seed, T = make_world(noise), Algorithm1(**how, warmup=warmup), 77, 400
     loop, places = plain_loop(world, policy, seed, T)
     simulated = run(world, policy, "steps", seed, np.arange(1, T + 1))
     losses = world.losses[places, loop.arms]
@@ -106,7 +102,7 @@ def zero_context_world(pays: float) -> FiniteWorld:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_stretches_between_explorations_add_up_to_their_steps(world: FiniteWorld, p: float, seed: int) -> None:
     """Few checkpoints, so that many steps are taken at once: every total is that of the plain loop, to the last bit."""
-    policy, at = ContextualEpsilonGreedy(p=p), np.array([1, 255, 256, 257, 300, 512, 1023, 1301])
+    policy, at = Algorithm1(p=p), np.array([1, 255, 256, 257, 300, 512, 1023, 1301])
     loop, places = plain_loop(world, policy, seed, 1301)
     losses = world.losses[places, loop.arms]
     simulated = run(world, policy, "steps", seed, at)
@@ -117,7 +113,7 @@ def test_stretches_between_explorations_add_up_to_their_steps(world: FiniteWorld
 
 
 def test_checkpoints_do_not_change_the_steps() -> None:
-    world, policy, at = skewed_world(), ContextualEpsilonGreedy(p=9), np.array([3, 700, 2999])
+    world, policy, at = skewed_world(), Algorithm1(p=9), np.array([3, 700, 2999])
     for seed in range(30):
         coarse, fine = run(world, policy, "steps", seed, at), run(world, policy, "steps", seed, np.arange(1, 3000))
         np.testing.assert_array_equal(coarse.regret, fine.regret[at - 1])
@@ -133,7 +129,7 @@ def skewed_world() -> FiniteWorld:
 
 
 def sample(world: FiniteWorld, p: float, method: str, runs: int, at: Int64, first_seed: int) -> dict[str, Float64]:
-    policy = ContextualEpsilonGreedy(p=p)
+    policy = Algorithm1(p=p)
     found = [run(world, policy, method, first_seed + k, at) for k in range(runs)]
     return {name: np.array([getattr(one, name) for one in found]) for name in ("regret", "exploring", "explored")}
 
@@ -168,7 +164,7 @@ def test_events_that_ignored_rare_contexts_would_be_noticed() -> None:
 
 def test_first_exploration_has_the_law_of_a_ratio_of_gammas() -> None:
     """P(none in p+1..s) is the product of 1 - p/u; 20,000 runs, 30 steps and the rest, chi-square, fixed seeds."""
-    world, policy, T = make_world(n_contexts=2, n_arms=2, dim=1), ContextualEpsilonGreedy(p=2), 32
+    world, policy, T = make_world(n_contexts=2, n_arms=2, dim=1), Algorithm1(p=2), 32
     at = np.arange(1, T + 1)
     explored = np.array([run(world, policy, "events", seed, at).explored for seed in range(20_000)])
     first = (explored <= 2).sum(axis=1) + 1  # the first step at which a third exploration is counted
@@ -199,9 +195,9 @@ WARM_UP = """
 import numpy as np
 from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 world = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), noise="none", scale=0.0)
-policy = ContextualEpsilonGreedy(p=1e8)
+policy = Algorithm1(p=1e8)
 def peak(horizon):
     kernel.simulate_{method}(world, start=policy.init(2, 1), rule=policy.rule(), horizon=horizon,
                              checkpoints=np.array([horizon]), world_seed=1, policy_seed=2)
@@ -225,12 +221,12 @@ def test_a_long_warm_up_needs_no_more_memory_than_a_short_one(method: str) -> No
 @pytest.mark.parametrize("at", [[0, 5], [5, 5], [7, 6]])
 def test_checkpoints_that_do_not_ascend_are_refused(method: str, at: list[int]) -> None:
     with pytest.raises(ValueError, match="checkpoints must ascend"):
-        run(make_world(), ContextualEpsilonGreedy(p=5), method, 1, np.array(at))
+        run(make_world(), Algorithm1(p=5), method, 1, np.array(at))
 
 
 def test_events_refuse_a_policy_that_learns_from_every_step() -> None:
     world, rule = make_world(), Schedule(5.0, round_robin=True, learn_always=True)
-    start = ContextualEpsilonGreedy(p=5).init(5, 3)
+    start = Algorithm1(p=5).init(5, 3)
     with pytest.raises(ValueError, match="learns from every step"):
         kernel.simulate_events(
             world, start=start, rule=rule, horizon=9, checkpoints=np.array([9]), world_seed=1, policy_seed=2
@@ -238,7 +234,7 @@ def test_events_refuse_a_policy_that_learns_from_every_step() -> None:
 
 
 def test_a_world_of_another_shape_is_refused() -> None:
-    policy, world = ContextualEpsilonGreedy(p=5), make_world()
+    policy, world = Algorithm1(p=5), make_world()
     with pytest.raises(TypeError, match="contexts must be a C-contiguous float64"):
         kernel.simulate_events(
             world,

@@ -15,7 +15,7 @@ from armlet.paper.section_4_2 import calibration, choosing_p
 from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.verdicts import Outcome
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import CAUTION
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 
 def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None:
     world, T = FigureA.draw(np.random.default_rng(1)), 9000  # more than a block
-    policies = [ContextualEpsilonGreedy(p=p) for p in (6, 40, 300)] + [ContextualEpsilonGreedy(p="auto", horizon=T)]
+    policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [ContextualEpsilonGreedy(p="auto", horizon=T)]
     entries, seed = [together.Entry.of(policy, world) for policy in policies], np.random.SeedSequence(5)
     among = together.play(world, entries, T, np.random.SeedSequence(5))
     contexts, noise, coins = seed.spawn(3)

@@ -14,14 +14,14 @@ from armlet.paper import figure_a, figure_b, verdicts
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import render
 from armlet.paper.verdicts import Finding, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.simulation import events
 from armlet.simulation.lab import Lab
 
 SEED = 5
 TINY_A = figure_a.Settings(thetas=3, runs=40, long_runs=40, long_p_runs=3, long_p=1200)
 TINY_B = figure_b.Settings(thetas=20, runs=3, fixed=(60, 120))
-TINY_POLICY = ContextualEpsilonGreedy(p=60)
+TINY_POLICY = Algorithm1(p=60)
 
 
 @cache
@@ -95,7 +95,7 @@ def test_exploring_enough_makes_the_line_straight() -> None:
     table = FigureA(theta=((3.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 3.0))).table()
     assert table is not None
     steps = np.array([25_000, 100_000])
-    played = events.play(table, ContextualEpsilonGreedy(p=1200), steps, events.seeds(1, 0, 12))
+    played = events.play(table, Algorithm1(p=1200), steps, events.seeds(1, 0, 12))
     early, late = played.regret.mean(axis=0)
     assert abs((late - early) / (1200 * table.gap * np.log(4)) - 1) < 0.04
 

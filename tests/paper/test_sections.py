@@ -20,7 +20,7 @@ from armlet.paper import EXPERIMENTS, merge, section_4_1, section_7
 from armlet.paper.experiment import Findings
 from armlet.paper.page import render
 from armlet.paper.verdicts import Role, to_json
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.simulation.lab import Archive, Lab
 from armlet.simulation.shelf import Shelf, as_floats
 
@@ -128,7 +128,7 @@ def test_a_drawn_prediction_is_what_the_kernel_solves_from_the_same_rows(
     theta, noise = np.array([[[0.7, -1.3], [0.2, 0.9]]]), (0.4, -1.1)
     rng = cast(np.random.Generator, FixedRows(rare, list(noise)))
     drawn = section_7.predictions(theta, n, 5.0, ridge, 0.5, 1, rng)[0, 0]
-    state = ContextualEpsilonGreedy(p=60, ridge=ridge).init(2, 2)
+    state = Algorithm1(p=60, ridge=ridge).init(2, 2)
     for arm, (first, second) in enumerate(theta[0]):
         # a standard normal z stands for a sum of m rows' noise by 0.5 sqrt(m) z, here 0.5 z / sqrt(m) in each row
         for _ in range(rare):
@@ -186,7 +186,7 @@ def steps() -> merge.Steps:
 
 def test_a_single_worker_that_merges_with_itself_is_the_policy(steps: merge.Steps) -> None:
     found = merge.share(steps, 120.0, 1.1, [9])
-    policy = ContextualEpsilonGreedy(p=120)
+    policy = Algorithm1(p=120)
     whole = kernel.rollout(steps.contexts, steps.rewards, start=policy.init(6, 3), rule=policy.rule(), seed=9)
     losses = steps.losses[np.arange(4_000), whole.arms]
     np.testing.assert_allclose(found.regret, np.cumsum(losses), rtol=1e-12)

@@ -16,7 +16,8 @@ from scipy import stats
 
 import armlet
 from armlet import ContextualEpsilonGreedy
-from armlet.core import files, kernel, tuning
+from armlet.core import kernel, tuning
+from armlet.core.files import encoding
 from armlet.core.kernel import AutoSchedule, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64
@@ -183,10 +184,10 @@ def test_file_round_trip_goes_on_with_the_same_decisions(tmp_path: Path) -> None
 def test_files_from_before_the_horizon_still_load(tmp_path: Path) -> None:
     bandit = armlet.Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=4), seed=1)
     bandit.save(tmp_path / "new.armlet")
-    header, arrays = files.read_model(tmp_path / "new.armlet")
+    header, arrays = encoding.read_model(tmp_path / "new.armlet")
     policy: Any = header["policy"]
     del policy["settings"]["horizon"]
-    files.write_model(tmp_path / "model.armlet", header, arrays)
+    encoding.write_model(tmp_path / "model.armlet", header, arrays)
     assert armlet.load(tmp_path / "model.armlet").policy == bandit.policy
     assert armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=4)).policy == bandit.policy
     with pytest.raises(armlet.ModelFileError, match="it was saved with"):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from armlet.bandit import Bandit, load
-from armlet.core import files
 from armlet.core.errors import DecisionError, ModelFileError
+from armlet.core.files import encoding
 from armlet.core.types import Float64, Interaction
 from armlet.environments.figure_a import FigureA
 from armlet.environments.section7 import Section7
@@ -147,11 +147,11 @@ def test_saved_policies_come_back(tmp_path: Path) -> None:
 def test_a_model_file_that_names_what_was_removed_is_refused_by_name(gone: dict[str, str]) -> None:
     file = io.BytesIO()
     Bandit(range(3), 2, policy=ContextualUCB(), seed=3).save(file)
-    header, arrays = files.decode_model(file.getvalue())
+    header, arrays = encoding.decode_model(file.getvalue())
     policy: dict[str, Any] = {"name": "ContextualUCB", "settings": gone}
     (name, word), new = next(iter(gone.items())), "buckets" if "history" in gone else "relaxed"
     with pytest.raises(ModelFileError, match=f"{name} '{word}' was removed; use '{new}'"):
-        load(io.BytesIO(files.encode_model({**header, "policy": policy}, arrays)))
+        load(io.BytesIO(encoding.encode_model({**header, "policy": policy}, arrays)))
 
 
 def test_certificates_are_at_least_one_and_nan_without_a_past() -> None:

@@ -11,7 +11,7 @@ import armlet
 from armlet.core.choosing import play_best, play_drawn
 from armlet.core.kernel import Optimism, Schedule
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet.policies import ContextualEpsilonGreedy, FixedEpsilon, LinUCB, ThompsonSampling, Uniform
+from armlet.policies import Algorithm1, FixedEpsilon, LinUCB, ThompsonSampling, Uniform
 from armlet.testing import check_policy
 from armlet.testing.policies import CHECKS, Check, check_frequencies
 from support.policies import DIM, N_ARMS, every_policy
@@ -26,7 +26,7 @@ def test_policy_keeps_its_promises(policy: Policy, check: Check) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faulty(ContextualEpsilonGreedy):
+class Faulty(Algorithm1):
     """Run in Python, so that faults can be planted."""
 
     def rule(self) -> None:  # type: ignore[override]
@@ -144,16 +144,16 @@ def test_the_same_policy_without_a_fault_passes() -> None:
 @pytest.mark.parametrize("p", [0, -1, 0.5, float("nan"), float("inf"), "many", None, True])
 def test_p_must_be_a_number_of_at_least_one(p: object) -> None:
     with pytest.raises(ValueError, match="p is"):
-        ContextualEpsilonGreedy(p=p)  # type: ignore[arg-type]
+        Algorithm1(p=p)  # type: ignore[arg-type]
 
 
 def test_wrong_settings_are_named() -> None:
     with pytest.raises(ValueError, match="warmup is 'random'; choose 'round-robin' or 'uniform'"):
-        ContextualEpsilonGreedy(p=5, warmup="random")  # type: ignore[arg-type]
+        Algorithm1(p=5, warmup="random")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="ridge is -1; choose 'paper', '1/n' or a positive number from 1e-40"):
-        ContextualEpsilonGreedy(p=5, ridge=-1)
-    with pytest.raises(TypeError, match="policy is the class ContextualEpsilonGreedy; pass an instance"):
-        armlet.Bandit(range(4), 3, policy=ContextualEpsilonGreedy)  # type: ignore[arg-type]
+        Algorithm1(p=5, ridge=-1)
+    with pytest.raises(TypeError, match="policy is the class Algorithm1; pass an instance"):
+        armlet.Bandit(range(4), 3, policy=Algorithm1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"theta has shape \(2, 3\) but there are 4 arms of dim 3"):
         armlet.Bandit(range(4), 3, policy=armlet.Oracle(theta=[[1, 2, 3], [4, 5, 6]]))
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core import files
 from armlet.core.checks import NOISE_SCALE
+from armlet.core.files import encoding
 from armlet.policies import POLICIES
 from support.policies import SETTINGS
 
@@ -39,17 +39,17 @@ def test_model_file_with_the_old_word_goes_on_as_it_would_have(name: str, tmp_pa
     for x in np.random.default_rng(1).normal(size=(30, 2)):
         bandit.learn(bandit.decide(x), float(x[0]))
     bandit.save(path := tmp_path / "model.armlet")
-    header, arrays = files.read_model(path)
+    header, arrays = encoding.read_model(path)
     saved: Any = header["policy"]
     settings = saved["settings"]
     settings["lam"] = settings.pop("ridge")
-    files.write_model(path, header, arrays)
+    encoding.write_model(path, header, arrays)
     told, given = armlet.load(path), armlet.load(path, policy=bandit.policy)
     played = [[repr(each.decide([1.0, t])) for t in range(5)] for each in (bandit, told, given)]
     assert played[0] == played[1] == played[2]
     assert told.to_bytes() == given.to_bytes() == bandit.to_bytes()
     settings["ridge"] = 0.3
-    files.write_model(path, header, arrays)
+    encoding.write_model(path, header, arrays)
     with pytest.raises(armlet.ModelFileError, match="lam is called ridge now"):
         armlet.load(path)
 

@@ -17,7 +17,7 @@ from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
 P, HORIZON, RUNS, SEED = (12, 60), 2000, 8, 3
-POLICIES = [*(f"ContextualEpsilonGreedy:p={p}" for p in P), "Uniform"]
+POLICIES = [*(f"Algorithm1:p={p}" for p in P), "Uniform"]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> N
         for found, values in ((small[0], by_run), (small[1], by_run + 1), (small[1], by_run[::-1] + 0.1))
     )
     told = "\n".join(verdict(places(level, above)))
-    assert "Least mean regret at T: ContextualEpsilonGreedy(p=12)." in told
+    assert "Least mean regret at T: Algorithm1(p=12)." in told
     assert "paid 1.00 more: these runs tell the two apart" in told
     assert "these runs cannot tell the two apart" in "\n".join(verdict(places(level, noisy)))
     assert len(verdict(places(level))) == 1

@@ -24,7 +24,7 @@ SIZE: dict[str, Any] = {"horizon": 500, "runs": 3, "seed": 1}
 
 @pytest.fixture
 def jobs() -> list[Job]:
-    policies = (armlet.ContextualEpsilonGreedy(p=60), armlet.Uniform())
+    policies = (armlet.Algorithm1(p=60), armlet.Uniform())
     return [Job(world=WORLD, policy=policy, **SIZE) for policy in policies]
 
 
@@ -34,7 +34,7 @@ def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out == f"Report: {tmp_path / 'report.html'}\n"
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 1
-    for name in ("ContextualEpsilonGreedy(p=60)", "Uniform()"):
+    for name in ("Algorithm1(p=60)", "Uniform()"):
         assert name in page
     assert "6 runs in all, up to step 500" in page
 

@@ -34,7 +34,7 @@ from armlet.simulation.results import read_parquet, write_parquet
 from armlet.simulation.run import simulate_all
 
 WORLD = FigureA.draw(np.random.default_rng(2))
-GREEDY = armlet.ContextualEpsilonGreedy(p=30)
+GREEDY = armlet.Algorithm1(p=30)
 SETTINGS: dict[str, Any] = {"world": WORLD, "horizon": 4000, "seed": 6}
 # some in Python, slow enough to be killed in the middle, and some in the kernel
 JOBS = [
@@ -197,8 +197,8 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
     assert results[0].settings["policy"] == {
-        "name": "ContextualEpsilonGreedy",
-        "settings": {"p": 30, "ridge": "paper", "warmup": "round-robin", "horizon": None},
+        "name": "Algorithm1",
+        "settings": {"p": 30, "ridge": "paper", "warmup": "round-robin"},
     }
 
 
@@ -312,9 +312,7 @@ def test_another_table_is_not_taken_for_results(tmp_path: Path) -> None:
 def test_the_command_writes_a_table_and_prints_what_it_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = (
-        "simulate --world FigureA --policy ContextualEpsilonGreedy --set p=30 --horizon 1e3 --runs 3 --engine serial"
-    )
+    words = "simulate --world FigureA --policy Algorithm1 --set p=30 --horizon 1e3 --runs 3 --engine serial"
     for _ in range(2):
         assert cli.main([*words.split(), "--out", str(tmp_path / "a")]) == 0
         out, err = capsys.readouterr()

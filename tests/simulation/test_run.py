@@ -25,7 +25,7 @@ from armlet.simulation.player import block_size
 from armlet.simulation.run import simulate, simulate_all, split
 
 WORLD = FigureA.draw(np.random.default_rng(3))
-GREEDY = armlet.ContextualEpsilonGreedy(p=30)
+GREEDY = armlet.Algorithm1(p=30)
 POLICIES: list[Policy] = [GREEDY, armlet.AllDataEpsilonGreedy(p=30), armlet.Uniform(), armlet.Oracle(theta=WORLD.theta)]
 
 
@@ -202,7 +202,7 @@ def test_checkpoints_are_spaced_in_log_t_with_the_quarters() -> None:
         ({"checkpoints": (0, 3)}, r"checkpoints lie in 0..3; they must lie in 1..100"),
         ({"checkpoints": (101,)}, r"checkpoints lie in 101..101"),
         ({"method": "fast"}, "method is 'fast'; choose 'auto', 'steps', 'events', 'python'"),
-        ({"policy": armlet.ContextualEpsilonGreedy(p=3)}, "p is 3 but there are 6 arms"),
+        ({"policy": armlet.Algorithm1(p=3)}, "p is 3 but there are 6 arms"),
         ({"policy": armlet.Uniform(), "method": "events"}, "Uniform learns from every step, so it cannot jump"),
         (
             {"policy": armlet.Oracle(theta=WORLD.theta), "method": "steps"},
@@ -261,7 +261,7 @@ def test_progress_elsewhere_is_a_line_every_five_seconds() -> None:
 def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
-    for name in ("FigureA", "Drifting", "ContextualEpsilonGreedy", "Oracle", "fig-a", "merge"):
+    for name in ("FigureA", "Drifting", "Algorithm1", "ContextualEpsilonGreedy", "Oracle", "fig-a", "merge"):
         assert f"  {name}\n" in out
 
 
@@ -271,8 +271,8 @@ def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixt
         (["--world", "Mars", "--policy", "Uniform"], "world is 'Mars'; choose one of FigureA"),
         (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Contextual"),
         (
-            ["--world", "FigureA", "--policy", "ContextualEpsilonGreedy"],
-            "ContextualEpsilonGreedy needs p; give it with",
+            ["--world", "FigureA", "--policy", "Algorithm1"],
+            "Algorithm1 needs p; give it with",
         ),
         (["--world", "FigureA", "--policy", "Uniform", "--set", "q=1"], "Uniform has no setting 'q'; it has ridge"),
         (["--world", "FigureA", "--policy", "Uniform", "--set", "q"], "'q' is no setting; write NAME=VALUE"),

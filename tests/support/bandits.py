@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from armlet import Bandit, ContextualEpsilonGreedy, Decision, Policy
+from armlet import Algorithm1, Bandit, Decision, Policy
 from armlet.core.statistics import Statistics
 from armlet.core.types import Float64
 from support.streams import Stream
@@ -32,7 +32,7 @@ def snapshot(bandit: Bandit) -> tuple[object, ...]:
 
 
 def make(n_arms: int, dim: int, *, p: float | None = None, seed: int = 7, **settings: Any) -> Bandit:
-    return Bandit(range(n_arms), dim, policy=ContextualEpsilonGreedy(p=p or n_arms), seed=seed, **settings)
+    return Bandit(range(n_arms), dim, policy=Algorithm1(p=p or n_arms), seed=seed, **settings)
 
 
 def play(bandit: Bandit, stream: Stream) -> list[Decision]:

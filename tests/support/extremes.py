@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import armlet
-from armlet.core.columns import LARGEST
+from armlet.core.border.columns import LARGEST
 from armlet.core.errors import ArmletError
 from armlet.core.types import Float64, Policy
 from armlet.policies import POLICIES
@@ -45,7 +45,7 @@ REWARDS: dict[str, dict[str, list[float]]] = {
 }
 WEIGHTS = {"none": [1.0], "tiny": [5e-324, 1e-40], "largest": [LARGEST], "mixed": [LARGEST, 1e-40, 1.0]}
 MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contract leave out
-    "ContextualEpsilonGreedy": [{"p": 4, "ridge": 1e-40}],
+    "Algorithm1": [{"p": 4, "ridge": 1e-40}],
     "ContextualUCB": [
         {},
         {"search": "exact", "history": "explored", "p": 4},

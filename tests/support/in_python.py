@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, AllDataEpsilonGreedy
 
 
-class InPython(ContextualEpsilonGreedy):
+class InPython(Algorithm1):
     """The same policy, asked in Python: the kernel is told of no rule."""
 
     def rule(self) -> None:  # type: ignore[override]

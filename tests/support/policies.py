@@ -9,10 +9,9 @@ from armlet.policies import POLICIES
 
 N_ARMS, DIM = 4, 3
 _SETTINGS: dict[str, list[dict[str, object]]] = {
+    "Algorithm1": [{"p": 20}, {"p": 4.5, "ridge": "1/n", "warmup": "uniform"}, {"p": 30, "ridge": 0.2}],
     "ContextualEpsilonGreedy": [
         {"p": 20},
-        {"p": 4.5, "ridge": "1/n", "warmup": "uniform"},
-        {"p": 30, "ridge": 0.2},
         {"p": "auto", "horizon": 3000},
         {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
     ],

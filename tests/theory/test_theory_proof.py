@@ -14,7 +14,7 @@ from armlet.core.finite import FiniteWorld
 from armlet.core.ridge import RidgeName
 from armlet.core.types import Float64
 from armlet.paper.theorem_2 import worlds
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.simulation import events
 from armlet.theory import lemmas, repaired
 
@@ -274,7 +274,7 @@ STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 
 def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
-    policy = ContextualEpsilonGreedy(p=p, ridge=ridge)
+    policy = Algorithm1(p=p, ridge=ridge)
     played = events.play(table, policy, STEPS, events.seeds(20, 0, runs))
     return np.asarray(played.regret.mean(axis=0))
 

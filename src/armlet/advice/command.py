@@ -16,7 +16,7 @@ from armlet.advice import Advice, Prior, advise, page, words
 from armlet.advice.arguments import ArgumentError
 from armlet.advice.logs import read_pilot
 from armlet.advice.sources import SourceLike
-from armlet.core.disk import write_atomically
+from armlet.core.files.disk import write_atomically
 from armlet.core.settings import Objective
 from armlet.environments import ENVIRONMENTS, World
 from armlet.log.tables import Roles

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.advice.arguments import ArgumentError
-from armlet.core import columns
-from armlet.core.arms import check_labels
-from armlet.core.arrow import read_columns
-from armlet.core.contexts import ContextReader
+from armlet.core.border import columns
+from armlet.core.border.arms import check_labels
+from armlet.core.border.arrow import read_columns
+from armlet.core.border.contexts import ContextReader
 from armlet.core.types import Arm, ArrowTable, Contexts, Float64, Int64
 
 

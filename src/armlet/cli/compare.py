@@ -9,8 +9,8 @@ from armlet.cli.arguments import add_engine, count, fail
 EXAMPLES = """\
 examples:
   armlet compare
-  armlet compare --policy ContextualEpsilonGreedy:p=24 --policy ContextualEpsilonGreedy:p=600 --horizon 1e5
-  armlet compare --world DisplayAds --policy ContextualEpsilonGreedy:p=200 --policy LinUCB:alpha=0.5 --runs 50
+  armlet compare --policy Algorithm1:p=24 --policy Algorithm1:p=600 --horizon 1e5
+  armlet compare --world DisplayAds --policy Algorithm1:p=200 --policy LinUCB:alpha=0.5 --runs 50
   armlet compare --world Linear --world-set dim=10 --policy OFUL --policy ThompsonSampling:v=1 --horizon 20000
 
 A comparison that was interrupted or killed goes on where it was if the same command is given again.

@@ -23,7 +23,7 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = "Rebuild the paper's numerical results and say, claim by claim, what holds."
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--full", action="store_true", help="more runs and theta: half an hour instead of two minutes")
+    parser.add_argument("--full", action="store_true", help="more runs and theta; progress says how long it takes")
     parser.add_argument("--only", metavar="NAMES", help="experiments, separated by commas; default: all")
     parser.add_argument("--seed", type=int, metavar="N", help="of all experiments; default: the published one")
     add_engine(parser)

@@ -19,9 +19,9 @@ EXAMPLES = """\
 examples:
   armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
   armlet list                                    name every world, policy and experiment
-  armlet compare --world FigureA                 rank six policies on the same runs, draw their regret
+  armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
-  armlet simulate --world FigureB --world-set I=100 --policy ContextualEpsilonGreedy --set p=120
+  armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
 """
 
 

@@ -8,9 +8,9 @@ from armlet.cli.arguments import add_engine, count, fail
 
 EXAMPLES = """\
 examples:
-  armlet simulate --world FigureA --policy ContextualEpsilonGreedy --set p=120 --out results/a
+  armlet simulate --world FigureA --policy Algorithm1 --set p=120 --out results/a
   armlet simulate --world FigureB --world-set I=100 --policy Uniform --runs 100 --workers 2
-  armlet simulate --world FigureA --policy ContextualEpsilonGreedy --set p=600 --horizon 1e12
+  armlet simulate --world FigureA --policy Algorithm1 --set p=600 --horizon 1e12
   armlet simulate --world Linear --policy Oracle --engine tcp://host:8786
 
 A run that was interrupted or killed goes on where it was if the same command is given again.

@@ -17,7 +17,8 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         "pip install --force-reinstall armlet (from a clone: make clean run)"
     ) from error
 
-from armlet.core import columns, errors
+from armlet.core import errors
+from armlet.core.border import columns
 from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes, StateT
-from armlet.core.units import Units
+from armlet.core.units import units_of
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Rule
@@ -42,7 +42,6 @@ class BasePolicy(ABC, Generic[StateT]):
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
     rewards: ClassVar[RewardKind] = "any"
-    units: Units = "as given"  # a setting, where a policy can do both
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
@@ -114,8 +113,10 @@ class RidgePolicy(SumsPolicy[Statistics]):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        return sum_shapes(n_arms, dim, units=self.units)
+        return sum_shapes(n_arms, dim, units=units_of(self))
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start sums without rows, which are solved with the ridge."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim, units=self.units, origin=getattr(self, "origin", None))
+        return Ridge.parse(self.ridge).statistics(
+            n_arms, dim, units=units_of(self), origin=getattr(self, "origin", None)
+        )

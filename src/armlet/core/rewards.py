@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-from armlet.core.columns import LARGEST
+from armlet.core.border.columns import LARGEST
 
 Range: TypeAlias = tuple[float, float]
 Outside: TypeAlias = Literal["refuse", "clip"]

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from armlet.core.border.contexts import ContextReader, feature_names
 from armlet.core.checks import ends
-from armlet.core.contexts import ContextReader, feature_names
 from armlet.core.errors import MergeError
 from armlet.core.rewards import Range
 from armlet.core.types import Policy
@@ -92,6 +92,26 @@ def check_seed(seed: int | None) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**128:
         raise ValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
     return int(seed)
+
+
+def check_steps(steps: object, rows: int) -> int:
+    """Return how many decisions a log of so many rows stands for: one a row, unless it is said.
+
+    Examples
+    --------
+    >>> check_steps(None, 3), check_steps(0, 3)
+    (3, 0)
+    >>> check_steps(-1, 3)
+    Traceback (most recent call last):
+    ValueError: steps is -1; give how many decisions the log stands for, or leave it out for one a row
+    """
+    if steps is None:
+        return rows
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 0 <= steps < 2**63:
+        raise ValueError(
+            f"steps is {steps!r}; give how many decisions the log stands for, or leave it out for one a row"
+        )
+    return int(steps)
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -45,6 +45,18 @@ def check_units(units: object) -> Units:
     raise ValueError(f"units is {units!r}; choose 'free' or 'as given'")
 
 
+def units_of(policy: object) -> Units:
+    """Say which units a policy works in: "as given" unless it says otherwise.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> units_of(armlet.Algorithm1(p=4))
+    'as given'
+    """
+    return check_units(getattr(policy, "units", "as given"))
+
+
 def rounded(value: float) -> float:
     """Give eight bits of a value, or zero for ordinary sizes: nobody's row can be read off an origin.
 

@@ -23,7 +23,7 @@ from armlet.environments.figure_a import FigureA, Zero
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy as Policy
+from armlet.policies import Algorithm1 as Policy
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import events

@@ -22,7 +22,7 @@ from armlet.environments.figure_b import FigureB
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import events
@@ -146,7 +146,7 @@ def _column(arrays: Arrays) -> Column:
 
 def play(task: Task) -> Arrays:
     """Play all theta at one I and one p; theta and seeds are the same for all of them."""
-    steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), ContextualEpsilonGreedy(p=task.p), []
+    steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), Algorithm1(p=task.p), []
     for index in range(task.thetas):
         rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(0, index)))
         table = FigureB.draw(rng, I=task.rarity, n_arms=N_ARMS).table()

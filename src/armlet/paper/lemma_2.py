@@ -20,7 +20,7 @@ from armlet.environments.figure_a import FigureA
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation import events
 from armlet.simulation.lab import Lab, Scale
@@ -111,7 +111,7 @@ def play(task: Runs) -> Arrays:
     table = FigureA.draw(np.random.default_rng(task.seed), n_arms=task.n_arms).table()
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
-    policy, end = ContextualEpsilonGreedy(p=task.p), np.array([task.horizon])
+    policy, end = Algorithm1(p=task.p), np.array([task.horizon])
     return {"rows": events.play(table, policy, end, _seeds(task)).rows}
 
 

@@ -22,7 +22,7 @@ from armlet.environments import FigureA
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Curve
@@ -127,7 +127,7 @@ def play(task: Task) -> Arrays:
 def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
     """Play worker w, one for each seed, on steps w, w + W, w + 2 W, ... from what all have learned so far."""
     (T, n_arms), workers = steps.rewards.shape, len(seeds)
-    policy = ContextualEpsilonGreedy(p=p)
+    policy = Algorithm1(p=p)
     merged, everything = (policy.init(n_arms, steps.contexts.shape[1]) for _ in range(2))
     losses, explored = np.empty(T), 0
     for start, end in pairwise(_meetings(T // workers, p, factor)):

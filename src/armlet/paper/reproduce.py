@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.disk import write_atomically
+from armlet.core.files.disk import write_atomically
 from armlet.paper import EXPERIMENTS, verdicts
 from armlet.paper.experiment import SEED, Experiment, Findings
 from armlet.paper.page import Section, render
@@ -89,7 +89,7 @@ def reproduce(
     names
         Keys of `EXPERIMENTS`; all of them if left out.
     scale
-        "quick", about a minute in all, or "full".
+        "quick", or "full": more runs and theta.
     seed
         Of everything that is drawn.
     out

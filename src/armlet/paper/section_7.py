@@ -22,7 +22,7 @@ from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.growth import doubling_ratio, power_slope
 from armlet.simulation.lab import Lab
@@ -229,7 +229,7 @@ def play(task: Runs) -> Arrays:
 
 
 def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
-    rate, policy, steps = task.rate, ContextualEpsilonGreedy(p=task.p), _checkpoints(task.horizon)
+    rate, policy, steps = task.rate, Algorithm1(p=task.p), _checkpoints(task.horizon)
     world = Section7(theta=theta, I=FIXED) if rate is None else Section7Growing(theta=theta, rate=rate)
     seeds = np.random.SeedSequence(task.seed, spawn_key=(KEY, 5, index))
     contexts, noise = map(np.random.default_rng, seeds.spawn(2))  # apart, so that chunks change nothing

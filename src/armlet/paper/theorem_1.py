@@ -21,7 +21,7 @@ from armlet.core.types import Float64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab, Scale
@@ -74,7 +74,7 @@ def make(n_arms: int, dim: int, p: float, seed: int) -> tuple[Bandit, list[Float
     """Give a fresh bandit, and 256 contexts of length 1 for it."""
     X = np.random.default_rng([seed, dim]).standard_normal((256, dim))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return Bandit(range(n_arms), dim, policy=ContextualEpsilonGreedy(p=p), seed=seed), list(X)
+    return Bandit(range(n_arms), dim, policy=Algorithm1(p=p), seed=seed), list(X)
 
 
 def steps(bandit: Bandit, contexts: Sequence[Float64], n: int) -> float:

@@ -15,6 +15,7 @@ from armlet.core.law import refuse_schedule
 from armlet.core.types import Policy
 
 if TYPE_CHECKING:
+    from armlet.policies.algorithm_1 import Algorithm1
     from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
     from armlet.policies.banditron import Banditron
     from armlet.policies.confidence_ball import ConfidenceBall1, ConfidenceBall2
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from armlet.policies.uniform import Uniform
 
 _FILES = {
+    "Algorithm1": "algorithm_1",
     "ContextualEpsilonGreedy": "contextual_epsilon_greedy",
     "AllDataEpsilonGreedy": "all_data_epsilon_greedy",
     "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
@@ -159,6 +161,7 @@ __all__ = [
     "PEGE",
     "POLICIES",
     "UCB1",
+    "Algorithm1",
     "AllDataEpsilonGreedy",
     "Banditron",
     "ConfidenceBall1",

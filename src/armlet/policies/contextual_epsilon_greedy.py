@@ -8,21 +8,19 @@ look, after 10 % more rows than at the one before, is O(K d^3 + K d^2): O(log n)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from armlet.core import tuning
 from armlet.core.checks import origin_like, settle, units_word
-from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import AutoSchedule, Schedule, Statistics, Tuned
-from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
+from armlet.core.statistics import sum_shapes
+from armlet.core.types import Interaction, Shapes
 from armlet.core.units import Units
+from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
@@ -33,7 +31,7 @@ MOST: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
+class ContextualEpsilonGreedy(EpsilonGreedy):
     """Explore with probability p/t, else play the arm that ridge regression on explored steps thinks best.
 
     Until the first reward has come, all arms tie whatever the context is, so every step explores and is learned. With
@@ -70,12 +68,10 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
 
     p: float | Literal["auto"]
     ridge: RidgeLike = "paper"
-    warmup: Literal["round-robin", "uniform"] = "round-robin"
+    warmup: Warmup = "round-robin"
     horizon: int | None = None
     units: Units = "as given"
     origin: tuple[float, ...] | None = None
-
-    learns_from: ClassVar[LearnsFrom] = "explored steps"
 
     def __post_init__(self) -> None:
         for name in ("p", "horizon"):
@@ -87,8 +83,7 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
             raise ValueError(f"p is {self.p!r}; give a number of at least 1, the number of arms or more, or 'auto'")
         elif self.horizon is not None:
             raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
-        if self.warmup not in ("round-robin", "uniform"):
-            raise ValueError(f"warmup is {self.warmup!r}; choose 'round-robin' or 'uniform'")
+        check_warmup(self.warmup)
         Ridge.parse(self.ridge)
         settle(self, units=units_word, origin=origin_like)
 
@@ -100,14 +95,6 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
             raise ValueError(
                 f"horizon is {self.horizon!r}; p='auto' needs it: how many decisions there are going to be, "
                 "for instance horizon=100_000"
-            )
-
-    def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
-        """Refuse a warm-up that is too short to see every arm."""
-        if self.p != "auto" and t < self.p < n_arms:
-            raise ValueError(
-                f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
-                f"use p >= {n_arms}"
             )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
@@ -156,56 +143,9 @@ class ContextualEpsilonGreedy(SumsPolicy[Statistics]):
         rows = tuning.Rows(n=s.n, A=s.A, b=s.b, sum_r=s.sum_r, sum_rr=s.sum_rr, ridge=ridge)
         return tuning.look(rows, state.sample, t=t, horizon=self.horizon, caution=CAUTION, most=MOST)
 
-    def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
-        """Give the probability that step t explores; with p="auto" it depends on the state.
-
-        A state without rows explores at every step, if only explored steps are learned: all arms tie, whatever x is.
-
-        Examples
-        --------
-        >>> policy = ContextualEpsilonGreedy(p=60)
-        >>> state = policy.init(n_arms=2, dim=1)
-        >>> policy.exploration_rate(600, state)
-        1.0
-        >>> policy.update(state, Interaction(t=1, x=np.ones(1), arm=0, reward=0.5))
-        >>> policy.exploration_rate(600, state)
-        0.1
-        """
-        if state is None and self.p == "auto":
-            raise ValueError("state is None but p is 'auto': how much it explores depends on what was seen; pass state")
-        p = float(self.p) if state is None else self.current_p(state)
-        is_blank = state is not None and self.learns_from == "explored steps" and not state.n.any()
-        return 1.0 if is_blank or t <= math.ceil(p) else p / t
-
-    def _rotates(self, state: Statistics, t: int) -> bool:
-        return self.warmup == "round-robin" and t <= math.ceil(self.current_p(state))
-
-    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm: exploration, plus the share of the best arms."""
-        arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
-        if self._rotates(state, t):
-            chances[arms[t % len(arms)]] = 1.0
-            return chances
-        rate, best = self.exploration_rate(t, state), best_arms(state.scores(x), arms)
-        chances[arms] = rate / len(arms)
-        chances[best] += (1 - rate) / len(best)
-        return chances
-
-    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Play step t: by turns, by the coin, or the best arm, ties broken by the coins."""
-        arms, chances = np.flatnonzero(eligible), self.probabilities(state, t, x, eligible)
-        if self._rotates(state, t):
-            return Choice(int(arms[t % len(arms)]), 1.0, True)
-        explored = coins.coin < self.exploration_rate(t, state)
-        among = arms if explored else best_arms(state.scores(x), arms)
-        arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored)
-
     def update(self, state: Statistics, interaction: Interaction) -> None:
-        """Record an explored step; what exploitation saw is not recorded."""
-        if not interaction.explored and self.learns_from == "explored steps":
-            return
-        record(state, interaction)
+        """Record an explored step, and look for a better p if enough of them have come; skip the others."""
+        EpsilonGreedy.update(self, state, interaction)
         rule, is_new = self.rule(), interaction.replaces is None  # a corrected reward is no other context
-        if isinstance(state, Tuned) and isinstance(rule, AutoSchedule) and is_new:
+        if interaction.explored and isinstance(state, Tuned) and isinstance(rule, AutoSchedule) and is_new:
             state.learned(rule, interaction.x, interaction.weight, interaction.t)

@@ -23,9 +23,9 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, number, one_of, optional, ridge_like, settle, whole
 from armlet.core.choosing import best_chances, draw, play_best
+from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.shapes import check_room
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet.policies.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
 from armlet.policies.parts.experts import barred_tag

@@ -25,9 +25,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 from armlet.core.checks import SEEDS, ends, one_of, optional, positive, settle, settle_either, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range
-from armlet.core.shapes import check_room
 from armlet.core.state import table_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
 from armlet.policies.exp3 import estimated_gain, exp_rate, gain_chances, gains

@@ -22,9 +22,9 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range, unit
-from armlet.core.shapes import check_room
 from armlet.core.state import fresh
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from armlet.core.border.columns import LARGEST
 from armlet.core.choosing import below, best_arms
-from armlet.core.columns import LARGEST
 from armlet.core.kernel import Statistics
 from armlet.core.policy import SumsPolicy
 from armlet.core.types import Bool, Choice, Coins, Float64

@@ -66,8 +66,8 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World) -> Policy:
 
     Examples
     --------
-    >>> make_policy("ContextualEpsilonGreedy", {"p": 60}, make_world("FigureA", {}, seed=1))
-    ContextualEpsilonGreedy(p=60, ridge='paper', warmup='round-robin', horizon=None)
+    >>> make_policy("Algorithm1", {"p": 60}, make_world("FigureA", {}, seed=1))
+    Algorithm1(p=60, ridge='paper', warmup='round-robin')
     """
     kind = _find("policy", name, POLICIES)
     _check_names(name, settings, kind)

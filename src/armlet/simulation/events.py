@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.simulation.player import play_table
 
 
@@ -24,14 +24,14 @@ class Played(NamedTuple):
     rows: Int64  # (runs, K): explored steps of each arm at the end
 
 
-def play(table: FiniteWorld, policy: ContextualEpsilonGreedy, steps: Int64, seeds: Iterable[tuple[int, int]]) -> Played:
+def play(table: FiniteWorld, policy: Algorithm1, steps: Int64, seeds: Iterable[tuple[int, int]]) -> Played:
     """Play a run for every pair of seeds, the world's and the policy's, up to the last of the steps.
 
     Examples
     --------
     >>> from armlet.environments import FigureA
     >>> table = FigureA(theta=((1.0, 0.0), (0.0, 1.0))).table()
-    >>> play(table, ContextualEpsilonGreedy(p=12), np.array([10, 100]), [(1, 2), (3, 4), (5, 6)]).regret.shape
+    >>> play(table, Algorithm1(p=12), np.array([10, 100]), [(1, 2), (3, 4), (5, 6)]).regret.shape
     (3, 2)
     """
     runs = [play_table(table, policy, steps, pair, jumps=True) for pair in seeds]

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.disk import write_atomically
 from armlet.core.errors import ArmletError
-from armlet.core.files import Json
+from armlet.core.files.disk import write_atomically
+from armlet.core.files.encoding import Json
 from armlet.core.version import __version__
 from armlet.simulation.play import Job
 from armlet.simulation.results import Settings, settings_of

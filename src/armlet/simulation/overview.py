@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.core.disk import write_atomically
-from armlet.core.files import Json
+from armlet.core.files.disk import write_atomically
+from armlet.core.files.encoding import Json
 from armlet.core.intervals import Estimate, band
 from armlet.core.types import Float64
 from armlet.environments import ENVIRONMENTS

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from armlet.core.disk import write_atomically
-from armlet.core.files import Json
+from armlet.core.files.disk import write_atomically
+from armlet.core.files.encoding import Json
 from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.log.tables import load_pyarrow

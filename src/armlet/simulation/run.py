@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.files import Json
+from armlet.core.files.encoding import Json
 from armlet.core.law import compiled_rule
 from armlet.core.types import Policy
 from armlet.environments.world import World
@@ -71,7 +71,7 @@ def simulate(
     >>> import armlet
     >>> from armlet.environments import FigureA
     >>> world = FigureA.draw(np.random.default_rng(1))
-    >>> policy = armlet.ContextualEpsilonGreedy(p=60)
+    >>> policy = armlet.Algorithm1(p=60)
     >>> result = simulate(world, policy, horizon=1000, runs=4, seed=1, engine="serial")
     >>> result.regret.shape == (4, len(result.steps)), int(result.steps[-1])
     (True, 1000)
@@ -117,7 +117,7 @@ def simulate_all(
     >>> from armlet.environments import FigureA
     >>> world = FigureA.draw(np.random.default_rng(1))
     >>> settings = {"world": world, "horizon": 1000, "runs": 4, "seed": 1}
-    >>> jobs = [Job(policy=policy, **settings) for policy in (armlet.ContextualEpsilonGreedy(p=60), armlet.Uniform())]
+    >>> jobs = [Job(policy=policy, **settings) for policy in (armlet.Algorithm1(p=60), armlet.Uniform())]
     >>> greedy, uniform = simulate_all(jobs, engine="serial")
     >>> bool((greedy.at(1000) < uniform.at(1000)).all())
     True

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from armlet.core.disk import write_atomically
 from armlet.core.errors import ModelFileError
-from armlet.core.files import Array, Json, read_model, write_model
+from armlet.core.files.disk import write_atomically
+from armlet.core.files.encoding import Array, Json, read_model, write_model
 from armlet.core.types import Float64
 from armlet.log.tables import load_pyarrow
 from armlet.simulation.results import plain

@@ -13,7 +13,7 @@ import numpy as np
 from armlet.core.kernel import AutoSchedule, Rule, Statistics, Tuned
 from armlet.core.types import Float64
 from armlet.environments.world import World
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies.parts.epsilon_greedy import EpsilonGreedy
 from armlet.simulation.player import InKernel, draw
 
 
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     start: Statistics
 
     @classmethod
-    def of(cls, policy: ContextualEpsilonGreedy, world: World) -> Entry:
+    def of(cls, policy: EpsilonGreedy, world: World) -> Entry:
         """Enter a policy as it is."""
         return cls(policy.rule(), policy.init(world.n_arms, world.dim))
 
@@ -42,9 +42,10 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seed: np.random.S
 
     Examples
     --------
+    >>> from armlet import Algorithm1
     >>> from armlet.environments import FigureA
     >>> world = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
-    >>> entries = [Entry.of(ContextualEpsilonGreedy(p=p), world) for p in (4, 4, 1000)]
+    >>> entries = [Entry.of(Algorithm1(p=p), world) for p in (4, 4, 1000)]
     >>> run = play(world, entries, 1000, np.random.SeedSequence(1))
     >>> bool(run.regret[0] == run.regret[1]), bool(run.regret[2] > run.regret[0])
     (True, True)

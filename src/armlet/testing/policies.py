@@ -222,7 +222,7 @@ def check_policy(policy: Policy, *, n_arms: int = 4, dim: int = 3) -> None:
     Examples
     --------
     >>> import armlet
-    >>> check_policy(armlet.ContextualEpsilonGreedy(p=20))
+    >>> check_policy(armlet.Algorithm1(p=20))
     """
     for check in CHECKS:
         check(policy, n_arms, dim)

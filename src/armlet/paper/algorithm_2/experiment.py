@@ -19,7 +19,7 @@ from armlet.environments import FigureA, FigureB, LinearArms, Section7, Section7
 from armlet.paper.algorithm_2 import report
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.leaderboard.arena import Brief, brief
-from armlet.policies import ContextualEpsilonGreedy, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
+from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Lab
@@ -51,8 +51,8 @@ WORLDS: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
 }
 
 POLICIES: Final[dict[str, Callable[[Brief], Policy]]] = {
-    "Algorithm 1": lambda b: ContextualEpsilonGreedy(p=10 * b.n_arms),
-    "Algorithm 1, ridge 1/n": lambda b: ContextualEpsilonGreedy(p=10 * b.n_arms, ridge="1/n"),
+    "Algorithm 1": lambda b: Algorithm1(p=10 * b.n_arms),
+    "Algorithm 1, ridge 1/n": lambda b: Algorithm1(p=10 * b.n_arms, ridge="1/n"),
     "Contextual UCB": lambda _: ContextualUCB(search="counts"),
     "Contextual UCB, scaled": lambda b: ContextualUCB(search="counts", alpha=b.noise),
     "LinUCB": lambda b: LinUCB(alpha=2 * b.noise),

@@ -16,6 +16,7 @@ from armlet.policies import (
     OFUL,
     PEGE,
     UCB1,
+    Algorithm1,
     AllDataEpsilonGreedy,
     Banditron,
     ConfidenceBall1,
@@ -55,13 +56,13 @@ CLIP: Final[Literal["clip"]] = "clip"
 CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1": Contender(
         family="explores on schedule",
-        theory=lambda b: ContextualEpsilonGreedy(p=b.theorem_p),
-        grid=lambda b: tuple(ContextualEpsilonGreedy(p=f * b.n_arms) for f in (1, 3, 10, 30)),
+        theory=lambda b: Algorithm1(p=b.theorem_p),
+        grid=lambda b: tuple(Algorithm1(p=f * b.n_arms) for f in (1, 3, 10, 30)),
     ),
     "Algorithm 1, ridge 1/n": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: tuple(ContextualEpsilonGreedy(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
+        grid=lambda b: tuple(Algorithm1(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
     ),
     "Algorithm 1, all data": Contender(
         family="explores on schedule",

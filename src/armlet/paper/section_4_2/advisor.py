@@ -26,7 +26,7 @@ from armlet.environments.linear_arms import LinearArms
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.section_4_2.advisor_report import Family, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.simulation import together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
@@ -124,7 +124,7 @@ def play(task: Task) -> Arrays:
     grid = together.grid_of_p(world.n_arms, T, task.ratio)
     # p = T explores every step up to T, as any larger p does
     ps = [*grid, task.law_p, p, min(task.theorem_p, float(T))]
-    entries = [together.Entry.of(ContextualEpsilonGreedy(p=each), world) for each in ps]
+    entries = [together.Entry.of(Algorithm1(p=each), world) for each in ps]
     seeds = [np.random.SeedSequence(task.seed, spawn_key=(*key, 1 + run)) for run in range(task.runs)]
     runs = [together.play(world, entries, T, seed) for seed in seeds]
     regret = np.array([run.regret for run in runs])

@@ -22,7 +22,7 @@ from armlet.core.types import Float64
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.policies.contextual_epsilon_greedy import MOST, START
 from armlet.report.document import Table
 from armlet.simulation import together
@@ -47,7 +47,7 @@ class Task:
 def play(task: Task) -> Arrays:
     """Give regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
     world, T = draw_problem(task.family, SEED, task.problem), task.horizon
-    fixed = [ContextualEpsilonGreedy(p=p) for p in together.grid_of_p(world.n_arms, T, 2.0)]
+    fixed = [Algorithm1(p=p) for p in together.grid_of_p(world.n_arms, T, 2.0)]
     entries = [together.Entry.of(policy, world) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoSchedule(horizon=float(T), caution=caution, start=START, most=MOST, round_robin=True)

@@ -19,7 +19,7 @@ from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.simulation import together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import Block, InPython, draw
@@ -95,7 +95,7 @@ def play(task: Task) -> Arrays:
     world, T = draw_problem(task.family, task.seed, task.problem), task.horizon
     grid = together.grid_of_p(world.n_arms, T, task.ratio)
     told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10)]
-    policies = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
+    policies = [*(Algorithm1(p=p) for p in grid), *told]
     entries = [together.Entry.of(policy, world) for policy in policies]
     family = list(FAMILIES).index(task.family)
     keys = [(KEY, family, task.problem, T, run) for run in range(task.runs)]

@@ -18,7 +18,7 @@ from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation import events
 from armlet.simulation.growth import doubling_ratio, log_slope
@@ -78,7 +78,7 @@ def checkpoints(horizon: int) -> Int64:
 
 def play(task: Task) -> Arrays:
     """Give regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
-    table, policy = WORLDS[task.world](task.seed).table, ContextualEpsilonGreedy(p=task.p)
+    table, policy = WORLDS[task.world](task.seed).table, Algorithm1(p=task.p)
     played = events.play(table, policy, checkpoints(task.horizon), _seeds(task))
     return {"regret": played.regret, "exploiting": played.regret - played.exploring}
 

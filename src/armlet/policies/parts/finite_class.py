@@ -22,9 +22,9 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, chance, ends, one_of, positive, settle, whole
 from armlet.core.choosing import play_drawn
+from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, unit
-from armlet.core.shapes import check_room
 from armlet.core.state import Arrays, fresh
 from armlet.core.types import (
     Array,

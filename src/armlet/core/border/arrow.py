@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.columns import EXACT, check_names
+from armlet.core.border.columns import EXACT, check_names
 from armlet.core.errors import TableError
 from armlet.core.types import ArrowTable, Bool, Float64, Int64
 

@@ -1,4 +1,4 @@
-#include "turns.hpp"
+#include "bindings/engine/turns.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 
 namespace armlet {
 

@@ -1,4 +1,4 @@
-#include "decision.hpp"
+#include "bindings/engine/decision.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cstddef>
 
-#include "arm_table.hpp"
-#include "handed_over.hpp"
+#include "bindings/engine/arm_table.hpp"
+#include "bindings/handed_over.hpp"
 
 namespace armlet {
 

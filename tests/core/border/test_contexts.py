@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from armlet.core.contexts import LARGEST, ContextReader, feature_names
+from armlet.core.border.contexts import LARGEST, ContextReader, feature_names
 from armlet.core.types import Float64
 
 PLAIN = ContextReader(3)

@@ -1,8 +1,8 @@
-#include "arm_table.hpp"
+#include "bindings/engine/arm_table.hpp"
 
 #include <algorithm>
 
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 
 namespace armlet {
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.core import columns
-from armlet.core.contexts import LARGEST
+from armlet.core.border import columns
+from armlet.core.border.contexts import LARGEST
 
 HOLDERS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,

@@ -1,11 +1,11 @@
-#include "python_policy.hpp"
+#include "bindings/engine/python_policy.hpp"
 
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "handed_over.hpp"
+#include "bindings/handed_over.hpp"
 
 namespace armlet {
 

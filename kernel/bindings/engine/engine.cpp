@@ -1,9 +1,9 @@
-#include "engine.hpp"
+#include "bindings/engine/engine.hpp"
 
 #include <algorithm>
 
-#include "binding.hpp"
-#include "rule_binding.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
 
 namespace armlet {
 
@@ -329,11 +329,13 @@ nb::tuple Engine::snapshot() {
     return nb::make_tuple(t, arms_.labels(), active(), state.attr("copy")(), seed(), others);
 }
 
-void Engine::restore(nb::object other, const nb::list& labels) {
+void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
     const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const Word after = next_steps(steps);
     if (!arms_.labels().equal(labels))
         fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
     state.attr("restore_arrays")(other.attr("arrays")());
+    t = after;
 }
 
 // Tried on a copy first, so that a refusal leaves everything as it was.

@@ -23,8 +23,8 @@ from typing import IO, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.disk import Source, Target, opened, origin, write_parts
 from armlet.core.errors import ModelFileError
+from armlet.core.files.disk import Source, Target, opened, origin, write_parts
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[np.generic]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.core import files
-from armlet.core.arms import check_label, check_labels
-from armlet.core.disk import Source, Target, origin
+from armlet.core.border.arms import check_label, check_labels
 from armlet.core.errors import ArmletError, ModelFileError
+from armlet.core.files import encoding
+from armlet.core.files.disk import Source, Target, origin
+from armlet.core.files.shapes import check_shapes, expected
 from armlet.core.settings import Settings, check_reward_range, check_seed
-from armlet.core.shapes import check_shapes, expected
 from armlet.core.types import Arm, Policy, State
 from armlet.core.version import __version__
 
@@ -40,25 +40,25 @@ class Model:
 
 def write(target: Target, model: Model) -> None:
     """Write a model to a path, whole or not at all, or to a binary file object."""
-    files.write_model(target, *_parts(model))
+    encoding.write_model(target, *_parts(model))
 
 
 def encode(model: Model) -> bytes:
     """Give the bytes that `write` would write."""
-    return files.encode_model(*_parts(model))
+    return encoding.encode_model(*_parts(model))
 
 
 def read(source: Source, policies: Registry, given: Policy | None) -> Model:
     """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
-    return _checked(origin(source), *files.read_model(source), policies, given)
+    return _checked(origin(source), *encoding.read_model(source), policies, given)
 
 
 def decode(data: bytes, policies: Registry, given: Policy | None) -> Model:
     """Read a model from the bytes of its file."""
-    return _checked(origin(data), *files.decode_model(data), policies, given)
+    return _checked(origin(data), *encoding.decode_model(data), policies, given)
 
 
-def _header(model: Model) -> dict[str, files.Json]:
+def _header(model: Model) -> dict[str, encoding.Json]:
     s = model.settings
     return {
         "armlet": __version__,
@@ -76,7 +76,7 @@ def _header(model: Model) -> dict[str, files.Json]:
     }
 
 
-def _parts(model: Model) -> tuple[dict[str, files.Json], dict[str, files.Array]]:
+def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.Array]]:
     """Give header and arrays, unless `read` would refuse them."""
     header, arrays, policy = _header(model), model.state.arrays(), model.settings.policy
     try:
@@ -90,7 +90,7 @@ def _parts(model: Model) -> tuple[dict[str, files.Json], dict[str, files.Array]]
 
 
 def _checked(
-    name: str, header: dict[str, Any], arrays: dict[str, files.Array], policies: Registry, given: Policy | None
+    name: str, header: dict[str, Any], arrays: dict[str, encoding.Array], policies: Registry, given: Policy | None
 ) -> Model:
     try:
         policy = _read_policy(header["policy"], policies, given)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.core.arrow import GET, RELEASE, Array, Schema, Stream, capsule_pointer, read_columns
+from armlet.core.border.arrow import GET, RELEASE, Array, Schema, Stream, capsule_pointer, read_columns
 from armlet.core.errors import TableError
 
 NEW_CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)

@@ -22,7 +22,7 @@ import pytest
 
 import armlet
 from armlet import Bandit, ModelFileError, Policy, Uniform
-from armlet.core import files, shapes
+from armlet.core.files import encoding, shapes
 from armlet.core.state import Arrays
 from armlet.core.types import Array
 from armlet.policies import POLICIES
@@ -52,7 +52,7 @@ ABSURD: tuple[Any, ...] = (
 def saved(policy: Policy) -> tuple[dict[str, Any], dict[str, Array]]:
     file = io.BytesIO()
     Bandit(range(N_ARMS), DIM, policy=policy, seed=1).save(file)
-    return files.decode_model(file.getvalue())
+    return encoding.decode_model(file.getvalue())
 
 
 def absurd_headers(header: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -88,7 +88,7 @@ def attack() -> None:
         for changed in absurd_headers(header):
             tried += 1
             try:
-                armlet.load(io.BytesIO(files.encode_model(changed, arrays)))
+                armlet.load(io.BytesIO(encoding.encode_model(changed, arrays)))
             except ModelFileError as error:
                 refused += 1
                 if isinstance(error.__cause__, MemoryError):
@@ -100,7 +100,7 @@ def test_absurd_sizes_and_settings_cost_no_memory_in_any_policy() -> None:
     program = "import test_hostile_files; test_hostile_files.attack()"
     command = [sys.executable, "-c", program]
     here = Path(__file__).parent
-    paths = {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}", "OPENBLAS_NUM_THREADS": "1"}
+    paths = {**os.environ, "PYTHONPATH": f"{here.parents[1]}{os.pathsep}{here}", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
     assert done.stderr == ""
     tried, refused, grown = json.loads(done.stdout)
@@ -111,7 +111,7 @@ def test_absurd_sizes_and_settings_cost_no_memory_in_any_policy() -> None:
 
 def test_a_small_file_with_a_large_dim_is_refused_by_its_bytes() -> None:
     header, arrays = saved(Uniform())
-    data = files.encode_model({**header, "dim": 10_000}, arrays)
+    data = encoding.encode_model({**header, "dim": 10_000}, arrays)
     assert len(data) < 1000
     with pytest.raises(ModelFileError, match=r"'records' has shape \(4, 12\) where .* need \(4, 50015003\)"):
         armlet.load(io.BytesIO(data))
@@ -142,11 +142,11 @@ def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
         raise MemoryError
 
     header, arrays = saved(Uniform())
-    data = files.encode_model(header, arrays)
+    data = encoding.encode_model(header, arrays)
     monkeypatch.setattr(Uniform, "init", full)
     with pytest.raises(ModelFileError, match="does not describe a usable bandit: MemoryError"):
         armlet.load(io.BytesIO(data))
-    monkeypatch.setattr(files, "_arrays", full)
+    monkeypatch.setattr(encoding, "_arrays", full)
     with pytest.raises(ModelFileError, match="the file object: there is not enough memory"):
         armlet.load(io.BytesIO(data))
 
@@ -185,7 +185,7 @@ def test_settings_that_would_fill_the_memory_are_refused_at_the_border(name: str
 def test_only_what_save_writes_is_read(change: dict[str, Any], message: str) -> None:
     header, arrays = saved(Uniform())
     with pytest.raises(ModelFileError, match=message):
-        armlet.load(io.BytesIO(files.encode_model({**header, **change}, arrays)))
+        armlet.load(io.BytesIO(encoding.encode_model({**header, **change}, arrays)))
 
 
 # ---- what load would refuse, save does not write
@@ -219,7 +219,7 @@ def test_labels_that_cannot_be_written_are_not_saved(labels: list[Any], message:
 
 
 def test_a_header_that_is_too_long_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_HEADER_BYTES", 500)
+    monkeypatch.setattr(encoding, "MAX_HEADER_BYTES", 500)
     bandit = Bandit([f"arm {i}" for i in range(100)], 1, policy=Uniform(), seed=1)
     assert "header takes" in refused_by_save(bandit, tmp_path)
 

@@ -1,10 +1,10 @@
 // Many contexts at once, in slices.
 #include <algorithm>
 
-#include "engine.hpp"
+#include "bindings/engine/engine.hpp"
+#include "bindings/engine/slices.hpp"
+#include "bindings/engine/undo.hpp"
 #include "rules/batch.hpp"
-#include "slices.hpp"
-#include "undo.hpp"
 
 namespace armlet {
 
@@ -230,8 +230,9 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     }
 }
 
+// Rows of a log are steps that somebody took: the clock counts them, once all are learned.
 void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
-                        nb::handle explored) {
+                        nb::handle explored, Word steps) {
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> x = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
@@ -250,9 +251,15 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
     check_state();
     std::vector<std::uint32_t> arms;
     for (const auto& key : keys) arms.push_back(arms_.at(key));
+    next_steps(steps);  // is there room for them?
+    const Word before = t;
+    const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
+        return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
+    };
     learn_all(rows, arms, [&](std::size_t i) {
-        update({t, arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt});
+        update({step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt});
     });
+    t += std::min(steps, last_step - t);  // others may have decided meanwhile
 }
 
 }  // namespace armlet

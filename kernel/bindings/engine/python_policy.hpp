@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 #include "coins/philox.hpp"
 #include "rules/choice.hpp"
 

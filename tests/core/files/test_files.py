@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from armlet.core import files
 from armlet.core.errors import ModelFileError
-from armlet.core.files import SCHEMA_VERSION, Array, Json, read_model, write_model
+from armlet.core.files import encoding
+from armlet.core.files.encoding import SCHEMA_VERSION, Array, Json, read_model, write_model
 
 HEADER: dict[str, Json] = {"armlet": "0.1.0", "arms": ["north", "süd"], "seed": 2**127 + 1, "p": 0.1}
 ARRAYS: dict[str, Array] = {
@@ -36,8 +36,8 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-headers = st.dictionaries(st.text().filter(lambda name: name not in files.RESERVED), json_values, max_size=4)
-stored_arrays = st.sampled_from(files.DTYPES).flatmap(
+headers = st.dictionaries(st.text().filter(lambda name: name not in encoding.RESERVED), json_values, max_size=4)
+stored_arrays = st.sampled_from(encoding.DTYPES).flatmap(
     lambda dtype: hnp.arrays(np.dtype(dtype), hnp.array_shapes(min_dims=0, min_side=0, max_side=4))
 )
 
@@ -56,8 +56,8 @@ def small(path: Path) -> Path:
 def forge(path: Path, entries: Json, body: bytes = b"", schema: int = SCHEMA_VERSION) -> None:
     """Write a file whose checksum is right although its content is wrong."""
     full: dict[str, Json] = {"schema": schema, "arrays": entries}
-    line = files._canonical({**full, "checksum": files._checksum(full, [body])})
-    path.write_bytes(files._MAGIC + line + body)
+    line = encoding._canonical({**full, "checksum": encoding._checksum(full, [body])})
+    path.write_bytes(encoding._MAGIC + line + body)
 
 
 @settings(deadline=None)  # every example waits for the disk
@@ -68,7 +68,7 @@ def test_what_is_written_is_read_back_exactly(
     path = tmp_path_factory.getbasetemp() / "roundtrip.armlet"
     write_model(path, header, arrays)
     found, restored = read_model(path)
-    assert files._canonical(found) == files._canonical(header)  # tells 1, 1.0 and True apart
+    assert encoding._canonical(found) == encoding._canonical(header)  # tells 1, 1.0 and True apart
     assert list(restored) == list(arrays)
     for name, array in arrays.items():
         assert restored[name].dtype == array.dtype
@@ -77,7 +77,7 @@ def test_what_is_written_is_read_back_exactly(
 
 
 def test_bytes_file_objects_and_paths_hold_the_same_model(small: Path, tmp_path: Path) -> None:
-    data = files.encode_model(HEADER, ARRAYS)
+    data = encoding.encode_model(HEADER, ARRAYS)
     memory = io.BytesIO(b"before")
     memory.seek(0, io.SEEK_END)
     write_model(memory, HEADER, ARRAYS)
@@ -88,7 +88,7 @@ def test_bytes_file_objects_and_paths_hold_the_same_model(small: Path, tmp_path:
     assert (tmp_path / "unbuffered").read_bytes() == data
     memory.seek(len(b"before"))
     with small.open("rb") as file, small.open("rb", buffering=0) as raw:
-        found = [files.decode_model(data), read_model(memory), read_model(file), read_model(raw), read_model(small)]
+        found = [encoding.decode_model(data), read_model(memory), read_model(file), read_model(raw), read_model(small)]
     for header, arrays in found:
         assert header == HEADER
         assert {name: array.tobytes() for name, array in arrays.items()} == {n: a.tobytes() for n, a in ARRAYS.items()}
@@ -111,7 +111,7 @@ class Trickle(io.RawIOBase):
 def test_a_file_that_takes_a_little_at_a_time_gets_all() -> None:
     file = Trickle()
     write_model(file, HEADER, ARRAYS)
-    assert file.taken == files.encode_model(HEADER, ARRAYS)
+    assert file.taken == encoding.encode_model(HEADER, ARRAYS)
     assert not file.closed
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_takes_a_little_at_a_time_gets_all() -> None:
         (lambda: write_model(7, {}, {}), "target is 7; give a path or a file object"),  # type: ignore[arg-type]
         (lambda: read_model(io.StringIO("armlet")), "reads str, not bytes; open the file with mode 'rb'"),  # type: ignore[arg-type]
         (lambda: read_model(None), "source is None; give a path or a file object"),  # type: ignore[arg-type]
-        (lambda: files.decode_model("armlet"), r"data is 'armlet' \(str\); give the bytes"),  # type: ignore[arg-type]
+        (lambda: encoding.decode_model("armlet"), r"data is 'armlet' \(str\); give the bytes"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_binary_file_is_refused(call: Callable[[], object], message: str) -> None:
@@ -135,7 +135,7 @@ def test_a_refused_file_object_is_named_by_what_it_is(small: Path) -> None:
     with small.open("rb") as file, pytest.raises(ModelFileError, match=re.escape(f"{small}: truncated")):
         read_model(file)
     with pytest.raises(ModelFileError, match="the bytes: truncated"):
-        files.decode_model(small.read_bytes())
+        encoding.decode_model(small.read_bytes())
     with pytest.raises(ModelFileError, match="the file object: truncated"):
         read_model(io.BytesIO(small.read_bytes()))
 
@@ -318,7 +318,7 @@ def test_a_refusal_says_what_is_wrong_and_what_to_do(path: Path, content: bytes,
 
 
 def test_an_absurdly_long_header_is_refused(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_HEADER_BYTES", 100)
+    monkeypatch.setattr(encoding, "MAX_HEADER_BYTES", 100)
     with pytest.raises(ModelFileError, match="longer than 100 bytes"):
         read_model(small)
     with pytest.raises(ValueError, match=r"header takes \d+ bytes"):

@@ -2,12 +2,12 @@
 #pragma once
 #include <optional>
 
-#include "arm_table.hpp"
-#include "decision.hpp"
-#include "python_policy.hpp"
+#include "bindings/engine/arm_table.hpp"
+#include "bindings/engine/decision.hpp"
+#include "bindings/engine/python_policy.hpp"
+#include "bindings/engine/streams.hpp"
+#include "bindings/engine/turns.hpp"
 #include "rules/rules.hpp"
-#include "streams.hpp"
-#include "turns.hpp"
 
 namespace armlet {
 
@@ -31,7 +31,8 @@ class Engine {
     // ---- many at once
     Decisions decide_many(nb::handle X, nb::handle eligible);
     void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
-    void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored);
+    void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
+                    Word steps);
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
@@ -51,7 +52,8 @@ class Engine {
     void know(nb::handle seed);  // decisions made with it may be learned here
     nb::tuple snapshot();
     void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_); }
-    void restore(nb::object other, const nb::list& labels);
+    // Takes over another state of the same arms, which stands for this many steps more.
+    void restore(nb::object other, const nb::list& labels, Word steps);
     // Adds another bandit's state, arms, clock and streams.
     void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds);
 

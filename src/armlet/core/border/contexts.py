@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.columns import LARGEST, as_array, as_float64, check_names, first_refused, is_number
+from armlet.core.border.columns import LARGEST, as_array, as_float64, check_names, first_refused, is_number
 from armlet.core.types import ArrowTable, Context, Contexts, Float64
 
 __all__ = ["LARGEST", "ContextReader", "feature_names"]
@@ -166,7 +166,7 @@ class ContextReader:
                 f"contexts are a {type(table).__name__} but the bandit has no feature names to match its "
                 "columns; pass features=[...] to Bandit, or give a matrix such as table.to_numpy()"
             )
-        from armlet.core.arrow import read_columns  # not before a table comes: most never do
+        from armlet.core.border.arrow import read_columns  # not before a table comes: most never do
 
         columns = read_columns(table, self.features)
         for name, column in columns.items():

@@ -1,10 +1,10 @@
 // The calls that a program makes for every decision, as plain CPython methods: a third of the overhead of a general
 // binding, and Python can tell their signatures.
-#include "hot.hpp"
+#include "bindings/engine/hot.hpp"
 
 #include <array>
 
-#include "engine.hpp"
+#include "bindings/engine/engine.hpp"
 
 namespace armlet {
 

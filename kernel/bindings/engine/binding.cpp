@@ -2,9 +2,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
-#include "binding.hpp"
-#include "engine.hpp"
-#include "hot.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/engine/engine.hpp"
+#include "bindings/engine/hot.hpp"
 
 namespace armlet {
 
@@ -64,9 +64,10 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
                      "NDArray[numpy.float64]) -> None"))
         .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
-             nb::arg("explored"),
+             nb::arg("explored"), nb::arg("steps"),
              nb::sig("def _learn_rows(self, X: NDArray[numpy.float64], arms: list[str | int], rewards: "
-                     "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool]) -> None"))
+                     "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool], steps: "
+                     "int) -> None"))
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
              "(n, K): at step t, or at the next one.")
         .def("_view", &Engine::view, nb::arg("eligible").none(),
@@ -87,8 +88,8 @@ void bind_engine(nb::module_& m) {
              "Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.")
         .def("_continue_lives", &Engine::continue_lives, nb::arg("other"),
              "The arms are those of another bandit in this process, so what was removed there is removed here.")
-        .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"),
-             nb::sig("def _restore(self, state: object, labels: list[str | int]) -> None"))
+        .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
+             nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int) -> None"))
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
              nb::arg("seeds"),
              nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
