@@ -8,6 +8,12 @@
 
 namespace armlet {
 
+namespace {
+
+constexpr double trust = 32.0;  // rows
+
+}  // namespace
+
 void Solved::mark_all(const Sums& sums) {
     n_arms_ = sums.n_arms(), dim_ = sums.dim();
     theta_.assign(dim_ * width(), 0.0);
@@ -56,6 +62,7 @@ void Solved::solve(const Sums& sums, const Units& units) {
         is_stale_[arm] = 0;
     }
     stale_.clear();
+    if (keeps_factors()) measure_noise();
 }
 
 // In free units the constant is penalised as by one row at the pooled mean reward, whatever the ridge of the slopes.
@@ -121,7 +128,21 @@ double Solved::measure_inflation(const System& s, std::size_t arm) const {
     return s.n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
 }
 
-double Solved::noise() const {
+// The noise of an arm is its own where it has rows enough to tell, and that of all arms where it has not: `trust` rows of
+// the common noise are added to its own. Without them an arm that was lucky at first would seem to have no noise, and be
+// left for good; with the common noise alone, one arm that is much noisier would widen the bounds of all the others.
+void Solved::measure_noise() {
+    noise_ = pooled_noise();
+    noises_.assign(n_arms_, noise_);
+    const auto d = static_cast<double>(rank_);
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) {
+        const Fit& fit = fits_[arm];
+        const double freedom = std::max(fit.n - d, 0.25 * fit.n);  // a ridge takes fewer degrees of freedom than d
+        if (fit.n > 0.0) noises_[arm] = std::sqrt((fit.residual + trust * (noise_ * noise_)) / (freedom + trust));
+    }
+}
+
+double Solved::pooled_noise() const {
     const auto d = static_cast<double>(rank_);
     double residual = 0.0, freedom = 0.0, squares = 0.0, raw = 0.0, n = 0.0;
     for (const Fit& fit : fits_) {

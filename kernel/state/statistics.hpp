@@ -76,6 +76,8 @@ class Statistics {
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
     // nothing was seen.
     double noise() const { return solved_.noise(); }
+    // Of one arm: no less than the noise of all, and more where its own rows say so.
+    double noise(std::size_t arm) const { return solved_.noise(arm); }
     // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
     // variances kept and fresh. Infinite for an arm without rows.
     double inflation(std::size_t arm) const { return solved_.inflation(arm); }

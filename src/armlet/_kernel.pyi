@@ -274,6 +274,11 @@ class Statistics:
         The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.
         """
 
+    def noises(self) -> NDArray[numpy.float64]:
+        """
+        (K,): the noise of each arm: at least that of all, and more where its own rows say so.
+        """
+
     def follow(self, arm: int, later: Statistics) -> None:
         """
         Makes an arm's sums those of others that have seen the same rows and more.

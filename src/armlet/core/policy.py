@@ -82,7 +82,7 @@ class SumsPolicy(BasePolicy[SumsT]):
     --------
     >>> import numpy as np
     >>> from armlet.policies import Greedy
-    >>> policy = Greedy()
+    >>> policy = Greedy(units="as given")
     >>> state = policy.init(2, 1)
     >>> policy.update(state, Interaction(t=1, x=np.array([1.0]), arm=0, reward=3.0))
     >>> policy.estimates(state).round(3).tolist()

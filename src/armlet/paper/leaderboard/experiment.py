@@ -78,7 +78,12 @@ def play_width(task: Width) -> Arrays:
     for run in range(task.runs):
         world = draw_world("Figure (a)", task.seed, run)
         job = playing.Job(
-            world=world, policy=LinUCB(alpha=task.alpha), horizon=task.horizon, runs=1, seed=run, checkpoints=parts
+            world=world,
+            policy=LinUCB(alpha=task.alpha, units="as given"),
+            horizon=task.horizon,
+            runs=1,
+            seed=run,
+            checkpoints=parts,
         )
         out.append(playing.play(job, 0).regret)
     return {"regret": np.array(out)}
