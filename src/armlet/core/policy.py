@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes, StateT
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
 from armlet.core.units import units_of
 
 if TYPE_CHECKING:
@@ -110,10 +110,6 @@ class RidgePolicy(SumsPolicy[Statistics]):
     __slots__ = ()
 
     ridge: RidgeLike
-
-    def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
-        return sum_shapes(n_arms, dim, units=units_of(self))
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start sums without rows, which are solved with the ridge."""
