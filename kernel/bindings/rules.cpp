@@ -159,6 +159,13 @@ AutoSchedule auto_schedule(double horizon, double caution, double start, double 
     return {horizon, caution, start, most, round_robin};
 }
 
+Evidence evidence(double p, double cap, double floor, bool learn_always) {
+    check_positive("p", p);
+    if (!(cap > 0.0 && cap <= 1.0)) fail(PyExc_ValueError, "cap is " + text(cap) + "; it must lie in (0, 1]");
+    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+    return {p, cap, floor, learn_always};
+}
+
 // ---- one overload for each rule of the list
 
 template <typename R>
@@ -202,6 +209,12 @@ void bind(nb::module_& m, Of<AutoSchedule>) {
              nb::arg("most"), nb::arg("round_robin"));
 }
 
+void bind(nb::module_& m, Of<Evidence>) {
+    nb::class_<Evidence>(m, "Evidence", "Explore the arms that lack rows, by weight, else play the best estimate.")
+        .def(nb::new_(&evidence), nb::kw_only(), nb::arg("p"), nb::arg("cap"), nb::arg("floor"),
+             nb::arg("learn_always"));
+}
+
 template <typename... Rs>
 void bind_each(nb::module_& m, const std::variant<Rs...>*) {
     (bind(m, Of<Rs>{}), ...);
@@ -224,10 +237,21 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
     win_probabilities({m, n}, {s, n}, out);
     return to_numpy(std::move(out), {n});
 }
+
+Array<double> all_wants(nb::handle n, double q) {
+    const std::size_t n_arms = nb::len(n);
+    const double* rows = doubles(n, "n", {n_arms});
+    check_positive("q", q);
+    std::vector<double> out(n_arms);
+    for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = want(rows[arm], q);
+    return to_numpy(std::move(out), {n_arms});
+}
 }  // namespace
 
 void bind_rules(nb::module_& m) {
     bind_each(m, every_rule);
+    m.def("wants", &all_wants, nb::arg("n"), nb::arg("q"),
+          "(K,): min(1, exp(1 - n / q)), as the exploring law has it.");
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

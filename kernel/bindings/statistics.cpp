@@ -181,11 +181,9 @@ double noise(Statistics& s) {
     return s.noise();
 }
 
-Array<double> noises(Statistics& s) {
+double typical_noise(Statistics& s) {
     refresh_factors(s);
-    std::vector<double> out(s.n_arms());
-    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.noise(arm);
-    return to_numpy(std::move(out), {s.n_arms()});
+    return s.typical_noise();
 }
 
 void follow(Statistics& s, std::size_t arm, Statistics& later) {
@@ -273,6 +271,17 @@ void remove_arm(Statistics& s, std::size_t arm) {
     s.erase_arm(arm);
 }
 
+Array<bool> active(const Statistics& s) {
+    std::vector<std::uint8_t> out(s.n_arms());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.is_active(arm);
+    return to_numpy<bool>(std::move(out), {s.n_arms()});
+}
+
+void set_active(Statistics& s, std::size_t arm, bool active) {
+    check_arm(s, arm);
+    s.set_active(arm, active);
+}
+
 void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
             const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
@@ -333,8 +342,7 @@ void bind_statistics(nb::module_& m) {
                  "The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d "
                  "rows, "
                  "else the root of the mean squared reward, or 1.")
-            .def("noises", &noises,
-                 "(K,): the noise of each arm: at least that of all, and more where its own rows say so.")
+            .def("typical_noise", &typical_noise, "The same, but so that one arm that is much noisier hardly counts.")
             .def("follow", &follow, nb::arg("arm"), nb::arg("later"),
                  "Makes an arm's sums those of others that have seen the same rows and more.")
             .def("log_determinants", &log_determinants, "(K,): log det V.")
@@ -350,6 +358,10 @@ void bind_statistics(nb::module_& m) {
                  "Takes the earlier one's arm i away from this arm into[i].")
             .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
             .def("remove_arm", &remove_arm, nb::arg("arm"))
+            .def_prop_ro("n_active", &Statistics::n_active, "How many arms are not retired.")
+            .def_prop_ro("active", &active, owned, "(K,): which arms are not retired.")
+            .def("set_active", &set_active, nb::arg("arm"), nb::arg("active"),
+                 "Says whether an arm may be played; a bandit tells its state by itself.")
             .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                  "All that must be kept, by name.")
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),

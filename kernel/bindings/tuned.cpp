@@ -33,9 +33,9 @@ nb::dict arrays(Tuned& tuned) {
     return out;
 }
 
-void check_finite(std::span<const double> values) {
+void check_size(std::span<const double> values, double most) {
     for (const double value : values)
-        if (!std::isfinite(value)) fail(PyExc_ValueError, "the sums are not those of any rows");
+        if (!(std::fabs(value) <= most)) fail(PyExc_ValueError, "the sample or p is beyond what rows lead to");
 }
 
 void restore_arrays(Tuned& tuned, nb::dict arrays) {
@@ -44,9 +44,8 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
     const std::span sample(doubles(arrays["sample"], "sample", {rows, dim}), rows * dim);
     const std::span tuning(doubles(arrays["tuning"], "tuning", {2}), 2);
-    check_finite(records), check_finite(sample), check_finite(tuning);
-    for (std::size_t arm = 0; arm < n_arms; ++arm)
-        if (records[arm * size] < 0.0) fail(PyExc_ValueError, "the sums are not those of any rows");
+    check_records(records.data(), n_arms * size, size);
+    check_size(sample, largest_value), check_size(tuning, largest_sum);
     if (rows > Tuner::room || tuning[0] < 0.0 || tuning[1] < 0.0)
         fail(PyExc_ValueError, "the sample is too large, or p or the next look is negative");
     std::span<const double> units;

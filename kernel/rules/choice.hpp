@@ -18,6 +18,8 @@ struct Choice {
     double propensity;
     bool explored;
     std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
+    // The probability of the arm given that the step explores; NaN if the policy has no such thing.
+    double given_exploring = std::numeric_limits<double>::quiet_NaN();
 };
 
 // The best of the eligible arms and how many share the first place.

@@ -17,9 +17,11 @@ namespace {
 // c_a of any arm.
 class Radii {
   public:
-    Radii(const Optimism& rule, const Statistics& statistics)
-        : rule_(rule), statistics_(statistics), lam_(statistics.ridge().value) {
-        if (rule.radius == Optimism::Radius::constant) return;
+    Radii(const Optimism& rule, const Statistics& statistics) : rule_(rule), lam_(statistics.ridge().value) {
+        if (rule.radius == Optimism::Radius::constant) {
+            constant_ = rule.by_noise ? rule.scale * statistics.typical_noise() : rule.scale;
+            return;
+        }
         const auto n_arms = static_cast<double>(statistics.n_arms());
         log_determinants_ = statistics.log_determinants();
         log_start_ = static_cast<double>(statistics.dim()) * std::log(lam_);  // a constant is penalised by 1
@@ -31,16 +33,14 @@ class Radii {
     }
 
     double operator()(std::size_t arm) const {
-        if (rule_.radius == Optimism::Radius::constant)
-            return rule_.by_noise ? rule_.scale * statistics_.noise(arm) : rule_.scale;
+        if (rule_.radius == Optimism::Radius::constant) return constant_;
         if (rule_.radius == Optimism::Radius::joint) return joint_;
         return rule_.theory(log_determinants_[arm], log_start_, log_odds_, lam_);
     }
 
   private:
     const Optimism& rule_;
-    const Statistics& statistics_;
-    double lam_, log_start_ = 0.0, log_odds_ = 0.0, joint_ = 0.0;
+    double lam_, log_start_ = 0.0, log_odds_ = 0.0, joint_ = 0.0, constant_ = 0.0;
     std::span<const double> log_determinants_;
 };
 

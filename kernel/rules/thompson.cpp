@@ -17,31 +17,27 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 // with mean x' theta_hat_a and this deviation.
 void find_deviations(const Thompson& rule, const Statistics& all, const Step& step, const double* x,
                      double* deviations) {
-    const double v = rule.v(all.dim(), step.t);
+    const double v = rule.v(all, step.t);
     thread_local std::vector<double> widths;
     widths.resize(step.eligible.size());
     all.widths(step.eligible, x, widths.data());
-    for (std::size_t i = 0; i < step.eligible.size(); ++i) {
-        const auto arm = step.eligible[i];
-        deviations[arm] = rule.spread(v, all, arm) * widths[i];
-    }
+    for (std::size_t i = 0; i < step.eligible.size(); ++i) deviations[step.eligible[i]] = v * widths[i];
 }
 
 // scores[a] = the sample means[a] + v sqrt(x' V_a^-1 x) z[a] of each eligible arm that can have the highest, minus
 // infinity for the rest. Without deviations at hand, which propensities need of all arms, few widths are worked out.
 void draw_samples(const Thompson& rule, const Statistics& all, const Step& step, const double* x, const double* means,
                   const double* z, double* scores) {
-    const double v = rule.v(all.dim(), step.t), length = safe_norm(x, all.view_size());
-    const auto spread = [&](std::uint32_t arm) { return rule.spread(v, all, arm); };
+    const double v = rule.v(all, step.t), length = safe_norm(x, all.view_size());
     settle_scores(
         all, x, step.eligible, scores,
         [&](std::uint32_t arm) {
             if (z[arm] <= 0.0) return means[arm];
             const double widest = length * all.reach(arm);
-            return std::isfinite(widest) ? means[arm] + spread(arm) * widest * z[arm] : widest;
+            return std::isfinite(widest) ? means[arm] + v * widest * z[arm] : widest;
         },
         [&](std::uint32_t arm) { return z[arm] > 0.0; },
-        [&](std::uint32_t arm, double width) { return means[arm] + spread(arm) * width * z[arm]; });
+        [&](std::uint32_t arm, double width) { return means[arm] + v * width * z[arm]; });
 }
 
 // P(each eligible arm has the highest sample), by its place among the eligible.
@@ -61,10 +57,10 @@ double propensity_of(std::uint32_t arm, std::span<const double> chances, Arms el
 
 }  // namespace
 
-double Thompson::v(std::size_t dim, Word t) const {
-    if (!theory) return scale;
+double Thompson::v(const Statistics& all, Word t) const {
+    if (!theory) return by_noise ? scale * all.typical_noise() : scale;
     const double log_odds = std::log(static_cast<double>(t) / delta);
-    return noise_scale * std::sqrt(9.0 * static_cast<double>(dim) * log_odds) * scale;
+    return noise_scale * std::sqrt(9.0 * static_cast<double>(all.dim()) * log_odds) * scale;
 }
 
 Choice Thompson::choose(const Statistics& all, const Step& step, const Coins& coins) const {

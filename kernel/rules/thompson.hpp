@@ -26,9 +26,7 @@ struct Thompson {
     void correct(Statistics& all, const Row& row, double before) const { correct_row(all, row, before); }
 
     // v, or R sqrt(9 d log(t / delta)) scaled
-    double v(std::size_t dim, Word t) const;
-    // The same for one arm.
-    double spread(double v, const Statistics& all, std::size_t arm) const { return by_noise ? v * all.noise(arm) : v; }
+    double v(const Statistics& all, Word t) const;
 };
 
 }  // namespace armlet

@@ -10,6 +10,7 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
       row_(units_.is_free() ? units_.size() : 0),
       sums_(n_arms, units_.size()),
       solved_(ridge),
+      is_retired_(n_arms),
       versions_(n_arms) {
     solved_.mark_all(sums_);
 }
@@ -17,6 +18,7 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
 void Statistics::touch(std::size_t arm) {
     versions_[arm] = ++changes_;
     solved_.mark(arm);
+    wants_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
 }
@@ -24,7 +26,14 @@ void Statistics::touch(std::size_t arm) {
 void Statistics::touch_all() {
     if (waiting_.is_open()) waiting_.resize(n_arms());
     solved_.mark_all(sums_);
+    wants_.mark_all();
     find_witness();
+}
+
+void Statistics::set_active(std::size_t arm, bool active) {
+    const std::uint8_t retired = active ? 0 : 1;
+    n_retired_ += retired, n_retired_ -= is_retired_[arm];
+    is_retired_[arm] = retired;
 }
 
 void Statistics::find_witness() {
@@ -128,12 +137,15 @@ void Statistics::append_arm() {
     sums_.append_arm();
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
+    is_retired_.push_back(0);
     touch_all();
 }
 
 void Statistics::erase_arm(std::size_t arm) {
     settle_all();
     sums_.erase_arm(arm);
+    set_active(arm, true);  // so that nobody counts it any more
+    is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
     versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
     touch_all();
     renew();
@@ -169,7 +181,7 @@ void Statistics::restore_units(std::span<const double> units) {
 
 std::size_t Statistics::bytes() const {
     return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           versions_.capacity() * sizeof(std::int64_t);
+           wants_.bytes() + is_retired_.capacity() + versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

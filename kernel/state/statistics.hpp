@@ -10,6 +10,7 @@
 #include "state/sums.hpp"
 #include "state/units.hpp"
 #include "state/waiting_rows.hpp"
+#include "state/wants.hpp"
 
 namespace armlet {
 
@@ -76,13 +77,24 @@ class Statistics {
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
     // nothing was seen.
     double noise() const { return solved_.noise(); }
-    // Of one arm: no less than the noise of all, and more where its own rows say so.
-    double noise(std::size_t arm) const { return solved_.noise(arm); }
+    // The same, but so that one arm that is much noisier than the others hardly counts.
+    double typical_noise() const { return solved_.typical_noise(); }
     // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
     // variances kept and fresh. Infinite for an arm without rows.
     double inflation(std::size_t arm) const { return solved_.inflation(arm); }
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return solved_.log_determinants(); }
+
+    // How many arms may be played, whatever a single step says. Whoever retires arms tells; it is no part of the sums.
+    std::size_t n_active() const { return n_arms() - n_retired_; }
+    bool is_active(std::size_t arm) const { return is_retired_[arm] == 0; }
+    void set_active(std::size_t arm, bool active);
+
+    // min(1, exp(1 - n_a / q)) of every arm; only after refresh_wants().
+    std::span<const double> wants() const { return wants_.values(); }
+    void refresh_wants(double q) {
+        wants_.refresh(q, n_arms(), [this](std::size_t arm) { return count(arm); });
+    }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
     std::span<const std::int64_t> versions() const { return versions_; }
@@ -129,6 +141,9 @@ class Statistics {
     Sums sums_;                // of the rows that do not wait
     WaitingRows waiting_;
     Solved solved_;
+    Wants wants_;
+    std::vector<std::uint8_t> is_retired_;
+    std::size_t n_retired_ = 0;
     std::size_t witness_ = nobody;  // an arm that has a row
     std::vector<std::int64_t> versions_;
     std::int64_t changes_ = 0, renewals_ = 0;

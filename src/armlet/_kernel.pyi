@@ -24,6 +24,9 @@ class Decision:
     def propensity(self) -> float:
         """The probability with which this arm was to be played."""
     @property
+    def given_exploring(self) -> float | None:
+        """The probability of this arm given that the step explores, which no context moves; None if the policy has none."""
+    @property
     def explored(self) -> bool:
         """Whether the step explored: the turn or the coins chose, not the estimates."""
     @property
@@ -51,6 +54,7 @@ class Decision:
         reward: float | None = None,
         weight: float = 1.0,
         tag: int = 0,
+        given_exploring: float | None = None,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 
@@ -63,6 +67,7 @@ def restore_decision(
     reward: float | None = None,
     weight: float = 1.0,
     tag: int = 0,
+    given_exploring: float | None = None,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
@@ -89,6 +94,12 @@ class Decisions:
     @property
     def propensities(self) -> NDArray[numpy.float64]:
         """(n,): the probability with which each arm was to be played."""
+
+    @property
+    def given_exploring(self) -> NDArray[numpy.float64]:
+        """
+        (n,): the probability of each arm given that the step explores; NaN if the policy has none.
+        """
 
     @property
     def explored(self) -> NDArray[numpy.bool_]:
@@ -152,6 +163,16 @@ class AutoSchedule:
     """Algorithm 1 with a p that sets itself for a horizon."""
 
     def __init__(self, *, horizon: float, caution: float, start: float, most: float, round_robin: bool) -> None: ...
+
+class Evidence:
+    """
+    Explore the arms that lack rows, by weight, else play the best estimate.
+    """
+
+    def __init__(self, *, p: float, cap: float, floor: float, learn_always: bool) -> None: ...
+
+def wants(n: object, q: float) -> NDArray[numpy.float64]:
+    """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
 
 def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
     """
@@ -274,10 +295,8 @@ class Statistics:
         The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.
         """
 
-    def noises(self) -> NDArray[numpy.float64]:
-        """
-        (K,): the noise of each arm: at least that of all, and more where its own rows say so.
-        """
+    def typical_noise(self) -> float:
+        """The same, but so that one arm that is much noisier hardly counts."""
 
     def follow(self, arm: int, later: Statistics) -> None:
         """
@@ -307,6 +326,17 @@ class Statistics:
         """One more arm, of which nothing is known."""
 
     def remove_arm(self, arm: int) -> None: ...
+    @property
+    def n_active(self) -> int:
+        """How many arms are not retired."""
+
+    @property
+    def active(self) -> NDArray[numpy.bool_]:
+        """(K,): which arms are not retired."""
+
+    def set_active(self, arm: int, active: bool) -> None:
+        """Says whether an arm may be played; a bandit tells its state by itself."""
+
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:
         """All that must be kept, by name."""
 
@@ -314,6 +344,8 @@ class Statistics:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
     def copy(self) -> Statistics: ...
+
+    not_summed: tuple = "units"
 
 class Units:
     """The units of a state at one moment: what its estimates are of."""
@@ -373,6 +405,8 @@ class Layers:
 
     def remove_arm(self, arm: int) -> None: ...
     def copy(self) -> Layers: ...
+
+    not_summed: tuple = "units"
 
 class Snapshots(Layers):
     """
@@ -580,7 +614,7 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence,
     seed: int,
     t: int,
     propensities: str,
@@ -598,7 +632,7 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence,
     horizon: int,
     checkpoints: object,
     world_seed: int,

@@ -75,6 +75,7 @@ class Engine {
     Word next_steps(std::size_t n) const;
     void check_alive() const;
     void check_state() const;
+    void tell_state();  // which arms are active
     std::optional<Turns::Whole> decide_turn();
     std::optional<Turns::Whole> learn_turn();
 
@@ -86,7 +87,8 @@ class Engine {
     void update(const Decision& decision, std::uint32_t arm, double reward, double weight,
                 std::optional<double> replaces);
 
-    void choose_rows(const Schedule& schedule, const double* X, Arms eligible, Decisions& out) const;
+    template <typename When>
+    void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
     void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
     void ask_rows(const double* X, Arms eligible, Decisions& out);
     template <typename Learn>

@@ -38,7 +38,8 @@ using Purpose = Turns::Whole::Purpose;
 // ---- deciding
 
 // One theta for all rows, so that most of the work is done without the interpreter lock.
-void Engine::choose_rows(const Schedule& schedule, const double* X, Arms eligible, Decisions& out) const {
+template <typename When>
+void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const {
     const Estimates live = statistics_->estimates();
     const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
     const Estimates frozen{theta.data(), live.dim, live.width};
@@ -63,8 +64,8 @@ void Engine::choose_rows(const Schedule& schedule, const double* X, Arms eligibl
             const Coins coins = toss(seed, step);
             const double* x = seen + i * live.dim;
             out.note(begin + i, best[i] == undecided
-                                    ? armlet::decide(frozen, schedule, step, x, coins, eligible, scratch.data())
-                                    : decide_known(schedule, step, coins, eligible, best[i]));
+                                    ? armlet::decide(frozen, when, step, x, coins, eligible, scratch.data())
+                                    : decide_known(when, step, coins, eligible, best[i]));
         }
     }
 }
@@ -113,6 +114,12 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);
+    } else if (const auto* by_evidence = std::get_if<Evidence>(&*rule_)) {
+        by_evidence->refresh(*statistics_, after);
+        Exploring exploring = by_evidence->in_force(*statistics_);
+        const std::vector<double> wants(exploring.wants.begin(), exploring.wants.end());  // others may learn meanwhile
+        exploring.wants = wants;
+        choose_rows(exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);
     }

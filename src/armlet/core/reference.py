@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 
 from armlet.core.choosing import below, best_arms
+from armlet.core.exploring import by_evidence
 from armlet.core.ridge import Ridge
-from armlet.core.types import Choice, Coins, Float64, Int64
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64
 from armlet.core.units import FreeUnits, Units
 
 BEYOND_ANY = 1e100
@@ -93,6 +94,10 @@ class Reference:
     ridge: Ridge = field(default_factory=lambda: Ridge("paper"))
     warmup: Literal["round-robin", "uniform"] = "round-robin"
     learns_from: Literal["explored steps", "every step"] = "explored steps"
+    clock: Literal["evidence", "steps"] = "steps"
+    cap: float = 1.0  # of exploring by evidence
+    floor: float = 0.0
+    active: Bool = field(init=False)  # (K,): which arms are not retired
     units: Units = "as given"
     free: FreeUnits | None = field(init=False)
     n: Float64 = field(init=False)  # (K,)
@@ -106,6 +111,7 @@ class Reference:
         K, d = self.n_arms, self.size
         self.n, self.A, self.b = np.zeros(K), np.zeros((K, d, d)), np.zeros((K, d))
         self.sum_r, self.sum_rr = np.zeros(K), np.zeros(K)
+        self.active = np.ones(K, dtype=np.bool_)
 
     @property
     def size(self) -> int:
@@ -170,20 +176,35 @@ class Reference:
         """Give log det V of every arm."""
         return np.array([log_determinant(self.precision(arm)) for arm in range(self.n_arms)])
 
-    def decide(self, t: int, x: Float64) -> Choice:
-        """Play step t."""
-        K, tossed = self.n_arms, coins(self.seed, t)
+    def decide(self, t: int, x: Float64, eligible: Bool | None = None) -> Choice:
+        """Play step t, with the eligible arms, or else those that are not retired."""
+        playable = self.active if eligible is None else eligible & self.active
+        if self.clock == "evidence":
+            return self._by_evidence(t, x, playable)
+        arms, tossed = np.flatnonzero(playable), coins(self.seed, t)
+        m = len(arms)
         if t <= math.ceil(self.p):  # for t = 1 to p
             if self.warmup == "round-robin":
-                return Choice(t % K, 1.0, True)
-            return Choice(below(tossed.pick, K), 1.0 / K, True)
+                return Choice(int(arms[t % m]), 1.0, True, given_exploring=1.0)
+            return Choice(int(arms[below(tossed.pick, m)]), 1.0 / m, True, given_exploring=1.0 / m)
         # before the first row all arms tie whatever x is: the step explores, by name too
         blank = self.learns_from == "explored steps" and not self.n.any()
         rate = 1.0 if blank else self.p / t
-        best = best_arms(self.scores(x), np.arange(K))
+        best = best_arms(self.scores(x), arms)
         explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
-        arm = below(tossed.pick, K) if explored else int(best[below(tossed.tie, len(best))])
-        return Choice(arm, rate / K + ((1 - rate) / len(best) if arm in best else 0.0), explored)
+        arm = int(arms[below(tossed.pick, m)] if explored else best[below(tossed.tie, len(best))])
+        chance = rate / m + ((1 - rate) / len(best) if arm in best else 0.0)
+        return Choice(arm, chance, explored, given_exploring=1.0 / m)
+
+    def _by_evidence(self, t: int, x: Float64, playable: Bool) -> Choice:
+        q, tossed = self.p / int(self.active.sum()), coins(self.seed, t)
+        law = by_evidence(self.n, playable, t, q=q, cap=self.cap, floor=self.floor)
+        best = best_arms(self.scores(x), law.arms)
+        explored = tossed.coin < law.rate
+        arm = law.drawn(tossed.pick) if explored else int(best[below(tossed.tie, len(best))])
+        share = (1.0 - law.rate) / len(best) if arm in best else 0.0
+        chance = min(1.0, float(law.chances[np.searchsorted(law.arms, arm)]) + share)
+        return Choice(arm, chance, explored, given_exploring=law.given_exploring(arm))
 
     def update(self, x: Float64, choice: Choice, reward: float) -> None:
         """Learn from step t if it explored."""

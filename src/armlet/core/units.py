@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from armlet.core.types import Float64
 
 Units: TypeAlias = Literal["free", "as given"]
+
+PolicyT = TypeVar("PolicyT")
 
 ORDINARY = 1024.0
 """Values up to this size have their origin at zero."""
@@ -46,15 +48,28 @@ def check_units(units: object) -> Units:
 
 
 def units_of(policy: object) -> Units:
-    """Say which units a policy works in: "as given" unless it says otherwise.
+    """Say in which units a policy sees the world: as given, unless it has a word to say about it."""
+    return check_units(getattr(policy, "units", "as given"))
+
+
+def in_units(policy: PolicyT, units: object) -> PolicyT:
+    """Give the same policy in other units; None leaves it as it is.
 
     Examples
     --------
     >>> import armlet
-    >>> units_of(armlet.Algorithm1(p=4))
+    >>> in_units(armlet.LinUCB(), "as given").units
     'as given'
+    >>> in_units(armlet.Algorithm1(p=60), "free")
+    Traceback (most recent call last):
+    ValueError: units is 'free', but Algorithm1 takes units as given; leave units out, or choose another policy
     """
-    return check_units(getattr(policy, "units", "as given"))
+    if units is None or check_units(units) == units_of(policy):
+        return policy
+    if not (is_dataclass(policy) and "units" in {one.name for one in fields(policy)}):
+        name, own = type(policy).__name__, units_of(policy)
+        raise ValueError(f"units is {units!r}, but {name} takes units {own}; leave units out, or choose another policy")
+    return replace(policy, units=units)  # type: ignore[type-var]
 
 
 def rounded(value: float) -> float:

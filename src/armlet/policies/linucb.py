@@ -77,7 +77,7 @@ class LinUCB(RidgePolicy):
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
         """Give what each arm may pay at best, (K,)."""
-        factor = self.width_factor * state.noises() if self.units == "free" else self.width_factor
+        factor = self.width_factor * state.typical_noise() if self.units == "free" else self.width_factor
         bounds: Float64 = state.scores(x) + factor * state.widths(x)
         return bounds
 

@@ -119,7 +119,7 @@ class ThompsonSampling(RidgePolicy):
     def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
         """Give the standard deviation of x' theta under the posterior of each arm, (K,)."""
         spread = self.spread(state.dim, t)
-        return (spread * state.noises() if self.units == "free" else spread) * state.widths(x)
+        return (spread * state.typical_noise() if self.units == "free" else spread) * state.widths(x)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the probability that each arm's sample is the highest."""

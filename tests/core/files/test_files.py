@@ -355,7 +355,7 @@ def test_a_forged_list_of_arrays_is_refused(path: Path, entries: Json, message: 
 
 
 def test_lines_that_disagree_on_the_schema_are_refused(path: Path) -> None:
-    forge(path, [], schema=2)
+    forge(path, [], schema=1)
     with pytest.raises(ModelFileError, match="different schema versions"):
         read_model(path)
 
