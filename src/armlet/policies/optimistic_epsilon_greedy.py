@@ -160,11 +160,11 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         """Play step t: by turns, by the coin, or an arm in the lead, ties broken by the coins."""
         arms, chances = np.flatnonzero(eligible), self.probabilities(state, t, x, eligible)
         if self._warming_up(t, state.n_arms):
-            return Choice(int(arms[t % len(arms)]), 1.0, True)
+            return Choice(int(arms[t % len(arms)]), 1.0, True, given_exploring=1.0)
         explored = coins.coin < self.exploration_rate(t, state.n_arms)
         among = arms if explored else self.leaders(state, x, arms)
         arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored)
+        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / len(arms))
 
     def update(self, state: Snapshots, interaction: Interaction) -> None:
         """Record every step; the arm is solved for all of its rows once they are enough more."""
