@@ -16,7 +16,7 @@ from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.verdicts import Outcome
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.policies.contextual_epsilon_greedy import CAUTION
+from armlet.policies.parts.auto_p import CAUTION
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import block_size

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core.kernel import AutoSchedule, Rule, Statistics, Tuned
+from armlet.core.kernel import AutoEvidence, AutoSchedule, Rule, Statistics, Tuned
 from armlet.core.types import Float64
 from armlet.environments.world import World
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy
@@ -62,7 +62,9 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seed: np.random.S
 
 
 def _p(rule: Rule, state: Statistics) -> float:
-    return state.p(rule) if isinstance(rule, AutoSchedule) and isinstance(state, Tuned) else float("nan")
+    return (
+        state.p(rule) if isinstance(rule, (AutoSchedule, AutoEvidence)) and isinstance(state, Tuned) else float("nan")
+    )
 
 
 def best_in_hindsight(regret: Float64) -> Float64:
