@@ -22,6 +22,7 @@ from armlet.core.ridge import RidgeLike
 from armlet.core.types import Float64
 from armlet.environments import FigureA
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.parallel.seeds import Seeds
 from armlet.policies.parts import auto_p
 from armlet.policies.parts.auto_p import EVEN, MOST, START
 
@@ -82,7 +83,7 @@ def test_kernel_sees_what_numpy_sees_to_the_last_bit(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
-    world, policy = draw_problem(family, 3, 0), auto(3000)
+    world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Slow(ContextualEpsilonGreedy):

@@ -22,7 +22,7 @@ from armlet.environments import ENVIRONMENTS, World
 from armlet.log.tables import Roles
 from armlet.parallel.progress import reporter
 from armlet.report.pictures import require_matplotlib
-from armlet.simulation.commands import make_world, parse_settings
+from armlet.simulation.named import make_world, parse_settings
 
 OPTIONS: Final = {
     "n_arms": "--arms",

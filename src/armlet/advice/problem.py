@@ -16,8 +16,10 @@ import numpy as np
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.world import World
+from armlet.parallel.seeds import Seeds
 from armlet.theory import asked_p
 
+PLACE: Final = "advice"  # of the seeds of an advice
 FEW: Final = 64  # distinct contexts that are kept as they are; more are sampled, because runs cost O(M) an exploration
 REPEATS: Final = 16  # rewards drawn for each sampled context and arm, to measure the noise
 
@@ -61,6 +63,11 @@ class Source(Protocol):
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
+
+
+def draw_from(n: int, seed: int) -> list[np.random.Generator]:
+    """Give what each of n problems is drawn from; the first ones are the same whatever n."""
+    return [Seeds(seed, PLACE).rng("sampled problems", index) for index in range(n)]
 
 
 def sample_size(dim: int) -> int:

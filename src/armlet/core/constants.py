@@ -10,30 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import MissingConstantError
 from armlet.core.finite import FiniteWorld
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 
 EPS = float(np.finfo(np.float64).eps)
-
-
-class MissingConstantError(ValueError):
-    """A problem has no such constant.
-
-    Examples
-    --------
-    >>> raise MissingConstantError("sigma_min", "every context is zero")
-    Traceback (most recent call last):
-    armlet.core.constants.MissingConstantError: sigma_min does not exist: every context is zero
-    """
-
-    def __init__(self, constant: Literal["sigma_min", "delta_min"], why: str) -> None:
-        super().__init__(f"{constant} does not exist: {why}")
-        self.constant = constant
-        self.why = why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,24 +89,6 @@ class Constants:
             f"Q = {self.Q:.6g}, the longest theta",
             f"sigma = {self.sigma:.6g}{unit}, sub-gaussian constant of the noise (the paper's L = {self.L:.6g})",
         ]
-
-
-def smallest_eigenvalue(second_moment: Float64) -> float:
-    """Give the smallest eigenvalue of E xx' that is not zero.
-
-    An eigenvalue counts as zero up to 10 d eps times the largest: eigvalsh is exact up to a small multiple
-    of d eps times the norm of the matrix.
-
-    Examples
-    --------
-    >>> smallest_eigenvalue(np.diag([0.5, 0.25, 0.0]))
-    0.25
-    """
-    values = np.linalg.eigvalsh(second_moment)
-    left = values[values > 10 * len(values) * EPS * values[-1]]
-    if left.size == 0:
-        raise MissingConstantError("sigma_min", "every context is zero")
-    return float(left[0])
 
 
 def scaled_bits_eigenvalue(*, dim: int, w: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from string import Formatter
+from typing import Literal
 
 
 class ArmletError(Exception):
@@ -62,3 +63,19 @@ class ArgumentError(ValueError):
         fields = {name for _, name, _, _ in Formatter().parse(self._text) if name is not None}
         arguments = {name: names.get(name, name) for name in fields - self._values.keys()}
         return self._text.format(**arguments, **self._values)
+
+
+class MissingConstantError(ValueError):
+    """A problem has no such constant.
+
+    Examples
+    --------
+    >>> raise MissingConstantError("sigma_min", "every context is zero")
+    Traceback (most recent call last):
+    armlet.core.errors.MissingConstantError: sigma_min does not exist: every context is zero
+    """
+
+    def __init__(self, constant: Literal["sigma_min", "delta_min"], why: str) -> None:
+        super().__init__(f"{constant} does not exist: {why}")
+        self.constant = constant
+        self.why = why

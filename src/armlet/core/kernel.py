@@ -87,6 +87,7 @@ __all__ = [
     "estimate_subset",
     "expectations",
     "normals",
+    "ordered_scores",
     "rollout",
     "search_subset",
     "simulate_events",
@@ -271,6 +272,22 @@ def expectations(X: Float64, theta: Float64) -> Float64:
     out = np.empty((len(X), len(theta)))
     for start in range(0, len(X), block):
         np.matmul(X[start : start + block], theta.T, out=out[start : start + block])
+    return out
+
+
+def ordered_scores(X: Float64, theta: Float64) -> Float64:
+    """Give the same as `expectations`, summed in the order of the features: to the last bit what decisions compare.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ordered_scores(np.eye(2), np.array([[0.0, 1.0], [1.0, 2.0]]))
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    out = np.zeros((len(X), len(theta)))
+    for feature, slopes in zip(X.T, theta.T, strict=True):
+        out += feature[:, None] * slopes
     return out
 
 

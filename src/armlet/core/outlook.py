@@ -25,10 +25,10 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.constants import smallest_eigenvalue
 from armlet.core.forecast import MULTIPLE, MULTIPLES, NODES, candidates, interpolate, loss, regret
 from armlet.core.reference import BEYOND_ANY, solve, width
 from armlet.core.ridge import Ridge
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Bool, Float64
 from armlet.core.units import ROUNDING, FreeUnits
 

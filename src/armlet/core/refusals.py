@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Array
+from armlet.core.types import Array, Float64
 
 MOST = 1e200
 """The largest sum that a state may hold: rows of numbers up to 1e40 cannot lead to more."""
@@ -56,7 +56,7 @@ def check_between(name: str, given: Array, low: float, high: float) -> None:
     Traceback (most recent call last):
     ValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
     """
-    values = np.asarray(given, dtype=np.float64)
+    values = cast(Float64, given)
     outside = values[~((values >= low) & (values <= high))]
     if outside.size:
         raise ValueError(

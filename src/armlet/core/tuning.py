@@ -25,9 +25,9 @@ from typing import cast
 
 import numpy as np
 
-from armlet.core.constants import smallest_eigenvalue
 from armlet.core.forecast import MULTIPLE, MULTIPLES, NODES, candidates
 from armlet.core.ridge import Ridge
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 
 

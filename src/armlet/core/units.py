@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from armlet.core.types import Float64
 
 Units: TypeAlias = Literal["free", "as given"]
+
+PolicyT = TypeVar("PolicyT")
 
 ORDINARY = 1024.0
 """Values up to this size have their origin at zero."""
@@ -43,6 +45,31 @@ def check_units(units: object) -> Units:
     if units == "free" or units == "as given":
         return units
     raise ValueError(f"units is {units!r}; choose 'free' or 'as given'")
+
+
+def units_of(policy: object) -> Units:
+    """Say in which units a policy sees the world: as given, unless it has a word to say about it."""
+    return check_units(getattr(policy, "units", "as given"))
+
+
+def in_units(policy: PolicyT, units: object) -> PolicyT:
+    """Give the same policy in other units; None leaves it as it is.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> in_units(armlet.LinUCB(), "as given").units
+    'as given'
+    >>> in_units(armlet.Algorithm1(p=60), "free")
+    Traceback (most recent call last):
+    ValueError: units is 'free', but Algorithm1 takes units as given; leave units out, or choose another policy
+    """
+    if units is None or check_units(units) == units_of(policy):
+        return policy
+    if not (is_dataclass(policy) and "units" in {one.name for one in fields(policy)}):
+        name, own = type(policy).__name__, units_of(policy)
+        raise ValueError(f"units is {units!r}, but {name} takes units {own}; leave units out, or choose another policy")
+    return replace(policy, units=units)  # type: ignore[type-var]
 
 
 def rounded(value: float) -> float:

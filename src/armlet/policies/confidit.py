@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -46,9 +46,7 @@ class ConfiditState(Arrays):
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave; squares are only ever added to A, so that it can be inverted."""
-        check_between(
-            "A on its diagonal", np.einsum("aii->ai", np.asarray(arrays["A"], dtype=np.float64)), self._ridge, MOST
-        )
+        check_between("A on its diagonal", np.einsum("aii->ai", cast(Float64, arrays["A"])), self._ridge, MOST)
         check_between("spent", arrays["spent"], 0.0, MOST)
         Arrays.restore_arrays(self, arrays)
 

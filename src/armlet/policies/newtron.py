@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class NewtronState(Arrays):
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave: W in the ball, and no less curvature than the regulariser's."""
-        H = np.asarray(arrays["H"], dtype=np.float64)
+        H = cast(Float64, arrays["H"])
         curvature = np.einsum("aiai->ai", H) if self._hessian == "full" else H
         radius = 1.0 / (self._ridge * ROUNDED)
         check_between("H", curvature, 1.0 / radius, MOST)

@@ -12,8 +12,10 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.constants import Constants, MissingConstantError, smallest_eigenvalue
+from armlet.core.constants import Constants
+from armlet.core.errors import MissingConstantError
 from armlet.core.finite import FiniteWorld
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError
 
