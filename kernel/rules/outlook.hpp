@@ -33,8 +33,8 @@ struct Outlook {
 // At step t, judged on a sample of contexts (m, dim). Solves the arms that changed.
 Outlook look(const Lookout& how, Statistics& sums, std::span<const double> sample, double t);
 
-// The most that p may be until the next look, at `rows` rows: the evidence clock must not explore more often than p / t
-// with the p wanted, lest it spend at once what the next look may think better of.
+// The most that p may be, for the evidence clock to explore no more often at `rows` rows than p / t does with the p
+// wanted: it would make up at once for all that it has not explored so far, and the next look may think better of it.
 double soon(double wanted, double rows, double n_arms, double t);
 
 }  // namespace armlet

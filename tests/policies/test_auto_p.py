@@ -117,6 +117,28 @@ def run(steps: int, seed: int, horizon: int | None = None, **settings: Any) -> t
     return ps, bandit
 
 
+def test_p_rises_to_what_is_wanted_but_no_faster_than_by_the_clock() -> None:
+    """Every look is made again in numpy, with all that it leads to."""
+    rng, policy = np.random.default_rng(8), auto(5000)
+    state = policy.init(3, 2)
+    assert isinstance(state, Tuned)
+    p, following, shares = START * 3, 0.0, np.ones(3)
+    for t in range(1, 1500, 3):
+        x, arm = rng.standard_normal(2), int(rng.integers(3))
+        state.add(arm, x, float(x[0] * arm + rng.standard_normal()))
+        state.learned(rule_of(policy), x, 1.0, t)
+        n = float(state.n.sum())
+        if n >= max(following, START * 3):
+            following = max(n + 1.0, 1.1 * n)
+            seen = policy.look(state, t)
+            assert isinstance(seen, outlook.Outlook)
+            rows = n + 0.5 * (following - n)
+            p, shares = max(p, min(seen.p, outlook.soon(seen.p, rows, 3, max(t, n)))), seen.shares
+        assert (policy.current_p(state), state.next_look) == (p, following)
+        np.testing.assert_array_equal(state.shares, shares)
+    assert p > START * 3
+
+
 @pytest.mark.parametrize("horizon", [None, 4000])
 def test_p_never_falls_and_stays_within_its_cap(horizon: int | None) -> None:
     ps, bandit = run(4000, 1, horizon)

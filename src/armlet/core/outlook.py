@@ -161,10 +161,10 @@ def look(
 
 
 def soon(wanted: float, rows: float, n_arms: int, t: float) -> float:
-    """Give the most that p may be until the next look, at so many rows.
+    """Give the most that p may be, for the evidence clock to explore no more often than p/t with the p wanted.
 
-    The evidence clock must not explore more often than p / t with the p that is wanted, lest it spend at once what the
-    next look may think better of.
+    At so many rows: half of the way to the next look. It would make up at once for all that it has not explored so far,
+    and the next look may think better of it.
 
     Examples
     --------
