@@ -28,6 +28,7 @@ laws = st.fixed_dictionaries(
         "p": st.floats(0.01, 60),
         "cap": st.sampled_from([1.0, 0.5, 0.07]),
         "floor": st.sampled_from([0.0, 0.02, 0.6, 1.0]),
+        "units": st.sampled_from(["as given", "free"]),
     }
 )
 
@@ -68,10 +69,8 @@ def mask(rng: np.random.Generator, n_arms: int, active: Bool) -> Bool:
 
 
 def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Reference:
-    how = {"clock": "evidence", "cap": policy.cap, "floor": policy.floor, "learns_from": policy.learns_from}
-    how["units"] = policy.units
-    ridge = Ridge.parse(policy.ridge)
-    return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=ridge, **how)  # type: ignore[arg-type]
+    shared = {name: getattr(policy, name) for name in ("clock", "cap", "floor", "learns_from", "units")}
+    return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(policy.ridge), **shared)
 
 
 @settings(max_examples=150, deadline=None)
@@ -83,7 +82,7 @@ def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Refere
     policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy, EvidenceInPython]),
 )
 def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
-    stream: Stream, law: dict[str, float], seed: int, late: int, policy_type: type[ContextualEpsilonGreedy]
+    stream: Stream, law: dict[str, object], seed: int, late: int, policy_type: type[ContextualEpsilonGreedy]
 ) -> None:
     policy = policy_type(ridge="1/n", **law)  # type: ignore[arg-type]
     bandit, slow = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed), oracle(stream, policy, seed)
@@ -117,7 +116,7 @@ def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
     policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy]),
 )
 def test_rollout_plays_the_reference(
-    stream: Stream, law: dict[str, float], seed: int, policy_type: type[ContextualEpsilonGreedy]
+    stream: Stream, law: dict[str, object], seed: int, policy_type: type[ContextualEpsilonGreedy]
 ) -> None:
     policy = policy_type(**law)  # type: ignore[arg-type]
     choices = oracle(stream, policy, seed).run(stream.contexts, stream.rewards)

@@ -50,7 +50,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     width_scale
         c, how many deviations of an estimate are added to it: more tries arms for longer.
     ridge
-        The ridge, in units of squared features.
+        The ridge, in units of squared features, or of standard ones.
     growth
         An arm is solved anew when n exceeds that of its last solve by this share.
     units
@@ -61,7 +61,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
 
     Examples
     --------
-    >>> policy = OptimisticEpsilonGreedy()
+    >>> policy = OptimisticEpsilonGreedy(units="as given")
     >>> state = policy.init(n_arms=2, dim=1)
     >>> for t in range(1, 21):
     ...     policy.update(state, Interaction(t=t, x=np.array([1.0]), arm=0, reward=1.0))
@@ -75,7 +75,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     width_scale: float = 2.0
     ridge: float = 0.3
     growth: float = 0.1
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -160,11 +160,11 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         """Play step t: by turns, by the coin, or an arm in the lead, ties broken by the coins."""
         arms, chances = np.flatnonzero(eligible), self.probabilities(state, t, x, eligible)
         if self._warming_up(t, state.n_arms):
-            return Choice(int(arms[t % len(arms)]), 1.0, True)
+            return Choice(int(arms[t % len(arms)]), 1.0, True, given_exploring=1.0)
         explored = coins.coin < self.exploration_rate(t, state.n_arms)
         among = arms if explored else self.leaders(state, x, arms)
         arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored)
+        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / len(arms))
 
     def update(self, state: Snapshots, interaction: Interaction) -> None:
         """Record every step; the arm is solved for all of its rows once they are enough more."""
