@@ -1,5 +1,6 @@
 // How much every arm still wants to be explored, by the rows that its sums hold.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,7 +15,7 @@ double falling_exp(double u);
 // min(1, exp(1 - n / q)): 1 up to q rows, then what Algorithm 1's rate q / t has come to by the time of n rows.
 double want(double n, double q);
 
-// The wants of all arms for one q, worked out only for arms that changed.
+// The wants of all arms, for one q or for a q of each, worked out only for arms that changed.
 class Wants {
   public:
     // The arm's rows have changed.
@@ -27,20 +28,32 @@ class Wants {
     // count(arm) is n of the arm.
     template <typename Count>
     void refresh(double q, std::size_t n_arms, Count&& count) {
-        if (q != q_) start(q, n_arms);
+        if (q != q_ || !quotas_.empty()) quotas_.clear(), start(q, n_arms);
         for (const auto arm : stale_) values_[arm] = want(count(arm), q), is_stale_[arm] = 0;
+        stale_.clear();
+    }
+    // With a q for each arm.
+    template <typename Count>
+    void refresh(std::span<const double> quotas, Count&& count) {
+        if (!(q_ > 0.0) || !std::ranges::equal(quotas, quotas_)) {
+            quotas_.assign(quotas.begin(), quotas.end());
+            start(1.0, quotas.size());
+        }
+        for (const auto arm : stale_) values_[arm] = want(count(arm), quotas[arm]), is_stale_[arm] = 0;
         stale_.clear();
     }
     // Only after refresh().
     std::span<const double> values() const { return values_; }
     std::size_t bytes() const {
-        return values_.capacity() * sizeof(double) + is_stale_.capacity() + stale_.capacity() * 4;
+        return (values_.capacity() + quotas_.capacity()) * sizeof(double) + is_stale_.capacity() +
+               stale_.capacity() * 4;
     }
 
   private:
     void start(double q, std::size_t n_arms);
 
-    double q_ = 0.0;  // nothing is kept yet
+    double q_ = 0.0;              // nothing is kept yet
+    std::vector<double> quotas_;  // if every arm has its own; then q_ is any
     std::vector<double> values_;
     std::vector<std::uint8_t> is_stale_;
     std::vector<std::uint32_t> stale_;
