@@ -144,9 +144,14 @@ ForcedSampling forced_sampling(Word q, double h) {
     return {q, h};
 }
 
-OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) {
+void check_floor(double floor) {
+    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+}
+
+OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth, bool by_evidence, double floor) {
     check_not_negative("p", p), check_not_negative("width_scale", width_scale), check_positive("growth", growth);
-    return {p, width_scale, growth};
+    check_floor(floor);
+    return {p, width_scale, growth, by_evidence, floor};
 }
 
 AutoSchedule auto_schedule(double horizon, double caution, double start, double most, bool round_robin) {
@@ -162,7 +167,7 @@ AutoSchedule auto_schedule(double horizon, double caution, double start, double 
 Evidence evidence(double p, double cap, double floor, bool learn_always) {
     check_positive("p", p);
     if (!(cap > 0.0 && cap <= 1.0)) fail(PyExc_ValueError, "cap is " + text(cap) + "; it must lie in (0, 1]");
-    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+    check_floor(floor);
     return {p, cap, floor, learn_always};
 }
 
@@ -200,7 +205,8 @@ void bind(nb::module_& m, Of<ForcedSampling>) {
 void bind(nb::module_& m, Of<OptimisticGreedy>) {
     nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
                                  "Explore with probability p / t, else play the highest bound of rare solves.")
-        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"));
+        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"),
+             nb::arg("by_evidence") = false, nb::arg("floor") = 0.0);
 }
 
 void bind(nb::module_& m, Of<AutoSchedule>) {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from armlet.core.exploring import Clock
 from armlet.policies import Algorithm1, AllDataEpsilonGreedy, ContextualEpsilonGreedy
-from armlet.policies.contextual_epsilon_greedy import Clock
 
 
 class InPython(Algorithm1):

@@ -17,15 +17,13 @@ import numpy as np
 
 from armlet.core import tuning
 from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
-from armlet.core.exploring import Exploring, by_evidence
+from armlet.core.exploring import Clock, Exploring, by_evidence
 from armlet.core.kernel import AutoSchedule, Evidence, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Bool, Interaction, Shapes
 from armlet.core.units import Units
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
-
-Clock = Literal["evidence", "steps"]
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
