@@ -144,7 +144,7 @@ void bind_tuned(nb::module_& m) {
                  "Takes back what `arrays` gave, if these are sums of rows.")
             .def("copy", [](const Tuned& state) { return Tuned(state); });
     // what depends on the order of rows, so that merging cannot just add it up
-    tuned.attr("not_summed") = nb::make_tuple("sample", "tuning");
+    tuned.attr("not_summed") = nb::make_tuple("sample", "tuning", "units");
 }
 
 }  // namespace armlet

@@ -77,6 +77,8 @@ class Statistics {
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
     // nothing was seen.
     double noise() const { return solved_.noise(); }
+    // The same, but so that one arm that is much noisier than the others hardly counts.
+    double typical_noise() const { return solved_.typical_noise(); }
     // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
     // variances kept and fresh. Infinite for an arm without rows.
     double inflation(std::size_t arm) const { return solved_.inflation(arm); }

@@ -297,6 +297,9 @@ class Statistics:
         The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.
         """
 
+    def typical_noise(self) -> float:
+        """The same, but so that one arm that is much noisier hardly counts."""
+
     def follow(self, arm: int, later: Statistics) -> None:
         """
         Makes an arm's sums those of others that have seen the same rows and more.
@@ -343,6 +346,8 @@ class Statistics:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
     def copy(self) -> Statistics: ...
+
+    not_summed: tuple = "units"
 
 class Units:
     """The units of a state at one moment: what its estimates are of."""
@@ -402,6 +407,8 @@ class Layers:
 
     def remove_arm(self, arm: int) -> None: ...
     def copy(self) -> Layers: ...
+
+    not_summed: tuple = "units"
 
 class Snapshots(Layers):
     """

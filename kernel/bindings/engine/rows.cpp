@@ -221,6 +221,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         fail("DecisionError", "decisions holds one decision more than once; learn it once");
+    for (std::size_t i = 0; i < rows; ++i) watch_digits(all[i]->x, all[i]->dim(), r[i]);
     const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
     check_state();
     std::vector<std::uint32_t> arms;
@@ -252,6 +253,7 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
         fail(PyExc_ValueError,
              "there are " + std::to_string(keys.size()) + " arms for " + std::to_string(rows) + " rows of X");
     for (const double reward : r) check_reward(reward);
+    for (std::size_t i = 0; i < rows; ++i) watch_digits(x.data() + i * dim_, dim_, r[i]);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
     const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);

@@ -28,8 +28,8 @@ BUDGET: Final = 3e9  # nanoseconds of one core, by the estimate of `step_cost`
 FEWEST: Final = 4  # problems
 MOST: Final = 64
 MADE: Final[dict[str, Callable[[float], LinUCB | ThompsonSampling]]] = {
-    "LinUCB": lambda width: LinUCB(alpha=width),
-    "ThompsonSampling": lambda width: ThompsonSampling(v=width),
+    "LinUCB": lambda width: LinUCB(alpha=width, units="as given"),
+    "ThompsonSampling": lambda width: ThompsonSampling(v=width, units="as given"),
 }
 GOOD: Final = (
     "Algorithm 1 gives in exchange: a step that costs the same for ever, exact propensities of every arm, and explored "

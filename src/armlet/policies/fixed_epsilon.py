@@ -43,14 +43,15 @@ class FixedEpsilon(RidgePolicy):
     --------
     >>> policy = FixedEpsilon(epsilon=0.1)
     >>> state = policy.init(2, 1)
-    >>> state.add(0, np.array([1.0]), 0.1)
+    >>> for arm, reward in enumerate([0.1, 0.0]):
+    ...     state.add(arm, np.array([1.0]), reward)
     >>> policy.probabilities(state, 2, np.array([1.0]), np.array([True, True]))
     array([0.95, 0.05])
     """
 
     epsilon: float = 0.1
     ridge: RidgeLike = 1.0
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -51,7 +51,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     width_scale
         c, how many deviations of an estimate are added to it: more tries arms for longer.
     ridge
-        The ridge, in units of squared features.
+        The ridge, in units of squared features, or of standard ones.
     growth
         An arm is solved anew when n exceeds that of its last solve by this share.
     clock
@@ -67,7 +67,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
 
     Examples
     --------
-    >>> policy = OptimisticEpsilonGreedy()
+    >>> policy = OptimisticEpsilonGreedy(units="as given")
     >>> state = policy.init(n_arms=2, dim=1)
     >>> for t in range(1, 21):
     ...     policy.update(state, Interaction(t=t, x=np.array([1.0]), arm=0, reward=1.0))
@@ -83,7 +83,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     growth: float = 0.1
     clock: Clock = "steps"
     floor: float = 0.0
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
