@@ -218,7 +218,7 @@ def records(n: list[float]) -> Float64:
 
 def test_wants_follow_the_sums_whatever_changes_them() -> None:
     """Weights are kept from step to step: every way to change n must renew them."""
-    policy = ContextualEpsilonGreedy(p=6)
+    policy = ContextualEpsilonGreedy(p=6, units="as given")
     x = np.ones(1)
     bandit = Bandit(range(3), 1, policy=policy, seed=1)
 
