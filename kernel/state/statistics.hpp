@@ -95,6 +95,10 @@ class Statistics {
     void refresh_wants(double q) {
         wants_.refresh(q, [this](std::size_t arm) { return count(arm); });
     }
+    // With a q for each arm.
+    void refresh_wants(std::span<const double> quotas) {
+        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm); });
+    }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
     std::span<const std::int64_t> versions() const { return versions_; }

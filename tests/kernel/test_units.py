@@ -89,7 +89,7 @@ def test_kernel_equals_the_reference_whatever_rows_come_and_go(
 def test_kernel_plays_the_same_arms_as_the_reference(
     stream: Stream, spare: float, seed: int, ridge: RidgeLike, offset: float, policy_type: type[ContextualEpsilonGreedy]
 ) -> None:
-    policy = policy_type(p=stream.n_arms + spare, ridge=ridge, units="free")
+    policy = policy_type(p=stream.n_arms + spare, ridge=ridge, units="free", clock="steps")
     X, R = stream.contexts + offset, stream.rewards + offset
     slow = Reference(
         stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(ridge), learns_from=policy.learns_from,

@@ -50,7 +50,7 @@ def falling_exp(u: Float64) -> Float64:
     return out
 
 
-def wants(n: Float64, q: float) -> Float64:
+def wants(n: Float64, q: float | Float64) -> Float64:
     """Give min(1, exp(1 - n/q)), how much arms with n rows want to be explored: 1 up to q rows.
 
     Examples
@@ -131,7 +131,9 @@ def alike(arms: Int64, rate: float) -> Exploring:
     return Exploring(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m))
 
 
-def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.0, floor: float = 0.0) -> Weighted:
+def by_evidence(
+    n: Float64, eligible: Bool, t: int, *, q: float | Float64, cap: float = 1.0, floor: float = 0.0
+) -> Weighted:
     """Give the law of a step that explores what lacks rows.
 
     An arm weighs w = max(min(1, q/t), min(1, exp(1 - n/q))). With probability `floor` an eligible arm is drawn, all
@@ -142,7 +144,7 @@ def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.
     n
         (K,): the rows of every arm.
     q
-        Rows that each arm is given to begin with.
+        Rows that each arm is given to begin with: the same for all, or one number for each, (K,).
 
     Examples
     --------
@@ -153,7 +155,8 @@ def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.
     3.3e-05
     """
     arms = np.flatnonzero(eligible)
-    weights = np.maximum(min(1.0, q / t), wants(n[arms], q))
+    each = np.broadcast_to(q, n.shape)[arms]
+    weights = np.maximum(np.minimum(1.0, each / t), wants(n[arms], each))
     total = float(np.cumsum(weights)[-1])
     shared = (1.0 - floor) * min(cap, total)
     chances, rate = floor / len(arms) + shared * (weights / total), floor + shared
