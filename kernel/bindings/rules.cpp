@@ -145,18 +145,19 @@ ForcedSampling forced_sampling(Word q, double h) {
     return {q, h};
 }
 
-OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) {
+void check_floor(double floor) {
+    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+}
+
+OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth, bool by_evidence, double floor) {
     check_not_negative("p", p), check_not_negative("width_scale", width_scale), check_positive("growth", growth);
-    return {p, width_scale, growth};
+    check_floor(floor);
+    return {p, width_scale, growth, by_evidence, floor};
 }
 
 void check_share(const char* name, double value) {
     if (!(value > 0.0 && value <= 1.0))
         fail(PyExc_ValueError, std::string(name) + " is " + text(value) + "; it must lie in (0, 1]");
-}
-
-void check_floor(double floor) {
-    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
 }
 
 AutoSchedule auto_schedule(double horizon, double caution, double start, double most, bool round_robin) {
@@ -219,7 +220,8 @@ void bind(nb::module_& m, Of<ForcedSampling>) {
 void bind(nb::module_& m, Of<OptimisticGreedy>) {
     nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
                                  "Explore with probability p / t, else play the highest bound of rare solves.")
-        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"));
+        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"),
+             nb::arg("by_evidence") = false, nb::arg("floor") = 0.0);
 }
 
 void bind(nb::module_& m, Of<AutoSchedule>) {

@@ -11,7 +11,7 @@ class Law {
         : exploring_(exploring), t_(t), eligible_(eligible), least_(Exploring::least(exploring.q, t)) {
         for (const auto arm : eligible) sum_ += weight(arm);
         const double by_evidence = std::min(exploring.cap, sum_);
-        each_ = exploring.floor / static_cast<double>(eligible.size());
+        each_ = exploring.floor > 0.0 ? exploring.floor / static_cast<double>(eligible.size()) : 0.0;
         shared_ = (1.0 - exploring.floor) * by_evidence;
         rate_ = exploring.floor + shared_;
     }

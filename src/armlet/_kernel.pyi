@@ -157,7 +157,9 @@ class OptimisticGreedy:
     Explore with probability p / t, else play the highest bound of rare solves.
     """
 
-    def __init__(self, *, p: float, width_scale: float, growth: float) -> None: ...
+    def __init__(
+        self, *, p: float, width_scale: float, growth: float, by_evidence: bool = False, floor: float = 0.0
+    ) -> None: ...
 
 class AutoSchedule:
     """Algorithm 1 with a p that sets itself for a horizon."""

@@ -9,13 +9,20 @@ Algorithm 1, but it needs no clock. Every operation is in the order of the kerne
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from armlet.core.choosing import below
-from armlet.core.types import Bool, Float64, Int64
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64
+
+Clock: TypeAlias = Literal["evidence", "steps"]
+"""What says how much to explore: the rows that each arm has, or the count of steps."""
+
+Best: TypeAlias = Callable[[Int64], Int64]
+"""Gives those of some arms that look best; not asked where a step is sure to explore."""
 
 LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 """log 2 in two parts; the first has so many zeros at its end that a small whole number times it is exact."""
@@ -70,9 +77,25 @@ class Exploring:
         """Give the arm that 64 random bits point at, all alike."""
         return int(self.arms[below(bits, len(self.arms))])
 
-    def given_exploring(self, arm: int) -> float:
-        """Give the probability of an arm, given that the step explores."""
-        return float(self.given[np.searchsorted(self.arms, arm)])
+    def with_best(self, n_arms: int, best: Best) -> Float64:
+        """Give the probability of every arm, where a step that does not explore draws one of the best."""
+        chances = np.zeros(n_arms)
+        chances[self.arms] = self.chances
+        if self.rate < 1.0:
+            among = best(self.arms)
+            chances[among] = np.minimum(1.0, chances[among] + (1.0 - self.rate) / len(among))
+        return chances
+
+    def decide(self, n_arms: int, best: Best, coins: Coins) -> Choice:
+        """Play what exploring takes, or one of the best arms, by the coins."""
+        explored = coins.coin < self.rate
+        if explored:
+            arm = self.drawn(coins.pick)
+        else:
+            among = best(self.arms)
+            arm = int(among[below(coins.tie, len(among))])
+        given = float(self.given[np.searchsorted(self.arms, arm)])
+        return Choice(arm, float(self.with_best(n_arms, best)[arm]), explored, given_exploring=given)
 
 
 class Weighted(Exploring):

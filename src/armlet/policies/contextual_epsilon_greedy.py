@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.core import outlook, tuning
 from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
-from armlet.core.exploring import Exploring, by_evidence
+from armlet.core.exploring import Clock, Exploring, by_evidence
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
@@ -25,8 +25,6 @@ from armlet.core.types import Bool, Interaction, Shapes
 from armlet.core.units import Units
 from armlet.policies.parts import auto_p
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
-
-Clock = Literal["evidence", "steps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
