@@ -360,7 +360,7 @@ class Statistics:
 
     def copy(self) -> Statistics: ...
 
-    not_summed: tuple = "units"
+    not_summed: ClassVar[tuple[str, ...]]
 
 class Units:
     """The units of a state at one moment: what its estimates are of."""
@@ -421,7 +421,7 @@ class Layers:
     def remove_arm(self, arm: int) -> None: ...
     def copy(self) -> Layers: ...
 
-    not_summed: tuple = "units"
+    not_summed: ClassVar[tuple[str, ...]]
 
 class Snapshots(Layers):
     """
