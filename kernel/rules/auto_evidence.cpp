@@ -26,7 +26,8 @@ bool AutoEvidence::look_if_due(Tuned& tuned, const double* x, double weight, Wor
     const double now = std::max(static_cast<double>(t), n);
     const Outlook seen = look(how, tuned, tuner.sample(), now);
     if (!seen.shares.empty()) tuner.share(seen.shares);
-    const double rows = active_rows(tuned) + 0.5 * (tuner.next() - n);  // half of the way to the next look
+    // half of the way to the next look; all of it as long as there is nothing to lose
+    const double rows = active_rows(tuned) + (seen.is_blank ? 1.0 : 0.5) * (tuner.next() - n);
     tuner.raise(std::max(p(tuned), std::min(seen.p, soon(seen.p, rows, n_arms, now))));
     return true;
 }

@@ -180,7 +180,7 @@ Outlook look(const Lookout& how, Statistics& sums, std::span<const double> sampl
     if (!(known.n > 0.0) || t >= horizon) return out;
     // an arm that rests has a share of middle size, for when it comes back
     out.shares.assign(sums.n_arms(), 1.0 / static_cast<double>(known.arms.size()));
-    if (known.is_blank) return out.p = how.most * horizon, out;
+    if (known.is_blank) return out.is_blank = true, out.p = how.most * horizon, out;
     const Stakes stakes = weigh(known);
     const std::vector<double> shares = shares_of(stakes, how.even);
     const auto m = static_cast<double>(stakes.matches.size());

@@ -27,6 +27,7 @@ struct Outlook {
     double gap = 0.0;            // what an explored step loses
     std::vector<double> losses;  // what exploiting loses a step, with 1, 1.5, 1.5^2, ... times as many rows
     std::vector<double> shares;  // (n_arms,): of p, whatever they add up to; empty if there is nothing to say
+    bool is_blank = false;       // all rewards are the same so far: nothing tells the arms apart, nothing is lost
     double p = 0.0;              // the best for the rest of the horizon; 0 if there is nothing to say
 };
 

@@ -21,7 +21,7 @@ from armlet import cli
 from armlet.advice import Advice, Pilot, Prior, advise, words
 from armlet.advice import command as advice_command
 from armlet.environments import FigureA
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.policies import ContextualEpsilonGreedy
 
 SIZE = ["--problems", "3", "--runs", "2", "--seed", "1"]
 ARMS = ["--arms", "3", "--dim", "2", "--effect", "0.3"]
@@ -101,7 +101,7 @@ def test_the_code_that_it_prints_makes_the_recommended_policy_and_the_one_withou
         scope: dict[str, Any] = {"armlet": armlet}
         exec(line, scope)
         made += [scope["policy"]] if "policy" in scope else []
-    assert made == [Algorithm1(p=advice.p), ContextualEpsilonGreedy(p="auto", horizon=2000)]
+    assert made == [ContextualEpsilonGreedy(p=advice.p), ContextualEpsilonGreedy(p="auto", horizon=2000)]
 
 
 def test_a_large_p_is_printed_to_the_last_digit(advice: Advice) -> None:

@@ -19,7 +19,7 @@ from armlet.advice.problem import SampledProblem
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
 from armlet.parallel.seeds import Seeds
-from armlet.policies.algorithm_1 import Algorithm1
+from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.simulation import streams
 from armlet.simulation.player import play_table
 
@@ -46,7 +46,7 @@ def by_steps(n_contexts: int, horizon: int) -> bool:
 
 def play(task: Task) -> Float64:
     """Run a task: regret, the part of it paid exploring, and explored steps, by run and checkpoint, (R, 3, C)."""
-    policy = Algorithm1(p=task.p)
+    policy = ContextualEpsilonGreedy(p=task.p)
     jumps = not by_steps(len(task.table.chances), int(task.steps[-1]))
     runs = [play_table(task.table, policy, task.steps, seeds, jumps=jumps) for seeds in task.seeds]
     return np.stack([np.stack([run.regret, run.exploring, run.explored]) for run in runs])

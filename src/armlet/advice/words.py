@@ -59,7 +59,7 @@ def sentences(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
 def usage(advice: Advice) -> list[str]:
     """Give the code that follows the advice, and the code that does without."""
     return [
-        f"policy = armlet.Algorithm1(p={exact(advice.p)})",
+        f"policy = armlet.ContextualEpsilonGreedy(p={exact(advice.p)})",
         "# or let it find p as it goes:",
         f'policy = armlet.ContextualEpsilonGreedy(p="auto", horizon={advice.horizon})',
     ]
