@@ -197,7 +197,8 @@ def test_state_is_as_small_as_what_it_has_to_hold(dim: int, n_arms: int, path: P
     bandit = Bandit(range(n_arms), dim, policy=AllDataEpsilonGreedy(p=n_arms), seed=1)
     fill(bandit, 3 * n_arms)
     bandit.predict(np.zeros((1, dim)))
-    needed = n_arms * (dim * (dim + 1) // 2 + dim + 3) * 8
+    size = dim + 1  # a constant, in free units, which take 1 + 3 D numbers besides
+    needed = (n_arms * (size * (size + 1) // 2 + size + 3) + 1 + 3 * size) * 8
     bandit.save(path)
     content = path.read_bytes()
     header = sum(len(line) + 1 for line in content.split(b"\n", 2)[:2])

@@ -33,7 +33,7 @@ from armlet import (
 from armlet.core.kernel import coins
 from armlet.core.types import Arm, Float64
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
-from support.in_python import InPython
+from support.in_python import AllDataBySteps, InPython
 from support.streams import Stream, make_stream, streams
 
 FEATURES = ["age", "height", "income"]
@@ -193,7 +193,7 @@ def test_sum_of_two_bandits_equals_learning_everything_in_one(
     stream: Stream, places: tuple[list[Arm], list[Arm]], kind: int, data: st.DataObject
 ) -> None:
     """With arms that overlap, differ, and come in different orders."""
-    policy: Policy = [AllDataEpsilonGreedy(p=4), Algorithm1(p=4, ridge=1.0), InPython(p=4)][kind]
+    policy: Policy = [AllDataBySteps(p=4), Algorithm1(p=4, ridge=1.0), InPython(p=4)][kind]
     parts = [labelled(labels, stream.dim, policy=policy, seed=seed) for seed, labels in enumerate(places)]
     union = list(dict.fromkeys([*places[0], *places[1]]))
     whole, rows = labelled(union, stream.dim, policy=policy), []
@@ -336,7 +336,7 @@ def test_nothing_but_a_bandit_is_added() -> None:
     data=st.data(),
 )
 def test_forgetting_returns_the_estimates(base: Stream, ridge: Any, extra: int, data: st.DataObject) -> None:
-    policy = AllDataEpsilonGreedy(p=base.n_arms, ridge=ridge)
+    policy = AllDataBySteps(p=base.n_arms, ridge=ridge)
     X = base.contexts / max(1.0, np.abs(base.contexts).max())  # of order 1, so that 1e-9 means the same everywhere
     bandit = Bandit(range(base.n_arms), base.dim, policy=policy, seed=2)
     for x, rewards in zip(X, base.rewards, strict=True):
@@ -539,7 +539,7 @@ def test_fit_forgets_everything_first(policy: Policy) -> None:
     for _ in range(2):
         bandit.partial_fit(X, arms, rewards, explored=True)
         bandit.fit(X, arms, rewards, weights=sizes, explored=explored)
-    fresh.partial_fit(X, arms, rewards, weights=sizes, explored=explored)
+    fresh.fit(X, arms, rewards, weights=sizes, explored=explored)
     assert bandit.state.records().tobytes() == fresh.state.records().tobytes()
     np.testing.assert_array_equal(bandit.state.estimates(), fresh.state.estimates())
     assert (bandit.t, bandit.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts

@@ -28,7 +28,7 @@ from armlet import (
 from armlet.core import kernel
 from armlet.core.types import Arm
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
-from support.in_python import InPython
+from support.in_python import AllDataBySteps, InPython
 from support.streams import Stream, make_stream, streams
 
 seeds = st.integers(0, 2**128 - 1)
@@ -72,7 +72,7 @@ def test_sums_do_not_depend_on_the_order_in_which_rewards_arrive(
 ) -> None:
     order = data.draw(st.permutations(range(len(stream.contexts))))
     come = [row for row in order if data.draw(st.integers(0, 3)) > 0]  # the others never do
-    policy = AllDataEpsilonGreedy(p=stream.n_arms)
+    policy = AllDataBySteps(p=stream.n_arms)
     records, played = [], []
     for arrivals in (sorted(come), come):
         bandit = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed)
@@ -359,7 +359,7 @@ def test_exploitation_leaves_the_statistics_unchanged() -> None:
 
 def test_all_data_epsilon_greedy_learns_from_every_step() -> None:
     stream = make_stream(500, 3, 4, seed=2)
-    bandit = Bandit(range(4), 3, policy=AllDataEpsilonGreedy(p=6), seed=7)
+    bandit = Bandit(range(4), 3, policy=AllDataBySteps(p=6), seed=7)
     decisions = play(bandit, stream)
     assert sum(decision.explored for decision in decisions) < 100
     assert bandit.state.n.sum() == 500

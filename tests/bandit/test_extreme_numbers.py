@@ -152,7 +152,7 @@ def test_an_arm_whose_sums_are_lost_comes_back_with_new_rows() -> None:
 
 def test_sums_too_large_to_be_added_are_refused() -> None:
     bandit = armlet.Bandit([0, 1], 1, policy=armlet.Algorithm1(p=2), seed=1)
-    bandit.partial_fit([[LARGEST]], [1], [LARGEST], explored=True, weights=[LARGEST])
+    bandit.partial_fit([[LARGEST]], [1], [LARGEST], explored=True, weights=[LARGEST], steps=0)
     while 2 * bandit.state.records().max() <= 1e200:
         bandit.merge(bandit)
     before = bandit.state.records()
