@@ -147,7 +147,7 @@ def test_subclass_of_a_compiled_policy_is_played_as_written() -> None:
     doubled = Bandit(["a", "b"], 1, policy=Doubling(), seed=1)
     doubled.learn(doubled.decide([1.0]), 1.0)
     assert doubled.state.n.sum() == 2.0
-    gloomy = Bandit(["a", "b"], 1, policy=Pessimist(), seed=1)
+    gloomy = Bandit(["a", "b"], 1, policy=Pessimist(units="as given"), seed=1)
     gloomy.partial_fit([[1.0]] * 9, ["a"] * 9, [5.0] * 9)
     assert gloomy.decide([1.0]).arm == "b"
 

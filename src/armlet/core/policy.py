@@ -96,8 +96,8 @@ class SumsPolicy(BasePolicy[SumsT]):
         return state.estimates()
 
     def fitted(self, state: SumsT) -> Statistics | None:
-        """Predict from the sums themselves."""
-        return state
+        """Predict from the sums themselves, unless a subclass has estimates of its own."""
+        return state if type(self).estimates is SumsPolicy.estimates else None
 
     def update(self, state: SumsT, interaction: Interaction) -> None:
         """Record every step."""
