@@ -93,7 +93,11 @@ class Statistics {
     // min(1, exp(1 - n_a / q)) of every arm; only after refresh_wants().
     std::span<const double> wants() const { return wants_.values(); }
     void refresh_wants(double q) {
-        wants_.refresh(q, n_arms(), [this](std::size_t arm) { return count(arm); });
+        wants_.refresh(q, [this](std::size_t arm) { return count(arm); });
+    }
+    // With a q for each arm.
+    void refresh_wants(std::span<const double> quotas) {
+        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm); });
     }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.

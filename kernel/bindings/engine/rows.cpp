@@ -114,12 +114,13 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);
-    } else if (const auto* by_evidence = std::get_if<Evidence>(&*rule_)) {
-        by_evidence->refresh(*statistics_, after);
-        Exploring exploring = by_evidence->in_force(*statistics_);
-        const std::vector<double> wants(exploring.wants.begin(), exploring.wants.end());  // others may learn meanwhile
-        exploring.wants = wants;
-        choose_rows(exploring, contexts, arms, out);
+    } else if (auto exploring = exploring_of(*rule_, model_)) {
+        statistics_->refresh();
+        const std::vector<double> wants(exploring->wants.begin(),
+                                        exploring->wants.end());  // others may learn meanwhile
+        const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());
+        exploring->wants = wants, exploring->quotas = quotas;
+        choose_rows(*exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);
     }

@@ -67,7 +67,9 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1, all data": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps") for f in (1, 3, 10, 30)),
+        grid=lambda b: tuple(
+            AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps", units="as given") for f in (1, 3, 10, 30)
+        ),
     ),
     "Algorithm 1, p = auto": Contender(
         family="explores on schedule",
