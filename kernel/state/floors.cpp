@@ -31,6 +31,8 @@ void Solved::raise_floor(const System& system, std::size_t arm) {
     const double n = system.n, shift = system.shift, *A = system.A;
     const double d = static_cast<double>(dim_), whole = d * shift + trace(A, dim_);
     Floor& floor = floors_[arm];
+    // rules that look at rough widths bound nothing by it, and new units void it: no use proving it again and again
+    if (!variances_.empty()) return void(floor = {.reach = std::numeric_limits<double>::infinity()});
     if (!(n > 0.0)) {
         floor.value = std::min(shift, shift + system.extra);
     } else if (n >= 2.0 * floor.checked) {
