@@ -50,7 +50,10 @@ void restore_arrays(Layers& layers, nb::dict arrays) {
     }
     const std::size_t n = layers[0].units().n_values();
     const double* units = doubles(arrays["units"], "units", {layers.size(), n});
-    for (std::size_t i = 0; i < layers.size(); ++i) check_units(layers[i].units(), {units + i * n, n});
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        check_units(layers[i].units(), {units + i * n, n});
+        check_renewed(layers[i].units(), {values + i * of_layer, of_layer});
+    }
     for (auto& one : layers) {
         one.restore({values, of_layer}, {units, n});
         values += of_layer, units += n;

@@ -84,7 +84,8 @@ void restore_arrays(Statistics& s, nb::dict arrays) {
     const double* values = doubles(given, "records", {s.n_arms(), size});
     check_records(values, s.n_arms() * size, size);
     if (!s.units().is_free()) return restore(s, given);
-    s.restore({values, s.n_arms() * size}, read_units(s.units(), arrays["units"]));
+    const std::span records(values, s.n_arms() * size);
+    s.restore(records, read_units(s.units(), arrays["units"], records));
 }
 
 // theta of views of contexts, one arm after the other.

@@ -61,7 +61,7 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
         fail(PyExc_ValueError, "the sample is too large, or p or the next look is negative");
     std::span<const double> units, shares;
     if (tuned.units().is_free()) {
-        units = read_units(tuned.units(), arrays["units"]);
+        units = read_units(tuned.units(), arrays["units"], records);
         shares = read_shares(arrays["shares"], n_arms);
     }
     tuned.restore(records);

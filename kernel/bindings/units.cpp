@@ -27,21 +27,32 @@ Units parse_units(const std::string& units, std::size_t dim, nb::handle origin) 
     return {Units::Kind::free, dim, {values, dim + 1}};
 }
 
-std::span<const double> read_units(const Units& units, nb::handle given) {
+std::span<const double> read_units(const Units& units, nb::handle given, std::span<const double> records) {
     const std::size_t n = units.n_values();
     const double* values = doubles(given, "units", {n});
     check_units(units, {values, n});
+    check_renewed(units, records);
     return {values, n};
 }
 
 // What x - o - m is must not overflow, and neither must it when it is divided by a deviation.
 void check_units(const Units& units, std::span<const double> values) {
     const auto spread = values.subspan(1 + 2 * units.size());
-    for (const double value : values)
+    for (const double value : values.subspan(1))
         if (!(std::fabs(value) <= 2.0 * largest_value)) fail(PyExc_ValueError, "the units are not those of any rows");
     for (const double one : spread)
         if (one != 0.0 && !(one >= 1e-61)) fail(PyExc_ValueError, "the units are not those of any rows");
-    if (values[0] < 0.0) fail(PyExc_ValueError, "the units are not those of any rows");
+    if (!(values[0] >= 0.0 && values[0] <= largest_sum)) fail(PyExc_ValueError, "the units are not those of any rows");
+}
+
+// What is taken of the sums when the next row is learned must be units too.
+void check_renewed(const Units& units, std::span<const double> records) {
+    const std::size_t size = units.size(), n_arms = records.size() / Sums(0, size).record_size();
+    Sums sums(n_arms, size);
+    sums.restore(records);
+    Units renewed = units;
+    renewed.renew(sums);
+    check_units(renewed, renewed.values());
 }
 
 Array<double> units_array(const Units& units) { return to_numpy(units.values(), {units.n_values()}); }

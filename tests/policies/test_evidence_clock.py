@@ -270,7 +270,7 @@ def test_floor_is_the_least_propensity_for_ever() -> None:
         ({"p": 5, "cap": 1.1}, "cap is 1.1"),
         ({"p": 5, "floor": -0.1}, "floor is -0.1"),
         ({"p": 5, "warmup": "uniform"}, "warmup is 'uniform' but clock is 'evidence', which has none"),
-        ({"p": 5, "clock": "steps", "floor": 0.1}, "floor is 0.1, but only a given p and clock='evidence' have one"),
+        ({"p": 5, "clock": "steps", "floor": 0.1}, "floor is 0.1, but only clock='evidence' has one"),
         ({"p": 5, "clock": "steps", "cap": 0.1}, "cap is 0.1, but only"),
     ],
 )
