@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "rules/auto_evidence.hpp"
-#include "rules/auto_schedule.hpp"
+#include "rules/auto/auto_evidence.hpp"
+#include "rules/auto/auto_schedule.hpp"
 #include "rules/choice.hpp"
 #include "rules/evidence.hpp"
 #include "rules/forced_sampling.hpp"

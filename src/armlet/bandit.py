@@ -66,7 +66,7 @@ class Bandit(Engine):
     >>> bandit = armlet.Bandit(arms=["north", "south"], dim=2, policy=armlet.ContextualEpsilonGreedy(p=4), seed=7)
     >>> decision = bandit.decide([1.0, 0.5])
     >>> decision.arm, decision.propensity, decision.explored
-    ('south', 1.0, True)
+    ('north', 0.5, True)
     >>> bandit.learn(decision, 0.3)
     """
 

@@ -168,12 +168,20 @@ def logged(s: Session) -> Call:
     marks = values.column(s.rng, [s.rng.choice([True, False, 0, 1]) for _ in range(n)], s.deed)
     explored = s.rng.choice([None, True, True, False, marks])
     name = s.rng.choice(("partial_fit", "partial_fit", "fit"))
-    return Call(name, lambda: getattr(s.bandit, name)(X, arms, held, explored=explored), "changes", check_clock(s))
+    steps = s.rng.choice([None, None, None, 0, 7, s.number()])
+    counted = n if steps is None else steps
+
+    def learn() -> None:
+        getattr(s.bandit, name)(X, arms, held, explored=explored, steps=steps)
+
+    return Call(name, learn, "changes", check_clock(s, counted))
 
 
-def check_clock(s: Session) -> Callable[[Any, View], None]:
+def check_clock(s: Session, steps: Any = 0) -> Callable[[Any, View], None]:
     def check(_: Any, before: View) -> None:
-        require(s.bandit.t == before.t, lambda: f"the clock went from {before.t} to {s.bandit.t}")
+        require(
+            s.bandit.t == before.t + steps, lambda: f"the clock went from {before.t} to {s.bandit.t}, not by {steps}"
+        )
 
     return check
 

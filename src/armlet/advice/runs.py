@@ -61,7 +61,7 @@ def explorations(p: float, n_arms: int, horizon: int) -> float:
     Examples
     --------
     >>> round(explorations(60, 6, 100)), round(explorations(60, 6, 100_000))
-    (100, 611)
+    (100, 613)
     """
     full = p * (1.0 + math.log(n_arms))
     return float(horizon) if horizon <= full else full + p * math.log1p((horizon - full) / p)

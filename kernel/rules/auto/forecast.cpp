@@ -1,4 +1,4 @@
-#include "rules/forecast.hpp"
+#include "rules/auto/forecast.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
-#include "rules/outlook.hpp"
+#include "rules/auto/outlook.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "linear/widths.hpp"
-#include "rules/forecast.hpp"
+#include "rules/auto/forecast.hpp"
 
 namespace armlet {
 

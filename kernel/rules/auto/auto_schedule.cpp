@@ -1,11 +1,11 @@
-#include "rules/auto_schedule.hpp"
+#include "rules/auto/auto_schedule.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "linear/widths.hpp"
-#include "rules/forecast.hpp"
+#include "rules/auto/forecast.hpp"
 
 namespace armlet {
 

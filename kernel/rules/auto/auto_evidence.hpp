@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "rules/auto/outlook.hpp"
 #include "rules/evidence.hpp"
-#include "rules/outlook.hpp"
 #include "state/tuned.hpp"
 
 namespace armlet {

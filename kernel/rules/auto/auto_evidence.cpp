@@ -1,6 +1,6 @@
-#include "rules/auto_evidence.hpp"
+#include "rules/auto/auto_evidence.hpp"
 
-#include "rules/forecast.hpp"
+#include "rules/auto/forecast.hpp"
 
 namespace armlet {
 
