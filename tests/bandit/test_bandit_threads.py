@@ -63,7 +63,7 @@ def run(*work: Callable[[], object]) -> None:
 
 LOADS: list[tuple[Policy, int]] = [
     (Algorithm1(p=5000), 15_000),
-    (AllDataEpsilonGreedy(p=50), 15_000),
+    (AllDataEpsilonGreedy(p=50, clock="steps", units="as given"), 15_000),
     (InPython(p=5000), 1500),
     (AllDataInPython(p=50), 1500),
 ]
@@ -109,7 +109,7 @@ def test_nothing_is_lost_when_threads_decide_learn_and_read_at_once(policy: Poli
 
     def learn_logs() -> None:
         for i in range(logged):
-            bandit.partial_fit(X[i % 64 : i % 64 + 1], [i % ARMS], [0.5], explored=True)
+            bandit.partial_fit(X[i % 64 : i % 64 + 1], [i % ARMS], [0.5], explored=True, steps=0)
 
     def read() -> None:
         while not ended.is_set():
