@@ -87,6 +87,7 @@ def test_importing_armlet_reads_no_policy_that_is_not_asked_for() -> None:
     assert {name for name in loaded if name.startswith("armlet.policies.")} == {
         "armlet.policies.contextual_epsilon_greedy",
         "armlet.policies.parts",
+        "armlet.policies.parts.auto_p",
         "armlet.policies.parts.epsilon_greedy",
     }
     assert not loaded & {"armlet.advice", "armlet.theory", "armlet.environments", "armlet.testing", "armlet.core.files"}
