@@ -25,7 +25,7 @@ from armlet import (
 )
 from armlet.core.kernel import Statistics, coins
 from support.bandits import facts, sizes_of_sums, snapshot
-from support.in_python import AllDataBySteps, AllDataInPython, InPython
+from support.in_python import AllDataInPython, InPython
 from support.streams import make_stream
 
 DIM, ARMS = 3, 5
@@ -63,7 +63,7 @@ def run(*work: Callable[[], object]) -> None:
 
 LOADS: list[tuple[Policy, int]] = [
     (Algorithm1(p=5000), 15_000),
-    (AllDataBySteps(p=50), 15_000),
+    (AllDataEpsilonGreedy(p=50, clock="steps", units="as given"), 15_000),
     (InPython(p=5000), 1500),
     (AllDataInPython(p=50), 1500),
 ]

@@ -94,8 +94,12 @@ class Exploring:
         else:
             among = best(self.arms)
             arm = int(among[below(coins.tie, len(among))])
-        given = float(self.given[np.searchsorted(self.arms, arm)])
-        return Choice(arm, float(self.with_best(n_arms, best)[arm]), explored, given_exploring=given)
+        chance = float(self.with_best(n_arms, best)[arm])
+        return Choice(arm, chance, explored, given_exploring=self.given_exploring(arm))
+
+    def given_exploring(self, arm: int) -> float:
+        """Give the probability of an arm, given that the step explores."""
+        return float(self.given[np.searchsorted(self.arms, arm)])
 
 
 class Weighted(Exploring):

@@ -107,7 +107,7 @@ def check_steps(steps: object, rows: int) -> int:
     """
     if steps is None:
         return rows
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 0 <= steps < 2**63:
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 0 <= int(steps) < 2**63:
         raise ValueError(
             f"steps is {steps!r}; give how many decisions the log stands for, or leave it out for one a row"
         )
