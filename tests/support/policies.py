@@ -15,7 +15,8 @@ _SETTINGS: dict[str, list[dict[str, object]]] = {
         {"p": 0.5, "cap": 0.5, "floor": 0.1, "ridge": "1/n"},
         {"p": 20, "clock": "steps", "warmup": "uniform"},
         {"p": "auto", "horizon": 3000},
-        {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform"},
+        {"p": "auto", "ridge": 0.5},
+        {"p": "auto", "horizon": 500, "ridge": 0.5, "warmup": "uniform", "units": "as given", "clock": "steps"},
     ],
     "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "clock": "steps", "warmup": "uniform"}],
     # histories that stay short: the searches of long ones are the business of test_contextual_ucb.py
