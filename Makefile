@@ -10,7 +10,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard calibrate explore bench stubs sanitize clean
+.PHONY: help run test lint browser docs leaderboard calibrate explore units evidence bench stubs sanitize clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,18 @@ explore: calibrate ## Rebuild the trials and figures of how much to explore
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md trials results/explore/tables/section42-online.md
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md advice results/explore/tables/section42-prior.md
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
+
+units: $(VENV)/installed ## Play in different units, old and new, and put the tables into the docs
+	$(BIN)/armlet paper --full --only units --out results/units
+	for part in levels lengths families horizons ties; do \
+		$(BIN)/python docs/paste.py docs/results/units.md $$part results/units/tables/units-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/units.md verdicts results/units/verdicts.md
+
+evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the tables into the docs
+	$(BIN)/armlet paper --full --only evidence --out results/evidence
+	for part in news newcomer delay trained closed floor; do \
+		$(BIN)/python docs/paste.py docs/results/evidence.md $$part results/evidence/tables/evidence-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/evidence.md verdicts results/evidence/verdicts.md
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
 	$(BIN)/pytest -q benchmarks/test_peer_faults.py

@@ -18,16 +18,20 @@ from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma
 from armlet.core.finite import FiniteWorld
 from armlet.core.settings import Objective
 from armlet.core.statistics import smallest_eigenvalue
-from armlet.core.types import Float64
+from armlet.core.types import Bool, Float64
 from armlet.environments import (
     ENVIRONMENTS,
     Customers,
+    Delayed,
     DisplayAds,
     Drifting,
     FigureA,
     FigureB,
     GroupActivity,
     Linear,
+    NearTies,
+    News,
+    Rescaled,
     Scheduling,
     Section7,
     Section7Growing,
@@ -42,6 +46,7 @@ from armlet.testing.environments import (
     check_constants_of_table,
     check_description,
     check_means,
+    check_presence,
     check_seeds_repeat_worlds,
     check_settings,
     check_start,
@@ -75,9 +80,25 @@ SAMPLES: dict[str, list[World]] = {
         Linear.draw(rng(3), dim=4, law="bits", noise="proportional", scale=0.3),
         Linear.draw(rng(4), dim=3, law="bits", noise="bernoulli"),
         Linear.draw(rng(5), dim=1, law="sphere"),
+        Linear.draw(rng(6), dim=4, law="constant"),
     ],
     "Drifting": [Drifting.draw(rng(1)), Drifting.draw(rng(2), dim=2, turn=0.0, jumps=(20, 150, 2000))],
+    "NearTies": [NearTies.draw(rng(1)), NearTies.draw(rng(2), near=5, n_bad=4, dim=4, gap=0.02, scale=0.5)],
+    "News": [News.draw(rng(1), horizon=3000, life=400), News.draw(rng(2), horizon=3000, life=400, noise="bernoulli")],
 }
+THREE_SCALES = (1e3, -0.02, 4.0)
+MADE: list[World] = [
+    Delayed(world=FigureA.draw(rng(1)), delay=100),
+    Delayed(world=News.draw(rng(1), horizon=2000, life=500), delay=0),
+    Rescaled(world=FigureA.draw(rng(1)), reward_scale=3.0, feature_scales=THREE_SCALES),
+    Rescaled(world=FigureA.draw(rng(1)), reward_level=100.0),
+    Rescaled(world=NearTies.draw(rng(1)), reward_level=-30.0, feature_scales=THREE_SCALES),  # it has a constant feature
+    Rescaled(world=Linear.draw(rng(2)), reward_level=1e3, feature_offsets=(5.0, 0.0, -7.0)),
+    Rescaled(world=Linear.draw(rng(3), law="bits", scale=0.1), reward_level=1.0, feature_offsets=(1.0, 0.0, 2.0)),
+    Rescaled(world=Customers.draw(rng(1)), reward_scale=0.5),
+    Rescaled(world=News.draw(rng(1), horizon=2000, life=500), reward_scale=2.0),
+]
+"""Worlds that are made from others, so that no registry can draw them."""
 
 
 def every_world() -> list[World]:
@@ -89,7 +110,7 @@ def name_of(value: object) -> str:
 
 
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=name_of)
-@pytest.mark.parametrize("world", every_world(), ids=name_of)
+@pytest.mark.parametrize("world", [*every_world(), *MADE], ids=name_of)
 def test_world_keeps_its_promises(world: World, check: EnvironmentCheck) -> None:
     check(world)
 
@@ -102,7 +123,7 @@ def test_every_world_can_be_drawn_from_a_seed_alone(name: str) -> None:
     check_arrays(world)
 
 
-@pytest.mark.parametrize("world", every_world(), ids=name_of)
+@pytest.mark.parametrize("world", [*every_world(), *MADE], ids=name_of)
 def test_a_world_refuses_contexts_and_steps_that_do_not_exist(world: World) -> None:
     with pytest.raises(ValueError, match="dim is"):
         world.means(np.zeros((2, world.dim + 1)))
@@ -200,6 +221,24 @@ class SaysNothing(FigureB):
         return ["", ""]
 
 
+class LeavesNobody(News):
+    def present(self, n: int, *, start: int = 0) -> Bool:
+        mask = News.present(self, n, start=start)
+        mask[np.arange(start, start + n) % 700 == 699] = False
+        return mask
+
+
+class CountsFromItsOwnStart(News):
+    def present(self, n: int, *, start: int = 0) -> Bool:
+        return News.present(self, n, start=0 * start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BelievesInTheta(Rescaled):
+    def constants(self) -> Constants:
+        return self.world.constants()
+
+
 def boast(what: str, factor: float) -> World:
     return BoastsOfConstants(theta=FigureB.draw(rng(1)).theta, what=what, factor=factor)
 
@@ -224,6 +263,9 @@ FAULTS: list[tuple[World, EnvironmentCheck]] = [
     (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=np.ones(2)), check_settings),
     (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=[1]), check_settings),
     (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=math.inf), check_settings),
+    (LeavesNobody.draw(rng(1), horizon=2000), check_presence),
+    (CountsFromItsOwnStart.draw(rng(1), horizon=2000), check_presence),
+    (BelievesInTheta(world=Linear.draw(rng(3), law="bits"), reward_level=1.0), check_constants_of_table),
     (SaysNothing.draw(rng(1)), check_description),
 ]
 
@@ -451,7 +493,7 @@ def test_a_tally_has_the_variance_of_independent_votes() -> None:
     assert abs(np.square(tally - 0.6).mean() - variance) < 5 * 2 / math.sqrt(N)
 
 
-@pytest.mark.parametrize("law", ["gaussian", "sphere", "bits"])
+@pytest.mark.parametrize("law", ["gaussian", "sphere", "bits", "constant"])
 def test_the_linear_world_knows_the_second_moment_of_its_contexts(law: str) -> None:
     world = Linear.draw(rng(1), dim=4, law=law)  # type: ignore[arg-type]
     X = world.contexts(rng(2), N)
@@ -461,7 +503,7 @@ def test_the_linear_world_knows_the_second_moment_of_its_contexts(law: str) -> N
 
 
 def test_the_linear_world_has_constants_only_where_contexts_can_be_listed() -> None:
-    for law in ("gaussian", "sphere"):
+    for law in ("gaussian", "sphere", "constant"):
         with pytest.raises(ValueError, match="delta_min does not exist"):
             Linear.draw(rng(1), law=law).constants()
     with pytest.raises(ValueError, match="delta_min needs every context"):
@@ -489,6 +531,66 @@ def test_drifting_means_are_those_of_the_parameters_of_each_step(start: int) -> 
     X = world.contexts(rng(2), 30, start=start)
     expected = [world.theta_at(start + 1 + i) @ x for i, x in enumerate(X)]
     np.testing.assert_allclose(world.means(X, start=start), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("near", [2, 3, 6])
+def test_near_ties_lose_nothing_a_hair_or_much(near: int) -> None:
+    world = NearTies.draw(rng(1), gap=0.25, bad=2.0, near=near, n_bad=2, dim=4)
+    table = world.table()
+    assert table is not None
+    assert set(np.unique(table.losses.round(12))) == {0.0, 0.25, 2.0}
+    assert (table.losses[:, near:].round(12) == 2.0).all()
+    assert world.constants().delta_min == pytest.approx(0.25)
+    assert world.constants().sigma_min == pytest.approx(1.0)
+
+
+def test_news_arrive_as_a_poisson_process_and_live_as_long_as_was_said() -> None:
+    horizon, life, alive = 20_000, 500, 20.0
+    worlds = [News.draw(rng(seed), horizon=horizon, life=life, alive=alive) for seed in range(20)]
+    counts = np.array([world.present(horizon).sum(axis=1) for world in worlds])  # (20, T)
+    # about T / L = 40 independent stretches a run, each count with variance 20
+    assert abs(counts.mean() - alive) < 5 * math.sqrt(alive / (20 * horizon / life))
+    # births in disjoint stretches of 100 steps are independent Poisson counts of mean 4: their variance is their mean
+    arrivals = np.concatenate([np.histogram(world.births, np.arange(1, horizon + 2, 100))[0] for world in worlds])
+    n, mean = len(arrivals), alive * 100 / life
+    assert abs(arrivals.mean() - mean) < 5 * math.sqrt(mean / n)
+    assert abs(arrivals.var() - mean) < 5 * math.sqrt((mean + 2 * mean**2) / n)
+    for world in worlds:
+        assert {death - birth for birth, death in zip(world.births, world.deaths, strict=True)} == {life}
+
+
+def test_news_of_clicks_spread_as_they_say_and_have_half_in_common() -> None:
+    theta = np.array(News.draw(rng(1), noise="bernoulli").theta)
+    assert (theta[:, 0] == 0.06).all()
+    np.testing.assert_allclose(np.linalg.norm(theta[:, 1:], axis=1), 0.03, rtol=1e-9)
+    means = theta[:, 1:].mean(axis=0)
+    # the mean of unit vectors that are common + own, scaled, keeps between half and four fifths of the length in d = 4
+    assert 0.5 < np.linalg.norm(means) / 0.03 < 0.8
+
+
+def test_the_last_news_stay() -> None:
+    world = News(theta=TWO, births=(1, 5), deaths=(7, 9))
+    assert world.present(2, start=100).tolist() == [[False, True]] * 2
+
+
+@pytest.mark.parametrize("world", [Linear.draw(rng(1), law="bits"), FigureA.draw(rng(1))], ids=name_of)
+def test_other_units_leave_arms_and_losses_as_they_are(world: Linear | FigureA) -> None:
+    other = Rescaled(
+        world=world, reward_level=-50.0, reward_scale=4.0, feature_scales=(2.0, -8.0, 0.5), feature_offsets=(3.0,) * 3
+    )
+    X, shown = world.contexts(rng(2), 500), other.contexts(rng(2), 500)
+    np.testing.assert_allclose(shown, X * [2.0, -8.0, 0.5] + 3.0)
+    np.testing.assert_allclose(other.means(shown), -50.0 + 4.0 * world.means(X))
+    np.testing.assert_allclose(other.rewards(rng(3), shown), -50.0 + 4.0 * world.rewards(rng(3), X), atol=1e-12)
+
+
+def test_a_table_in_other_units_is_no_table_where_its_noise_has_no_name() -> None:
+    assert Rescaled(world=FigureA.draw(rng(1)), reward_level=1.0).table() is None  # proportional, but to what?
+    assert Rescaled(world=Customers.draw(rng(1)), reward_scale=2.0).table() is None
+    assert Rescaled(world=Customers.draw(rng(1)), feature_scales=(2.0, 3.0)).table() is not None
+    found = Rescaled(world=Linear.draw(rng(1), law="bits", scale=0.5), reward_level=1.0, reward_scale=3.0).table()
+    assert found is not None
+    assert (found.noise, found.scale) == ("gaussian", 1.5)
 
 
 TWO = ((1.0, 0.0), (0.0, 1.0))
@@ -520,6 +622,7 @@ REFUSED: list[tuple[str, Callable[[], World]]] = [
     ("attendance", lambda: GroupActivity(theta=TWO, attendance=(0.5,))),
     ("probabilities", lambda: GroupActivity(theta=((1.5, 0.0),), attendance=(0.5, 0.5))),
     ("law is", lambda: Linear(theta=TWO, law="cube")),  # type: ignore[arg-type]
+    ("besides the constant", lambda: Linear(theta=((1.0,),), law="constant")),
     ("noise is", lambda: Linear(theta=TWO, noise="loud")),  # type: ignore[arg-type]
     ("bernoulli", lambda: Linear(theta=TWO, law="sphere", noise="bernoulli")),
     ("bernoulli", lambda: Linear(theta=((0.6, 0.6),), law="bits", noise="bernoulli")),
@@ -527,6 +630,22 @@ REFUSED: list[tuple[str, Callable[[], World]]] = [
     ("plane", lambda: Drifting(theta=((1.0,),))),
     ("jumps is", lambda: Drifting(theta=TWO, jumps=(5, 5))),
     ("turn is 4", lambda: Drifting(theta=TWO, turn=4.0)),
+    ("rows of 1", lambda: NearTies(theta=((1.0,),))),
+    ("bad is 0.1", lambda: NearTies.draw(rng(), gap=0.5, bad=0.1)),
+    ("near is 1", lambda: NearTies.draw(rng(), near=1)),
+    ("noise is", lambda: News(theta=TWO, births=(1, 1), deaths=(2, 2), noise="none")),  # type: ignore[arg-type]
+    ("2 arms but 1 births", lambda: News(theta=TWO, births=(1,), deaths=(2, 2))),
+    ("dies before", lambda: News(theta=TWO, births=(1, 3), deaths=(3, 3))),
+    ("at step 1", lambda: News(theta=TWO, births=(2, 3), deaths=(3, 4))),
+    ("at step 3", lambda: News(theta=TWO, births=(1, 4), deaths=(3, 5))),
+    ("no probabilities", lambda: News(theta=((0.1, 0.2),), births=(1,), deaths=(9,), noise="bernoulli")),
+    ("alive is 1", lambda: News.draw(rng(), alive=1.0, life=10)),
+    ("delay is -1", lambda: Delayed(world=Linear(theta=TWO), delay=-1)),
+    ("delay of its own", lambda: Delayed(world=Delayed(world=Linear(theta=TWO), delay=1), delay=1)),
+    ("reward_scale is -1", lambda: Rescaled(world=Linear(theta=TWO), reward_scale=-1.0)),
+    ("reward_level is nan", lambda: Rescaled(world=Linear(theta=TWO), reward_level=math.nan)),
+    ("needs 2 finite", lambda: Rescaled(world=Linear(theta=TWO), feature_scales=(1.0,))),
+    ("hide a feature", lambda: Rescaled(world=Linear(theta=TWO), feature_scales=(1.0, 0.0))),
 ]
 
 

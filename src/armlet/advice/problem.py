@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
-from armlet.environments.world import World
+from armlet.environments.world import World, check_still
 from armlet.parallel.seeds import Seeds
 from armlet.theory import asked_p
 
@@ -91,6 +91,7 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledPro
     >>> condense(FigureA.draw(rng), rng, horizon=1000).table.means.shape
     (8, 6)
     """
+    check_still(world, "armlet.advise")
     rows = getattr(world, "theta", None)
     theta = None if rows is None else np.array(rows)
     table = world.table()

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 
 from armlet.environments import ENVIRONMENTS
-from armlet.paper import EXPERIMENTS, reproduce
+from armlet.paper import reproduce
 from armlet.policies import POLICIES
 
 
@@ -23,7 +23,7 @@ def listing() -> list[str]:
     lines += ["", "policies (armlet simulate --policy NAME):"]
     lines += [_entry(name, kind, kind) for name, kind in POLICIES.items()]
     lines += ["", "experiments (armlet paper --only NAME):"]
-    return lines + [f"  {name}\n      {reproduce.load(name).title}" for name in EXPERIMENTS]
+    return lines + [f"  {name}\n      {reproduce.load(name).title}" for name in reproduce.ALL]
 
 
 def _entry(name: str, kind: type, maker: Callable[..., object]) -> str:

@@ -14,6 +14,7 @@ examples:
   armlet paper --only fig-a,lemma-2   two of them
   armlet paper --full --out results/full
   armlet paper --engine dask --workers 8
+  armlet paper --only units,evidence  what Armlet promises besides the paper, which is not run otherwise
 
 A reproduction that was interrupted or killed goes on where it was if the same command is given again.
 """
@@ -24,7 +25,7 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
     parser.description = "Rebuild the paper's numerical results and say, claim by claim, what holds."
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("--full", action="store_true", help="more runs and theta; progress says how long it takes")
-    parser.add_argument("--only", metavar="NAMES", help="experiments, separated by commas; default: all")
+    parser.add_argument("--only", metavar="NAMES", help="experiments, separated by commas; default: all of the paper")
     parser.add_argument("--seed", type=int, metavar="N", help="of all experiments; default: the published one")
     add_engine(parser)
     parser.add_argument("--out", default="results/paper", metavar="DIR", help="default: results/paper")

@@ -26,11 +26,12 @@ from armlet.environments.linear_arms import (
     draw_rewards,
 )
 
-Law: TypeAlias = Literal["gaussian", "sphere", "bits"]
+Law: TypeAlias = Literal["gaussian", "sphere", "bits", "constant"]
 WORDS: dict[Law, str] = {
     "gaussian": "independent standard gaussian entries",
     "sphere": "length 1, every direction as likely as any other",
     "bits": "fair coin flips, 0 or 1, not scaled",
+    "constant": "a 1, then independent standard gaussian entries",
 }
 
 
@@ -43,7 +44,8 @@ class Linear(LinearArms):
     theta : tuple of tuples of float, shape (K, d)
         The parameter of each arm.
     law
-        Where contexts come from: "gaussian" entries, the unit "sphere", or "bits", fair coin flips.
+        Where contexts come from: "gaussian" entries, the unit "sphere", "bits", fair coin flips, or "constant", a 1 and
+        gaussian entries after it.
     noise, scale
         How rewards spread, as in `armlet.core.finite.Noise`. 0/1 rewards need the law "bits" and a theta
         whose probabilities stay in [0, 1].
@@ -64,7 +66,9 @@ class Linear(LinearArms):
         LinearArms.__post_init__(self)
         check_between("scale", self.scale, 0.0, math.inf)
         if self.law not in WORDS:
-            raise ValueError(f"law is {self.law!r}; choose 'gaussian', 'sphere' or 'bits'")
+            raise ValueError(f"law is {self.law!r}; choose {', '.join(map(repr, WORDS))}")
+        if self.law == "constant" and self.dim < 2:
+            raise ValueError("law is 'constant' but theta has rows of 1 value; give a value besides the constant")
         if self.noise not in ("proportional", "gaussian", "bernoulli", "none"):
             raise ValueError(f"noise is {self.noise!r}; choose 'proportional', 'gaussian', 'bernoulli' or 'none'")
         theta = np.array(self.theta)
@@ -91,6 +95,8 @@ class Linear(LinearArms):
         check_steps(n, start)
         if self.law == "bits":
             return rng.integers(0, 2, size=(n, self.dim)).astype(np.float64)
+        if self.law == "constant":
+            return np.hstack([np.ones((n, 1)), rng.standard_normal((n, self.dim - 1))])
         X = rng.standard_normal((n, self.dim))
         return X / np.linalg.norm(X, axis=1, keepdims=True) if self.law == "sphere" else X
 
@@ -107,7 +113,7 @@ class Linear(LinearArms):
         return None
 
     def sigma_min(self) -> float:
-        """Give sigma_min in closed form, for any d: 1 for "gaussian", 1/d on the "sphere".
+        """Give sigma_min in closed form, for any d: 1 for "gaussian" and "constant", 1/d on the "sphere".
 
         For "bits" E xx' is 1/4 everywhere and another 1/4 on the diagonal, so it is 1/4, or 1/2 if d = 1.
 
@@ -118,7 +124,7 @@ class Linear(LinearArms):
         """
         if self.law == "bits":
             return 0.25 if self.dim > 1 else 0.5
-        return 1.0 if self.law == "gaussian" else 1.0 / self.dim
+        return 1.0 / self.dim if self.law == "sphere" else 1.0
 
     def constants(self) -> Constants:
         """Give the exact constants of a table; on a continuous law delta_min does not exist."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet.core.constants import Constants
 from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.core.types import Bool, Float64
 
 
 class World(Protocol):
@@ -20,6 +20,9 @@ class World(Protocol):
 
     A frozen dataclass of settings that JSON can hold. Drawing n steps at once or in parts, each with its
     `start`, gives the same contexts and rewards. `armlet.testing.check_environment` checks all of it.
+
+    Two attributes may be left out, see `present` and `delay` in this file: which arms can be played at a step, and how
+    many steps a reward takes to arrive.
     """
 
     @property
@@ -47,3 +50,40 @@ class World(Protocol):
 
     def describe(self) -> list[str]:
         """Say in a few lines what the world means, in which units, and what its constants are."""
+
+
+def present(world: World, n: int, *, start: int = 0) -> Bool | None:
+    """Say which arms can be played at steps start + 1 to start + n, (n, K); None where all can, always.
+
+    A world whose arms come and go has a method of this name, without `world`.
+
+    Examples
+    --------
+    >>> from armlet.environments import News
+    >>> present(News(theta=((1.0,), (2.0,)), births=(1, 3), deaths=(3, 9)), 3)
+    array([[ True, False],
+           [ True, False],
+           [False,  True]])
+    """
+    ask = getattr(world, "present", None)
+    if ask is None:
+        return None
+    found: Bool | None = ask(n, start=start)
+    return found
+
+
+def delay(world: World) -> int:
+    """Say how many steps are decided before the reward of a step arrives; 0 where a world has no `delay`."""
+    return int(getattr(world, "delay", 0))
+
+
+def is_still(world: World) -> bool:
+    """Tell whether all arms stay and rewards come at once."""
+    return present(world, 1) is None and not delay(world)
+
+
+def check_still(world: World, who: str) -> None:
+    """Refuse a world whose arms come and go, or whose rewards come late, for who plays neither."""
+    if not is_still(world):
+        what = "has rewards that come late" if delay(world) else "has arms that come and go"
+        raise ValueError(f"{type(world).__name__} {what}, which {who} does not play; use armlet.simulate")

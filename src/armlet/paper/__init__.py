@@ -19,3 +19,9 @@ EXPERIMENTS: Final = {
     "leaderboard": "armlet.paper.leaderboard.experiment",
 }
 """Every experiment by name, in the order of the report. Modules, not objects: importing all of them takes long."""
+
+BESIDES: Final = {
+    "units": "armlet.paper.units.experiment",
+    "evidence": "armlet.paper.evidence.experiment",
+}
+"""Experiments on what Armlet itself promises, not the paper: run only if asked for by name."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from armlet.core.files.disk import write_atomically
-from armlet.paper import EXPERIMENTS, verdicts
+from armlet.paper import BESIDES, EXPERIMENTS, verdicts
 from armlet.paper.experiment import SEED, Experiment, Findings
 from armlet.paper.page import Section, render
 from armlet.paper.verdicts import Verdict
@@ -35,6 +35,7 @@ from armlet.simulation.shelf import Shelf
 
 TITLE: Final = "A time and space efficient algorithm for contextual linear bandits: what holds"
 KIND: Final = "paper"
+ALL: Final = {**EXPERIMENTS, **BESIDES}
 
 
 @dataclass(slots=True)
@@ -66,9 +67,9 @@ def load(name: str) -> Experiment:
     Traceback (most recent call last):
     ValueError: there is no experiment 'lemma-3'; choose from fig-a, ...
     """
-    if name not in EXPERIMENTS:
-        raise ValueError(f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}")
-    experiment: Experiment = importlib.import_module(EXPERIMENTS[name]).EXPERIMENT
+    if name not in ALL:
+        raise ValueError(f"there is no experiment {name!r}; choose from {', '.join(ALL)}")
+    experiment: Experiment = importlib.import_module(ALL[name]).EXPERIMENT
     return experiment
 
 
@@ -87,7 +88,7 @@ def reproduce(
     Parameters
     ----------
     names
-        Keys of `EXPERIMENTS`; all of them if left out.
+        Keys of `EXPERIMENTS`, all of them if left out; or of `BESIDES`, which are run only if named.
     scale
         "quick", or "full": more runs and theta.
     seed
@@ -132,10 +133,10 @@ def rebuild(folder: str | os.PathLike[str]) -> int:
 
 
 def _check(names: Sequence[str]) -> None:
-    if unknown := [name for name in names if name not in EXPERIMENTS]:
-        raise ValueError(f"there is no experiment {unknown[0]!r}; choose from {', '.join(EXPERIMENTS)}")
+    if unknown := [name for name in names if name not in ALL]:
+        raise ValueError(f"there is no experiment {unknown[0]!r}; choose from {', '.join(ALL)}")
     if not names:
-        raise ValueError(f"names is empty; choose from {', '.join(EXPERIMENTS)}")
+        raise ValueError(f"names is empty; choose from {', '.join(ALL)}")
     require_matplotlib()  # better now than after the computation
 
 
@@ -150,7 +151,7 @@ def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: P
     if goes_on:
         print(f"Going on with what was interrupted; a folder other than {folder} begins anew.", flush=True)
     else:
-        for name in EXPERIMENTS:
+        for name in ALL:
             _shelf(folder, name).clear()
     manifest["sessions"].append(new_session(where.name))
     _write_manifest(folder, manifest)

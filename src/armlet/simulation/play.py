@@ -19,7 +19,7 @@ from armlet.core.types import Float64, Int64, Policy
 from armlet.environments.world import World
 from armlet.parallel.seeds import Seeds
 from armlet.simulation import streams
-from armlet.simulation.player import block_size, draw, play_table, player
+from armlet.simulation.player import arms_at_start, block_size, draw, play_table, player
 
 Method: TypeAlias = Literal["auto", "steps", "events", "python"]
 """How a run is computed. Numbers differ between methods, their law does not; compare policies within one method.
@@ -89,7 +89,7 @@ class Job:
         if self.runs < 1:
             raise ValueError(f"runs is {self.runs}; give at least 1")
         check_seed(self.seed)
-        self.policy.check(self.world.n_arms, self.world.dim, 0)
+        self.policy.check(arms_at_start(self.world), self.world.dim, 0)
         object.__setattr__(self, "checkpoints", _checked(self.checkpoints, self.horizon) or spaced(self.horizon))
         object.__setattr__(self, "method", _settled(self))
 

@@ -5,6 +5,7 @@ A world that is a table is played in the kernel alone. Memory is O(block (d + K)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -13,9 +14,10 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
+from armlet.core.kernel import Decision
 from armlet.core.law import compiled_rule
 from armlet.core.types import Bool, Float64, Int64, Policy
-from armlet.environments.world import World
+from armlet.environments.world import World, delay, is_still, present
 
 
 def block_size(world: World) -> int:
@@ -37,7 +39,7 @@ class Block(NamedTuple):
     start: int  # steps before it
     X: Float64  # (n, d)
     rewards: Float64  # (n, K): of every arm
-    losses: Float64  # (n, K): what each arm loses against the best, in expectation
+    losses: Float64  # (n, K): what each arm loses against the best, in expectation; NaN for arms that are not there
 
 
 def draw(
@@ -58,7 +60,9 @@ def draw(
         X = np.ascontiguousarray(world.contexts(contexts, n, start=start), dtype=np.float64)
         rewards = np.ascontiguousarray(world.rewards(noise, X, start=start), dtype=np.float64)
         mu = world.means(X, start=start)
-        yield Block(start, X, rewards, mu.max(axis=1, keepdims=True) - mu)
+        here = present(world, n, start=start)
+        mu = mu if here is None else np.where(here, mu, np.nan)
+        yield Block(start, X, rewards, np.nanmax(mu, axis=1, keepdims=True) - mu)
 
 
 class Player(Protocol):
@@ -84,25 +88,65 @@ class InKernel:
 
 
 class InPython:
-    """Plays any policy, as a user's loop would."""
+    """Plays any policy, as a user's loop would: arms come and go, rewards come late, if the world says so."""
 
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
-        self.bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+        self.bandit = Bandit(_first_arms(world), world.dim, policy=policy, seed=seed)
+        self._world, self._t, self._delay = world, 0, delay(world)
+        self._pending: deque[tuple[Decision, float]] = deque()
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
         """Take the next steps."""
         arms, explored = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.bool_)
+        here = present(self._world, len(X), start=self._t)
         for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
+            if here is not None and (i == 0 or (here[i] != here[i - 1]).any()):
+                self._change(set(np.flatnonzero(here[i]).tolist()))
             decision = self.bandit.decide(x)
             arms[i], explored[i] = decision.arm, decision.explored
-            self.bandit.learn(decision, float(row[arms[i]]))
+            self._learn(decision, float(row[arms[i]]))
+        self._t += len(X)
         return arms, explored
+
+    def _change(self, here: set[int]) -> None:
+        known = {int(arm) for arm in self.bandit.arms}
+        for arm in sorted(here - known):
+            self.bandit.add_arm(arm)
+        for arm in sorted(known - here):
+            self.bandit.remove_arm(arm)
+
+    def _learn(self, decision: Decision, reward: float) -> None:
+        if not self._delay:
+            self.bandit.learn(decision, reward)
+            return
+        self._pending.append((decision, reward))
+        if len(self._pending) > self._delay:
+            late, reward = self._pending.popleft()
+            if late.arm in self.bandit.arms:  # nobody wants to know of an arm that is gone
+                self.bandit.learn(late, reward)
+
+
+def _first_arms(world: World) -> list[int]:
+    here = present(world, 1)
+    return list(range(world.n_arms)) if here is None else np.flatnonzero(here[0]).tolist()
+
+
+def arms_at_start(world: World) -> int:
+    """Count the arms that can be played at step 1.
+
+    Examples
+    --------
+    >>> from armlet.environments import News
+    >>> arms_at_start(News(theta=((1.0,), (2.0,)), births=(1, 3), deaths=(3, 9)))
+    1
+    """
+    return len(_first_arms(world))
 
 
 def player(world: World, policy: Policy, seed: int) -> Player:
-    """Give what plays a policy: the kernel, if it knows the policy."""
+    """Give what plays a policy: the kernel, if it knows the policy and the world is still."""
     rule = compiled_rule(policy)
-    if rule is None:
+    if rule is None or not is_still(world):
         return InPython(world, policy, seed)
     return InKernel(rule, policy.init(world.n_arms, world.dim), seed)
 

@@ -122,7 +122,9 @@ def _described(thing: object) -> Json:
     name, settings = type(thing).__name__, None
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         with contextlib.suppress(TypeError):
-            settings = {field.name: plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+            values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+            # a setting may be a world itself, whose name tells as much as its settings
+            settings = {n: _described(v) if dataclasses.is_dataclass(v) else plain(v) for n, v in values.items()}
     return {"name": name, "settings": settings}
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from armlet.core.files.encoding import Json
 from armlet.core.law import compiled_rule
 from armlet.core.types import Policy
-from armlet.environments.world import World
+from armlet.environments.world import World, is_still
 from armlet.parallel.pool import PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation.folder import STAGE, as_curves
@@ -177,7 +177,7 @@ def _runs_a_task(job: Job) -> int:
     if job.method == "events":
         p = float(getattr(job.policy, "p", 1.0))
         units = p * (1 + math.log(max(job.horizon / p, 1.0)))
-    elif compiled_rule(job.policy) is None:
+    elif compiled_rule(job.policy) is None or not is_still(job.world):
         each = SECONDS_IN_PYTHON
     elif job.policy.learns_from == "every step":
         each = SECONDS_LEARNING

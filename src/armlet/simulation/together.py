@@ -6,15 +6,15 @@ O(T (d + K)) to draw a run, and O(T K d) for each contestant, in the kernel. Mem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from armlet.core.kernel import AutoEvidence, AutoSchedule, Rule, Statistics, Tuned
-from armlet.core.types import Float64
-from armlet.environments.world import World
+from armlet.core.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
+from armlet.core.law import compiled_rule
+from armlet.core.types import Float64, Policy, State
+from armlet.environments.world import World, check_still
 from armlet.parallel.seeds import Seeds
-from armlet.policies.parts.epsilon_greedy import EpsilonGreedy
 from armlet.simulation import streams
 from armlet.simulation.player import InKernel, draw
 
@@ -23,12 +23,15 @@ class Entry(NamedTuple):
     """What takes part: a rule of the kernel, and what it knows at the start."""
 
     rule: Rule
-    start: Statistics
+    start: Any  # a state that the kernel knows
 
     @classmethod
-    def of(cls, policy: EpsilonGreedy, world: World) -> Entry:
-        """Enter a policy as it is."""
-        return cls(policy.rule(), policy.init(world.n_arms, world.dim))
+    def of(cls, policy: Policy, world: World) -> Entry:
+        """Enter a compiled policy as it is."""
+        rule = compiled_rule(policy)
+        if rule is None:
+            raise ValueError(f"{type(policy).__name__} is not compiled, so it cannot play together with others")
+        return cls(rule, policy.init(world.n_arms, world.dim))
 
 
 class Run(NamedTuple):
@@ -52,6 +55,7 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seeds: Seeds, *ru
     >>> bool(played.regret[0] == played.regret[1]), bool(played.regret[2] > played.regret[0])
     (True, True)
     """
+    check_still(world, "together.play")
     contexts, noise, coins = streams.of_run(seeds, *run)
     players = [InKernel(entry.rule, entry.start, coins) for entry in entries]
     regret, random = np.zeros(len(entries)), 0.0
@@ -62,7 +66,7 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seeds: Seeds, *ru
     return Run(regret, np.array([_p(e.rule, each.state) for e, each in zip(entries, players, strict=True)]), random)
 
 
-def _p(rule: Rule, state: Statistics) -> float:
+def _p(rule: Rule, state: State) -> float:
     return (
         state.p(rule) if isinstance(rule, (AutoSchedule, AutoEvidence)) and isinstance(state, Tuned) else float("nan")
     )

@@ -2,5 +2,6 @@
 
 from armlet.testing.environments import ENVIRONMENT_CHECKS, check_environment
 from armlet.testing.policies import CHECKS, check_policy
+from armlet.testing.units import CHANGES, check_units
 
-__all__ = ["CHECKS", "ENVIRONMENT_CHECKS", "check_environment", "check_policy"]
+__all__ = ["CHANGES", "CHECKS", "ENVIRONMENT_CHECKS", "check_environment", "check_policy", "check_units"]

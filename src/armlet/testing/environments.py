@@ -11,13 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
-from armlet.environments.world import World
+from armlet.environments.world import World, present
 
 EnvironmentCheck: TypeAlias = Callable[[World], None]
 
@@ -147,12 +147,28 @@ def check_table_of_noise(world: World) -> None:
     _require((off <= 1e-9).all(), f"the table says noise {table.noise!r}, but squares differ by {left.mean(axis=0)}")
 
 
+def _are_linear(X: Float64, means: Float64) -> bool:
+    theta = np.linalg.lstsq(X, means, rcond=1e-9)[0]
+    return np.allclose(X @ theta, means, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(means).max()))
+
+
 def check_constants_of_table(world: World) -> None:
-    """Where there is a table, the constants are those that follow from it by brute force."""
+    """Where there is a table, the constants are those that follow from it by brute force.
+
+    They may be refused only where means are not linear in the contexts: theta, and with it Q, does not exist then.
+    """
     if (table := world.table()) is None:
         return
-    found, occurs = world.constants(), table.chances > 0
+    occurs = table.chances > 0
     X, means = table.contexts[occurs], table.means[occurs]
+    if not _are_linear(X, means):
+        try:
+            world.constants()
+        except ValueError as reason:
+            _require("Q does not exist" in str(reason), f"means are not linear in x, which is not said: {reason}")
+            return
+        raise AssertionError("means are not linear in x, yet there are constants")
+    found = world.constants()
     spectrum = np.linalg.svd(np.sqrt(table.chances[occurs])[:, None] * X, compute_uv=False)
     spectrum = spectrum[spectrum > 1e-9 * spectrum[0]]
     gaps = [max(row) - mean for row in means.tolist() for mean in row]
@@ -197,6 +213,13 @@ def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
+def _remade(world: Any, settings: dict[str, Any]) -> Any:
+    """Make a world from what JSON kept of its settings; a world among them likewise."""
+    inner = {name: getattr(world, name) for name in settings if is_dataclass(getattr(world, name))}
+    values = {name: _tuples(value) for name, value in settings.items()}
+    return replace(world, **values | {name: _remade(each, settings[name]) for name, each in inner.items()})
+
+
 def check_settings(world: World) -> None:
     """A world is a frozen dataclass, and its settings survive JSON."""
     _require(is_dataclass(world), "a world is a frozen dataclass of its settings")
@@ -208,8 +231,20 @@ def check_settings(world: World) -> None:
             raise AssertionError(
                 f"settings must be frozen and fit into JSON, with tuples for lists: {reason}"
             ) from None
-        twin = replace(world, **{name: _tuples(value) for name, value in settings.items()})
+        twin = _remade(world, settings)
         _require(twin == world, "after JSON the world is another")
+
+
+def check_presence(world: World) -> None:
+    """Where arms come and go, some arm is there at every step, and a stretch of steps is the same in blocks."""
+    if (whole := present(world, STEPS)) is None:
+        return
+    _require(whole.shape == (STEPS, world.n_arms), f"presence has shape {whole.shape}, not {(STEPS, world.n_arms)}")
+    _require(whole.dtype == np.bool_, f"presence is {whole.dtype}, not bool")
+    _require(whole.any(axis=1).all(), "at some step there is no arm to play")
+    for start, n in ((0, 1), (130, 170), (STEPS - 1, 1)):
+        part = present(world, n, start=start)
+        _require(part is not None and np.array_equal(part, whole[start : start + n]), "presence differs in blocks")
 
 
 def check_description(world: World) -> None:
@@ -230,6 +265,7 @@ ENVIRONMENT_CHECKS: tuple[EnvironmentCheck, ...] = (
     check_constants_of_table,
     check_constants_of_noise,
     check_settings,
+    check_presence,
     check_description,
 )
 

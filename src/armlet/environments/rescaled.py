@@ -1,0 +1,153 @@
+"""Any world in other units: rewards in cents or above a level, features in metres or since the year 0.
+
+A policy that reads units as they are given plays another game in each of them; one whose units are free plays the same.
+The context x of the inner world is shown as scales x + offsets, its reward r is paid as level + scale r.
+Drawing costs what the inner world's steps cost, and O(n (d + K)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from armlet.core.constants import Constants
+from armlet.core.finite import FiniteWorld, Noise
+from armlet.core.types import Bool, Float64
+from armlet.environments import world as worlds
+from armlet.environments.linear_arms import LinearArms, check_between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescaled:
+    """Another world, in other units.
+
+    It is made from a world and not drawn, so it is not in the registry. With a level or with offsets rewards are no
+    longer linear in the context but affine: theta, and with it the constant Q, exists only where contexts have a
+    constant among them.
+
+    Parameters
+    ----------
+    world
+        The inner world.
+    reward_level, reward_scale
+        Rewards are level + scale r; the scale is positive, or the best arm would become the worst.
+    feature_scales, feature_offsets
+        Contexts are scales x + offsets, a value for each feature; scales are not 0. Ones and zeros if left out.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> inner = FigureA(theta=((1.0, 0.0), (0.0, 2.0)))
+    >>> world = Rescaled(world=inner, reward_level=100.0, reward_scale=3.0, feature_scales=(10.0, 1.0))
+    >>> world.means(np.array([[10.0, 0.0], [0.0, 1.0]]))
+    array([[103., 100.],
+           [100., 106.]])
+    """
+
+    world: LinearArms
+    reward_level: float = 0.0
+    reward_scale: float = 1.0
+    feature_scales: tuple[float, ...] = ()
+    feature_offsets: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.reward_level):
+            raise ValueError(f"reward_level is {self.reward_level} but must be finite")
+        check_between("reward_scale", self.reward_scale, math.ulp(0.0), math.inf)
+        for name, neutral in (("feature_scales", 1.0), ("feature_offsets", 0.0)):
+            values = getattr(self, name) or (neutral,) * self.dim
+            if len(values) != self.dim or not np.isfinite(values).all():
+                raise ValueError(f"{name} is {values} but needs {self.dim} finite values, one for each feature")
+            object.__setattr__(self, name, tuple(map(float, values)))
+        if 0.0 in self.feature_scales:
+            raise ValueError(f"feature_scales is {self.feature_scales}; a scale of 0 would hide a feature")
+
+    @property
+    def n_arms(self) -> int:
+        """K, the inner world's."""
+        return self.world.n_arms
+
+    @property
+    def dim(self) -> int:
+        """d, the inner world's."""
+        return self.world.dim
+
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        """Draw contexts, in the new units: (n, d)."""
+        return self._show(self.world.contexts(rng, n, start=start))
+
+    def means(self, X: Float64, *, start: int = 0) -> Float64:
+        """Give the expected reward of every arm, in the new units: (n, K)."""
+        self.world.check_contexts(X, start)
+        return self._pay(self.world.means(self._inner(X), start=start))
+
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
+        """Draw what every arm would pay, in the new units: (n, K)."""
+        return self._pay(self.world.rewards(rng, self._inner(X), start=start))
+
+    def present(self, n: int, *, start: int = 0) -> Bool | None:
+        """Say which arms of the inner world can be played: (n, K), or None if all can."""
+        return worlds.present(self.world, n, start=start)
+
+    def table(self) -> FiniteWorld | None:
+        """Give the world as a table, if the inner world is one and the noise still has a name."""
+        inner = self.world.table()
+        noise = None if inner is None else self._noise(inner.noise)
+        if inner is None or noise is None:
+            return None
+        scale = self.reward_scale * inner.scale if noise == "gaussian" else inner.scale
+        return self._table(inner, noise, scale)
+
+    def constants(self) -> Constants:
+        """Give the exact constants in the new units, where rewards stay linear."""
+        inner, table = self.world.constants(), self.world.table()
+        if table is None:
+            raise ValueError("delta_min needs every context of the world, but the inner world is no table")
+        shown = self._table(table, "none", 1.0)
+        slopes = self.reward_scale * np.array(self.world.theta) / np.array(self.feature_scales)
+        above = self.reward_level - slopes @ np.array(self.feature_offsets)  # (K,): what is added whatever the context
+        theta = slopes + np.outer(above, _constant(shown)) if above.any() else slopes
+        return Constants.of(shown, theta, self.reward_scale * inner.sigma)
+
+    def describe(self) -> list[str]:
+        """Say what the units are, then what the inner world is."""
+        return [
+            f"Rescaled: rewards are {self.reward_level:g} + {self.reward_scale:g} r",
+            f"contexts are scales x + offsets; scales {self.feature_scales}, offsets {self.feature_offsets}",
+            *(f"inside: {line}" for line in self.world.describe()),
+        ]
+
+    def _show(self, X: Float64) -> Float64:
+        shown: Float64 = X * np.array(self.feature_scales) + np.array(self.feature_offsets)
+        return shown
+
+    def _inner(self, X: Float64) -> Float64:
+        back: Float64 = (X - np.array(self.feature_offsets)) / np.array(self.feature_scales)
+        return back
+
+    def _pay(self, rewards: Float64) -> Float64:
+        paid: Float64 = self.reward_level + self.reward_scale * rewards
+        return paid
+
+    def _noise(self, noise: Noise) -> Noise | None:
+        """Name the noise in the new units, if it still is one that tables know."""
+        if noise == "proportional":  # to what it was proportional the level hides
+            return None if self.reward_level else noise
+        if noise == "bernoulli":
+            return noise if (self.reward_level, self.reward_scale) == (0.0, 1.0) else None
+        return noise
+
+    def _table(self, inner: FiniteWorld, noise: Noise, scale: float) -> FiniteWorld:
+        X, means = self._show(inner.contexts), self._pay(inner.means)
+        return FiniteWorld(contexts=X, chances=inner.chances, means=means, noise=noise, scale=scale)
+
+
+def _constant(table: FiniteWorld) -> Float64:
+    """Find the v with x'v = 1 in every context that occurs: through it what is added becomes linear."""
+    X = table.contexts[table.chances > 0]
+    v = np.linalg.lstsq(X, np.ones(len(X)), rcond=1e-12)[0].astype(np.float64)
+    if not np.allclose(X @ v, 1.0, rtol=0.0, atol=1e-9):
+        raise ValueError("Q does not exist: with a level or with offsets rewards are not linear in the context")
+    return v
