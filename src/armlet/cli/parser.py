@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from armlet.cli.advise import add_advise
 from armlet.cli.compare import add_compare
+from armlet.cli.data import add_data
 from armlet.cli.list import add_list
 from armlet.cli.paper import add_paper
 from armlet.cli.report import add_report
@@ -67,4 +68,5 @@ def _parser() -> argparse.ArgumentParser:
     add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
     add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))
     add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
+    add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     return parser
