@@ -93,7 +93,7 @@ def _section(section: Section, verdict: Verdict) -> str:
         [
             f'<section id="claim-{claim.key}" aria-labelledby="heading-{claim.key}">',
             f'<h2 id="heading-{claim.key}">{escape(section.heading)}</h2><p class="where">{escape(claim.where)}</p>',
-            f"<dl><dt>The paper says</dt><dd>{escape(claim.says)}</dd>",
+            f"<dl><dt>{escape(claim.source)} says</dt><dd>{escape(claim.says)}</dd>",
             f"<dt>Our reading</dt><dd>{escape(claim.reading)}</dd></dl>",
             *(f"<p>{escape(note)}</p>" for note in section.notes),
             *(figure(picture) for picture in section.pictures),

@@ -47,7 +47,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One claim of the paper.
+    """One claim, of the paper unless another source is named.
 
     Examples
     --------
@@ -60,6 +60,7 @@ class Claim:
     where: str  # its place in the paper
     says: str  # what it says, in our words
     reading: str  # how we read what it leaves open
+    source: str = "The paper"  # who says so
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.key):

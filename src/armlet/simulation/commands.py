@@ -61,7 +61,7 @@ def make_world(name: str, settings: Mapping[str, Any], seed: int) -> World:
     return world
 
 
-def make_policy(name: str, settings: Mapping[str, Any], world: World) -> Policy:
+def make_policy(name: str, settings: Mapping[str, Any], world: World | None = None) -> Policy:
     """Make a policy by its name; one that must know the truth is told the world's.
 
     Examples
