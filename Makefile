@@ -57,7 +57,7 @@ explore: calibrate ## Rebuild the trials and figures of how much to explore
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
