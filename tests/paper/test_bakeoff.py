@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,10 +200,10 @@ def test_other_policies_do_not_play_vowpal_wabbit_again(calls: Path, tmp_path: P
     first = (tmp_path / "out" / "verdicts.json").read_bytes()
     played(SMALL, tmp_path / "out")
     assert (tmp_path / "out" / "verdicts.json").read_bytes() == first
-    played(Settings(**{**_fields(SMALL), "policies": ("Uniform", "UCB1")}), tmp_path / "out")
+    played(replace(SMALL, policies=("Uniform", "UCB1")), tmp_path / "out")
     assert calls.read_text() == asked
     with pytest.raises(ResultsError, match="rows 60; choose another folder"):
-        played(Settings(**{**_fields(SMALL), "rows": 50}), tmp_path / "out")
+        played(replace(SMALL, rows=50), tmp_path / "out")
 
 
 @pytest.mark.usefixtures("calls")
@@ -311,7 +312,3 @@ def test_the_grid_is_that_of_the_bake_off() -> None:
 def test_the_benchmarks_measure_the_same_vowpal_wabbit() -> None:
     pins = Path(__file__).parents[2] / "benchmarks" / "peers.txt"
     assert f"vowpalwabbit=={vowpal.VERSION}\n" in pins.read_text()
-
-
-def _fields(settings: Settings) -> dict[str, object]:
-    return {name: getattr(settings, name) for name in Settings.__dataclass_fields__}

@@ -71,7 +71,7 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World | None = No
     """
     kind = _find("policy", name, POLICIES)
     _check_names(name, settings, kind)
-    known = {"theta": world.theta} if _needs(kind, "theta") and hasattr(world, "theta") else {}
+    known = {"theta": world.theta} if world is not None and _needs(kind, "theta") and hasattr(world, "theta") else {}
     missing = [field for field in inspect.signature(kind).parameters if _needs(kind, field)]
     for field in missing:
         if field not in {**known, **settings}:

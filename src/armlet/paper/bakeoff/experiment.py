@@ -54,7 +54,9 @@ def configured(scale: Scale, given: Mapping[str, Any]) -> Settings:
     >>> configured("quick", {"rows": 50, "policies": ["Greedy"]}).policies
     ('Greedy',)
     """
-    changed = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value}
+    changed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value
+    }
     settings = replace(SCALES[scale], **changed)
     if settings.rows < 1 or settings.shuffles < 1:
         raise ValueError(f"rows is {settings.rows} and shuffles {settings.shuffles}; give at least 1 of each")
@@ -86,14 +88,14 @@ class Task:
 
 
 def play(task: Task) -> Arrays:
-    """Give the mistakes of every setting, packed: (settings, ceil(n / 64))."""
+    """Give the share of mistakes of every setting, and the mistakes themselves, packed: (settings, ceil(n / 64))."""
     table = datasets.load(COLLECTION, task.table)
     order = shuffled(task.seed, task.table, task.shuffle, len(table), task.rows)
     if task.side == "armlet":
-        found = [contenders.mistakes(table, order, task.contender, seed=task.shuffle)]
+        found = np.array([contenders.mistakes(table, order, task.contender, seed=task.shuffle)])
     else:
-        found = vowpal.mistakes(table, order, vowpal.GROUPS[task.contender], seed=task.shuffle + 1)
-    return {"mistakes": pack(np.array(found))}
+        found = np.array(vowpal.mistakes(table, order, vowpal.GROUPS[task.contender], seed=task.shuffle + 1))
+    return {"errors": found.mean(axis=1), "mistakes": pack(found)}
 
 
 def shuffled(seed: int, table: str, shuffle: int, n: int, rows: int) -> Int64:

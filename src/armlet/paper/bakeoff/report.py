@@ -21,6 +21,7 @@ from armlet.report.document import Table
 SINGLE: Final = "VW, best setting of all in hindsight"
 PER_TABLE: Final = "VW, best setting of each table in hindsight"
 LARGE: Final = 1000
+MOST: Final = 50  # tables that are told one by one; the data has them all
 ASKED: Final = {"balanced": 20 / 43, "imbalanced": -0.005}  # wins minus losses against the rival, as a share of tables
 
 
@@ -106,8 +107,8 @@ def _kind(kind: str, played: Sequence[Field], policies: Sequence[str], seed: int
         ),
         tables=(
             _ranking(fields, shown, [*rivals[:2], *hindsight], seed),
-            *_matrices(fields, shown),
-            _errors(fields, shown),
+            _matrix(fields, shown),
+            *([_errors(fields, shown)] if len(fields) <= MOST else []),
         ),
     )
     return verdict, section
@@ -152,12 +153,12 @@ def _ranking(fields: Sequence[Field], shown: Sequence[str], against: Sequence[st
     return Table(caption="Least norm first; wins-losses over tables", head=head, rows=tuple(rows))
 
 
-def _matrices(fields: Sequence[Field], shown: Sequence[str]) -> tuple[Table, ...]:
+def _matrix(fields: Sequence[Field], shown: Sequence[str]) -> Table:
     head = ("", *(str(place + 1) for place in range(len(shown))))
     rows = [
         (f"{place + 1}. {name}", *(_score(fields, name, other) for other in shown)) for place, name in enumerate(shown)
     ]
-    return (Table(caption="Wins-losses of every row against every column", head=head, rows=tuple(rows)),)
+    return Table(caption="Wins-losses of every row against every column", head=head, rows=tuple(rows))
 
 
 def _errors(fields: Sequence[Field], shown: Sequence[str]) -> Table:
@@ -226,7 +227,7 @@ def _verdict(
         for _ in range(_FLOOR in fields[0].runs)
     ]
     for name, least in bounds:
-        for test, role in (("z", Role.WRITTEN), ("strict", Role.READING)):
+        for test, role in _ROLES.items():
             wins, losses = _tally(fields, ours, name, test)
             label = f"wins minus losses against {name}, {'z-test' if test == 'z' else 'stricter test'}"
             statistics.append(Statistic(label, _exact(float(wins - losses)), Criterion("above", least), role))
@@ -236,6 +237,7 @@ def _verdict(
 
 
 _FLOOR: Final = "Uniform"
+_ROLES: Final[dict[Test, Role]] = {"z": Role.WRITTEN, "strict": Role.READING}
 _SAYS: Final = {
     "balanced": (
         "With nothing set, the first policy wins more tables than it loses against Vowpal Wabbit's RegCB-opt as it "

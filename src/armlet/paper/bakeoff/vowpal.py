@@ -24,7 +24,7 @@ from armlet.core.errors import ArmletError
 from armlet.core.types import Float64, Int64
 from armlet.datasets import Table, cache_folder
 from armlet.paper.bakeoff import vowpal_worker
-from armlet.parallel.environments import Recipe, environment, last_line
+from armlet.parallel.venvs import Recipe, environment, last_line
 
 VERSION: Final = "9.11.9"
 RECIPE: Final = Recipe(name="vowpalwabbit", requires=(f"vowpalwabbit=={VERSION}",))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.parallel.environments import InstallError, Recipe, environment
+from armlet.parallel.venvs import InstallError, Recipe, environment
 
 
 def make_wheel(folder: Path) -> None:
