@@ -14,7 +14,7 @@ import armlet
 from armlet import Bandit
 from armlet.core.files import model
 from armlet.policies import POLICIES
-from fuzz import policies, runner, threads
+from fuzz import files, policies, runner, threads
 from fuzz.faults import Fault
 
 HERE = Path(__file__).parent
@@ -107,3 +107,14 @@ def test_books_that_do_not_balance_are_told() -> None:
 def test_every_policy_has_its_turn() -> None:
     drawn = {policies.name_of(policies.draw(Random(case), case)) for case in range(0, 8 * len(POLICIES), 8)}
     assert drawn == set(POLICIES)
+
+
+def test_edits_of_one_header_do_not_reach_the_next() -> None:
+    """Values to be put into headers stay as they are: a second edit of the same header goes into a copy."""
+    before, rng = repr(files.ODD), Random(1)
+    for _ in range(3000):
+        header: dict[str, Any] = {"a": {"b": [1, 2, 3], "c": 0.5}, "d": [[1]], "e": "text"}
+        for _edit in range(3):
+            if header:
+                files.replace(rng, header, {"a": 1})
+    assert repr(files.ODD) == before

@@ -16,6 +16,8 @@ void bind_simulations(nanobind::module_& m);
 void bind_subset_search(nanobind::module_& m);
 
 Ridge parse_ridge(const std::string& kind, double value);
+// 'free' or 'as given', about the origin l, o_1, ..., o_d that is given or None.
+Units parse_units(const std::string& units, std::size_t dim, nanobind::handle origin);
 // Refuses n numbers that are no records of `size` numbers each.
 void check_records(const double* values, std::size_t n, std::size_t size);
 // Refuses what `merge_statistics` could not add.

@@ -6,15 +6,16 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/rule_binding.hpp"
+#include "bindings/unit_arrays.hpp"
 
 namespace armlet {
 
 namespace {
 
 void create(Layers* self, std::size_t n_layers, std::size_t n_arms, std::size_t dim, const std::string& ridge,
-            double value) {
+            double value, const std::string& units, nb::handle origin) {
     if (n_layers == 0 || n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_layers, n_arms and dim must be at least 1");
-    new (self) Layers(n_layers, n_arms, dim, parse_ridge(ridge, value));
+    new (self) Layers(n_layers, n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
 Statistics& layer(Layers& layers, std::ptrdiff_t i) {
@@ -29,6 +30,13 @@ nb::dict arrays(Layers& layers) {
     for (auto& one : layers) out.insert(out.end(), one.records().begin(), one.records().end());
     nb::dict named;
     named["records"] = to_numpy(std::move(out), {layers.size(), layers.n_arms(), layers[0].record_size()});
+    if (!layers[0].units().is_free()) return named;
+    std::vector<double> units;
+    for (const auto& one : layers) {
+        const auto values = one.units().values();
+        units.insert(units.end(), values.begin(), values.end());
+    }
+    named["units"] = to_numpy(std::move(units), {layers.size(), layers[0].units().n_values()});
     return named;
 }
 
@@ -36,7 +44,17 @@ void restore_arrays(Layers& layers, nb::dict arrays) {
     const std::size_t size = layers[0].record_size(), of_layer = layers.n_arms() * size;
     const double* values = doubles(arrays["records"], "records", {layers.size(), layers.n_arms(), size});
     check_records(values, layers.size() * of_layer, size);
-    for (auto& one : layers) one.restore({values, of_layer}), values += of_layer;
+    if (!layers[0].units().is_free()) {
+        for (auto& one : layers) one.restore({values, of_layer}), values += of_layer;
+        return;
+    }
+    const std::size_t n = layers[0].units().n_values();
+    const double* units = doubles(arrays["units"], "units", {layers.size(), n});
+    for (std::size_t i = 0; i < layers.size(); ++i) check_units(layers[i].units(), {units + i * n, n});
+    for (auto& one : layers) {
+        one.restore({values, of_layer}, {units, n});
+        values += of_layer, units += n;
+    }
 }
 
 void check_layers(const Layers& layers, const Layers& other) {
@@ -65,9 +83,10 @@ void remove_arm(Layers& layers, std::size_t arm) {
     layers.erase_arm(arm);
 }
 
-void create_snapshots(Snapshots* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
+void create_snapshots(Snapshots* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
+                      const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) Snapshots(n_arms, dim, parse_ridge(ridge, value));
+    new (self) Snapshots(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
 void refuse_merge(Snapshots&, nb::handle, nb::handle) {
@@ -81,7 +100,8 @@ void refuse_merge(Snapshots&, nb::handle, nb::handle) {
 void bind_layers(nb::module_& m) {
     nb::class_<Layers>(m, "Layers", nb::dynamic_attr(), "Several sets of statistics about the same arms.")
         .def("__init__", &create, nb::arg("n_layers"), nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
-             nb::arg("ridge") = "paper", nb::arg("value") = 1.0)
+             nb::arg("ridge") = "paper", nb::arg("value") = 1.0, nb::arg("units") = "as given",
+             nb::arg("origin") = nb::none())
         .def("__len__", &Layers::size)
         .def("__getitem__", &layer, nb::arg("layer"), nb::rv_policy::reference_internal,
              "One set of statistics; it is the layer itself, not a copy.")
@@ -89,20 +109,22 @@ void bind_layers(nb::module_& m) {
         .def_prop_ro("dim", &Layers::dim)
         .def_prop_ro("nbytes", &Layers::bytes, "Bytes held by all layers.")
         .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
-             "All that must be kept, by name: records, (L, K, 3 + d + d (d + 1) / 2).")
+             "All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).")
         .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
              nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
              "Takes back what `arrays` gave, if these are sums of rows.")
         .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
         .def("subtract", &subtract, nb::arg("earlier"), nb::arg("into"),
              "Takes the earlier one's arm i away from this arm into[i].")
+        .def("renew", &Layers::renew, "In free units: takes the means and deviations of all rows anew.")
         .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
         .def("copy", [](const Layers& layers) { return Layers(layers); });
     nb::class_<Snapshots, Layers>(m, "Snapshots", nb::dynamic_attr(),
                                   "Two layers: the rows that each arm was last solved for, and all of them.")
         .def("__init__", &create_snapshots, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
-             nb::arg("ridge") = "paper", nb::arg("value") = 1.0)
+             nb::arg("ridge") = "paper", nb::arg("value") = 1.0, nb::arg("units") = "as given",
+             nb::arg("origin") = nb::none())
         .def("merge", &refuse_merge, nb::arg("other"), nb::arg("into"), "Refuses: these do not add up.")
         .def("subtract", &refuse_merge, nb::arg("earlier"), nb::arg("into"), "Refuses: these do not add up.")
         .def("copy", [](const Snapshots& layers) { return Snapshots(layers); });

@@ -9,6 +9,7 @@
 namespace armlet {
 
 void bind_rules(nanobind::module_& m);
+void bind_units(nanobind::module_& m);
 void bind_layers(nanobind::module_& m);
 void bind_tuned(nanobind::module_& m);
 

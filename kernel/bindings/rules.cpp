@@ -113,9 +113,9 @@ Schedule schedule(double p, bool round_robin, bool learn_always) {
     return {p, round_robin, learn_always};
 }
 
-Optimism constant_optimism(double alpha) {
+Optimism constant_optimism(double alpha, bool by_noise) {
     check_not_negative("alpha", alpha);
-    return {Optimism::Radius::constant, alpha};
+    return {.radius = Optimism::Radius::constant, .scale = alpha, .by_noise = by_noise};
 }
 
 Optimism oful(const std::string& radius, double noise_scale, double bound, double delta, double scale) {
@@ -126,9 +126,9 @@ Optimism oful(const std::string& radius, double noise_scale, double bound, doubl
     return {radius == "joint" ? Optimism::Radius::joint : Optimism::Radius::per_arm, scale, noise_scale, bound, delta};
 }
 
-Thompson constant_thompson(double v) {
+Thompson constant_thompson(double v, bool by_noise) {
     check_not_negative("v", v);
-    return {false, v};
+    return {.theory = false, .scale = v, .by_noise = by_noise};
 }
 
 Thompson theory_thompson(double noise_scale, double delta, double scale) {
@@ -159,6 +159,13 @@ AutoSchedule auto_schedule(double horizon, double caution, double start, double 
     return {horizon, caution, start, most, round_robin};
 }
 
+Evidence evidence(double p, double cap, double floor, bool learn_always) {
+    check_positive("p", p);
+    if (!(cap > 0.0 && cap <= 1.0)) fail(PyExc_ValueError, "cap is " + text(cap) + "; it must lie in (0, 1]");
+    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+    return {p, cap, floor, learn_always};
+}
+
 // ---- one overload for each rule of the list
 
 template <typename R>
@@ -171,14 +178,16 @@ void bind(nb::module_& m, Of<Schedule>) {
 
 void bind(nb::module_& m, Of<Optimism>) {
     nb::class_<Optimism>(m, "Optimism", "Play the highest upper confidence bound, ties broken by the coins.")
-        .def_static("constant", &constant_optimism, nb::arg("alpha"), "LinUCB: the same multiple of every width.")
+        .def_static("constant", &constant_optimism, nb::arg("alpha"), nb::kw_only(), nb::arg("by_noise") = false,
+                    "LinUCB: the same multiple of every width, or of every width times the noise.")
         .def_static("oful", &oful, nb::arg("radius"), nb::kw_only(), nb::arg("noise_scale"), nb::arg("bound"),
                     nb::arg("delta"), nb::arg("scale") = 1.0, "OFUL: the radius of its theorem, 'per-arm' or 'joint'.");
 }
 
 void bind(nb::module_& m, Of<Thompson>) {
     nb::class_<Thompson>(m, "Thompson", "Play the highest sample of the posterior.")
-        .def_static("constant", &constant_thompson, nb::arg("v"), "The same v at every step.")
+        .def_static("constant", &constant_thompson, nb::arg("v"), nb::kw_only(), nb::arg("by_noise") = false,
+                    "The same v at every step, or times the noise.")
         .def_static("theory", &theory_thompson, nb::kw_only(), nb::arg("noise_scale"), nb::arg("delta"),
                     nb::arg("scale") = 1.0, "v = R sqrt(9 d log(t / delta)), scaled.");
 }
@@ -198,6 +207,12 @@ void bind(nb::module_& m, Of<AutoSchedule>) {
     nb::class_<AutoSchedule>(m, "AutoSchedule", "Algorithm 1 with a p that sets itself for a horizon.")
         .def(nb::new_(&auto_schedule), nb::kw_only(), nb::arg("horizon"), nb::arg("caution"), nb::arg("start"),
              nb::arg("most"), nb::arg("round_robin"));
+}
+
+void bind(nb::module_& m, Of<Evidence>) {
+    nb::class_<Evidence>(m, "Evidence", "Explore the arms that lack rows, by weight, else play the best estimate.")
+        .def(nb::new_(&evidence), nb::kw_only(), nb::arg("p"), nb::arg("cap"), nb::arg("floor"),
+             nb::arg("learn_always"));
 }
 
 template <typename... Rs>
@@ -222,10 +237,21 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
     win_probabilities({m, n}, {s, n}, out);
     return to_numpy(std::move(out), {n});
 }
+
+Array<double> all_wants(nb::handle n, double q) {
+    const std::size_t n_arms = nb::len(n);
+    const double* rows = doubles(n, "n", {n_arms});
+    check_positive("q", q);
+    std::vector<double> out(n_arms);
+    for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = want(rows[arm], q);
+    return to_numpy(std::move(out), {n_arms});
+}
 }  // namespace
 
 void bind_rules(nb::module_& m) {
     bind_each(m, every_rule);
+    m.def("wants", &all_wants, nb::arg("n"), nb::arg("q"),
+          "(K,): min(1, exp(1 - n / q)), as the exploring law has it.");
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

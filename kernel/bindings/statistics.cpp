@@ -9,6 +9,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/rule_binding.hpp"
+#include "bindings/unit_arrays.hpp"
 
 namespace armlet {
 
@@ -29,6 +30,11 @@ void check_arm(const Statistics& s, std::size_t arm) {
              "arm is " + std::to_string(arm) + " but there are " + std::to_string(s.n_arms()) + " arms");
 }
 
+void check_same_units(const Statistics& s, const Statistics& other) {
+    if (s.units().is_free() != other.units().is_free())
+        fail(PyExc_ValueError, "the units of the one are free and those of the other as given; both must be the same");
+}
+
 Array<double> column(Statistics& s, std::size_t first) {
     std::vector<double> out(s.n_arms());
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.record(arm)[first];
@@ -38,14 +44,14 @@ Array<double> column(Statistics& s, std::size_t first) {
 Array<double> vectors(Statistics& s) {
     std::vector<double> out;
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
-        const auto b = s.record(arm).subspan(3, s.dim());
+        const auto b = s.record(arm).subspan(3, s.view_size());
         out.insert(out.end(), b.begin(), b.end());
     }
-    return to_numpy(std::move(out), {s.n_arms(), s.dim()});
+    return to_numpy(std::move(out), {s.n_arms(), s.view_size()});
 }
 
 Array<double> matrices(Statistics& s) {
-    const std::size_t d = s.dim();
+    const std::size_t d = s.view_size();
     std::vector<double> out(s.n_arms() * d * d);
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
         const double* packed = s.record(arm).data() + 3 + d;
@@ -68,6 +74,7 @@ void restore(Statistics& s, nb::handle values) {
 nb::dict arrays(Statistics& s) {
     nb::dict out;
     out["records"] = records(s);
+    if (s.units().is_free()) out["units"] = units_array(s.units());
     return out;
 }
 
@@ -76,23 +83,58 @@ void restore_arrays(Statistics& s, nb::dict arrays) {
     const std::size_t size = s.record_size();
     const double* values = doubles(given, "records", {s.n_arms(), size});
     check_records(values, s.n_arms() * size, size);
-    restore(s, given);
+    if (!s.units().is_free()) return restore(s, given);
+    s.restore({values, s.n_arms() * size}, read_units(s.units(), arrays["units"]));
 }
 
-Array<double> estimates(Statistics& s) {
+// theta of views of contexts, one arm after the other.
+std::vector<double> solved_estimates(Statistics& s) {
     s.refresh();
     const Estimates e = s.estimates();
+    std::vector<double> out(s.n_arms() * e.dim);
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm)
+        for (std::size_t j = 0; j < e.dim; ++j) out[arm * e.dim + j] = e.theta[j * e.width + arm];
+    return out;
+}
+
+Array<double> standard_estimates(Statistics& s) { return to_numpy(solved_estimates(s), {s.n_arms(), s.view_size()}); }
+
+Array<double> estimates(Statistics& s) {
+    if (!s.units().is_free()) return standard_estimates(s);
+    const std::vector<double> theta = solved_estimates(s);
     std::vector<double> out(s.n_arms() * s.dim());
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm)
-        for (std::size_t j = 0; j < s.dim(); ++j) out[arm * s.dim() + j] = e.theta[j * e.width + arm];
+        s.units().to_user(theta.data() + arm * s.view_size(), 1, out.data() + arm * s.dim());
     return to_numpy(std::move(out), {s.n_arms(), s.dim()});
 }
 
+Array<double> intercepts(Statistics& s) {
+    std::vector<double> out(s.n_arms());
+    if (!s.units().is_free()) return to_numpy(std::move(out), {s.n_arms()});
+    const std::vector<double> theta = solved_estimates(s);
+    std::vector<double> slopes(s.dim());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm)
+        out[arm] = s.units().to_user(theta.data() + arm * s.view_size(), 1, slopes.data());
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+// A context given in Python, as it is looked at.
+class View {
+  public:
+    View(const Statistics& s, nb::handle x) : room_(s.units().is_free() ? s.view_size() : 0) {
+        values = s.view(doubles(x, "x", {s.dim()}), room_.data());
+    }
+    const double* values;
+
+  private:
+    std::vector<double> room_;
+};
+
 Array<double> scores(Statistics& s, nb::handle x) {
-    const double* row = doubles(x, "x", {s.dim()});
+    const View view(s, x);
     s.refresh();
     std::vector<double> out(s.width());
-    s.estimates().scores(row, out.data());
+    s.estimates().scores(view.values, out.data());
     out.resize(s.n_arms());
     return to_numpy(std::move(out), {s.n_arms()});
 }
@@ -105,20 +147,20 @@ void refresh_factors(Statistics& s) {
 }
 
 Array<double> widths(Statistics& s, nb::handle x) {
-    const double* row = doubles(x, "x", {s.dim()});
+    const View view(s, x);
     refresh_factors(s);
     std::vector<double> out(s.n_arms());
     std::vector<std::uint32_t> all(s.n_arms());
     std::iota(all.begin(), all.end(), 0u);
-    s.widths(all, row, out.data());
+    s.widths(all, view.values, out.data());
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
 Array<double> rough_widths(Statistics& s, nb::handle x) {
-    const double* row = doubles(x, "x", {s.dim()});
+    const View view(s, x);
     s.keep_variances();
     refresh_factors(s);
-    std::vector<double> squares(row, row + s.dim()), out(s.width());
+    std::vector<double> squares(view.values, view.values + s.view_size()), out(s.width());
     for (double& one : squares) one *= one;
     s.rough_squares(squares.data(), out.data());
     out.resize(s.n_arms());
@@ -141,6 +183,7 @@ double noise(Statistics& s) {
 
 void follow(Statistics& s, std::size_t arm, Statistics& later) {
     check_arm(s, arm);
+    check_same_units(s, later);
     if (later.dim() != s.dim() || later.n_arms() != s.n_arms())
         fail(PyExc_ValueError, "the later statistics have " + std::to_string(later.n_arms()) + " arms of dim " +
                                    std::to_string(later.dim()) + "; these have " + std::to_string(s.n_arms()) +
@@ -180,6 +223,7 @@ void check_records(const double* values, std::size_t n, std::size_t size) {
 namespace {
 
 void check_into(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
+    check_same_units(s, other);
     if (other.dim() != s.dim() || into.size() != other.n_arms())
         fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_arms()) + " arms of dim " +
                                    std::to_string(other.dim()) + "; these take " + std::to_string(into.size()) +
@@ -202,10 +246,12 @@ void subtract_statistics(Statistics& s, Statistics& earlier, const std::vector<s
 
 void check_mergeable(Statistics& s, Statistics& other, const std::vector<std::size_t>& into) {
     check_into(s, other, into);
-    for (std::size_t arm = 0; arm < into.size(); ++arm)
+    for (std::size_t arm = 0; arm < into.size(); ++arm) {
+        const std::vector<double> theirs = s.record_from(other, arm);
         for (std::size_t i = 0; i < s.record_size(); ++i)
-            if (!(std::fabs(s.record(into[arm])[i] + other.record(arm)[i]) <= largest_sum))
+            if (!(std::fabs(s.record(into[arm])[i] + theirs[i]) <= largest_sum))
                 fail("MergeError", "the sums of the two are too large to be added: beyond " + text(largest_sum));
+    }
 }
 
 void merge_statistics(Statistics& s, Statistics& other, const std::vector<std::size_t>& into) {
@@ -220,9 +266,21 @@ void remove_arm(Statistics& s, std::size_t arm) {
     s.erase_arm(arm);
 }
 
-void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
+Array<bool> active(const Statistics& s) {
+    std::vector<std::uint8_t> out(s.n_arms());
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.is_active(arm);
+    return to_numpy<bool>(std::move(out), {s.n_arms()});
+}
+
+void set_active(Statistics& s, std::size_t arm, bool active) {
+    check_arm(s, arm);
+    s.set_active(arm, active);
+}
+
+void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
+            const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) Statistics(n_arms, dim, parse_ridge(ridge, value));
+    new (self) Statistics(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
 }  // namespace
@@ -231,25 +289,43 @@ void bind_statistics(nb::module_& m) {
     nb::class_<Statistics>(m, "Statistics", nb::dynamic_attr(),
                            "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
         .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
-             nb::arg("value") = 1.0)
+             nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none())
         .def_prop_ro("n_arms", &Statistics::n_arms)
-        .def_prop_ro("dim", &Statistics::dim)
+        .def_prop_ro("dim", &Statistics::dim, "The number of values in a context, d.")
+        .def_prop_ro(
+            "units", [](const Statistics& s) { return s.units().is_free() ? "free" : "as given"; },
+            nb::sig("def units(self) -> typing.Literal['free', 'as given']"),
+            "'as given', where y = x and all that follows is of x and r; or 'free', where sums are of y = (1, x - o) "
+            "and r - l, and estimates of z = (1, (x - o - m) / s) and r - l - r0.")
+        .def_prop_ro(
+            "deviation", [](const Statistics& s) { return s.units().is_free() ? s.units().deviation() : 1.0; },
+            "Of all rewards, when units were last looked at; 1 in units as given.")
+        .def_prop_ro(
+            "base", [](const Statistics& s) { return s.units().base(); },
+            "What scores leave out, since all arms share it: l + r0 in free units, else 0.")
         .def_prop_ro("nbytes", &Statistics::bytes, "Bytes held: sums, estimates and marks of what is to be solved.")
         .def_prop_ro(
             "n", [](Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
         .def_prop_ro(
-            "sum_r", [](Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r.")
+            "sum_r", [](Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r, or of r - l.")
         .def_prop_ro(
-            "sum_rr", [](Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2.")
-        .def_prop_ro("b", &vectors, owned, "(K, d): sum of r x.")
-        .def_prop_ro("A", &matrices, owned, "(K, d, d): sum of x x'.")
+            "sum_rr", [](Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2, or of (r - l)^2.")
+        .def_prop_ro("b", &vectors, owned, "(K, D): sum of r y.")
+        .def_prop_ro("A", &matrices, owned, "(K, D, D): sum of y y'.")
         .def("records", &records,
-             "(K, 3 + d + d (d + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
+             "(K, 3 + D + D (D + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
         .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
-        .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed.")
-        .def("scores", &scores, nb::arg("x"), "(K,): x' theta_hat.")
+        .def("renew", &Statistics::renew, "In free units: takes the means and deviations of all rows anew.")
+        .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed: slopes in the user's units.")
+        .def("intercepts", &intercepts,
+             "(K,): what is expected at x = 0, in the user's units; 0 if units are as given.")
+        .def(
+            "standard", [](const Statistics& s, nb::handle X) { return standard(s.units(), X); }, nb::arg("X"),
+            "(n, D): rows of z, or in units as given of X itself.")
+        .def("standard_estimates", &standard_estimates, "(K, D): theta_hat of z.")
+        .def("scores", &scores, nb::arg("x"), "(K,): z' theta_hat, the expected reward less `base`.")
         .def("widths", &widths, nb::arg("x"),
-             "(K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
+             "(K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
         .def("rough_widths", &rough_widths, nb::arg("x"),
              "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
         .def(
@@ -272,12 +348,17 @@ void bind_statistics(nb::module_& m) {
              "Takes the earlier one's arm i away from this arm into[i].")
         .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
         .def("remove_arm", &remove_arm, nb::arg("arm"))
+        .def_prop_ro("n_active", &Statistics::n_active, "How many arms are not retired.")
+        .def_prop_ro("active", &active, owned, "(K,): which arms are not retired.")
+        .def("set_active", &set_active, nb::arg("arm"), nb::arg("active"),
+             "Says whether an arm may be played; a bandit tells its state by itself.")
         .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
              "All that must be kept, by name.")
         .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
              nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
              "Takes back what `arrays` gave, if these are sums of rows.")
         .def("copy", [](const Statistics& s) { return Statistics(s); });
+    bind_units(m);
     bind_layers(m);
     bind_tuned(m);
 }

@@ -8,14 +8,16 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/rule_binding.hpp"
+#include "bindings/unit_arrays.hpp"
 
 namespace armlet {
 
 namespace {
 
-void create(Tuned* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value) {
+void create(Tuned* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
+            const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) Tuned(n_arms, dim, parse_ridge(ridge, value));
+    new (self) Tuned(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
 nb::dict arrays(Tuned& tuned) {
@@ -26,13 +28,14 @@ nb::dict arrays(Tuned& tuned) {
     out["records"] =
         to_numpy(std::vector<double>(records.begin(), records.end()), {tuned.n_arms(), tuned.record_size()});
     out["sample"] = to_numpy(std::move(sample), {rows, dim});
+    if (tuned.units().is_free()) out["units"] = units_array(tuned.units());
     out["tuning"] = to_numpy(std::vector<double>{tuned.tuner.raised(), tuned.tuner.next()}, {std::size_t{2}});
     return out;
 }
 
-void check_finite(std::span<const double> values) {
+void check_size(std::span<const double> values, double most) {
     for (const double value : values)
-        if (!std::isfinite(value)) fail(PyExc_ValueError, "the sums are not those of any rows");
+        if (!(std::fabs(value) <= most)) fail(PyExc_ValueError, "the sample or p is beyond what rows lead to");
 }
 
 void restore_arrays(Tuned& tuned, nb::dict arrays) {
@@ -41,12 +44,14 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
     const std::span sample(doubles(arrays["sample"], "sample", {rows, dim}), rows * dim);
     const std::span tuning(doubles(arrays["tuning"], "tuning", {2}), 2);
-    check_finite(records), check_finite(sample), check_finite(tuning);
-    for (std::size_t arm = 0; arm < n_arms; ++arm)
-        if (records[arm * size] < 0.0) fail(PyExc_ValueError, "the sums are not those of any rows");
+    check_records(records.data(), n_arms * size, size);
+    check_size(sample, largest_value), check_size(tuning, largest_sum);
     if (rows > Tuner::room || tuning[0] < 0.0 || tuning[1] < 0.0)
         fail(PyExc_ValueError, "the sample is too large, or p or the next look is negative");
+    std::span<const double> units;
+    if (tuned.units().is_free()) units = read_units(tuned.units(), arrays["units"]);
     tuned.restore(records);
+    tuned.restore_units(units);
     tuned.tuner.restore(tuning[0], tuning[1], sample);
 }
 
@@ -106,7 +111,7 @@ void bind_tuned(nb::module_& m) {
         nb::class_<Tuned, Statistics>(m, "Tuned", nb::dynamic_attr(),
                                       "Sums of explored rows, and the p that follows from them.")
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
-                 nb::arg("value") = 1.0)
+                 nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none())
             .def_prop_ro(
                 "nbytes", [](const Tuned& tuned) { return tuned.bytes() + tuned.tuner.bytes(); }, "Bytes held.")
             .def_prop_ro("sample", &sample, owned,

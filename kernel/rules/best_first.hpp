@@ -30,7 +30,7 @@ void settle_scores(const Statistics& statistics, const double* x, Arms eligible,
     for (const auto arm : eligible) scores[arm] = bound(arm);
     const auto lower = [scores](std::uint32_t a, std::uint32_t b) { return scores[a] < scores[b]; };
     std::make_heap(order.begin(), order.end(), lower);
-    Substitutions under_way(statistics.dim());
+    Substitutions under_way(statistics.view_size());
     std::uint32_t arms[Substitutions::most];  // that are under way
     double best = none;
     while (true) {

@@ -18,6 +18,8 @@ struct Choice {
     double propensity;
     bool explored;
     std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
+    // The probability of the arm given that the step explores; NaN if the policy has no such thing.
+    double given_exploring = std::numeric_limits<double>::quiet_NaN();
 };
 
 // The best of the eligible arms and how many share the first place.
@@ -69,7 +71,7 @@ class Scratch {
     }
 
   private:
-    std::vector<double> rows_[4];
+    std::vector<double> rows_[5];
 };
 
 // Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.
@@ -83,6 +85,11 @@ struct Step {
     Scratch& scratch;
     Propensities wanted = Propensities::exact;
 };
+
+// The context of a step as these sums look at it, until another is asked for.
+inline const double* view(const Statistics& sums, const Step& step) {
+    return sums.view(step.x, sums.units().is_free() ? step.scratch(4, sums.view_size()) : nullptr);
+}
 
 // One row to learn; a negative weight takes it back.
 struct Row {

@@ -19,9 +19,10 @@ std::optional<std::uint32_t> ForcedSampling::forced_arm(const Layers& layers, co
 const double* ForcedSampling::kept_scores(const Layers& layers, const Step& step) const {
     const std::size_t width = layers[1].width();
     double *scores = step.scratch(0, width), *by_forced = step.scratch(1, width);
-    layers[0].estimates().scores(step.x, by_forced);
-    layers[1].estimates().scores(step.x, scores);
-    const double bar = best_arm(by_forced, step.eligible).score - h / 2.0;
+    layers[0].estimates().scores(view(layers[0], step), by_forced);
+    layers[1].estimates().scores(view(layers[1], step), scores);
+    const double scale = layers[1].units().is_free() ? layers[1].units().deviation() : 1.0;
+    const double bar = best_arm(by_forced, step.eligible).score - h * scale / 2.0;
     for (const auto arm : step.eligible)
         if (!(by_forced[arm] >= bar)) scores[arm] = -std::numeric_limits<double>::infinity();
     return scores;

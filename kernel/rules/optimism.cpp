@@ -18,10 +18,13 @@ namespace {
 class Radii {
   public:
     Radii(const Optimism& rule, const Statistics& statistics) : rule_(rule), lam_(statistics.ridge().value) {
-        if (rule.radius == Optimism::Radius::constant) return;
+        if (rule.radius == Optimism::Radius::constant) {
+            constant_ = rule.by_noise ? rule.scale * statistics.noise() : rule.scale;
+            return;
+        }
         const auto n_arms = static_cast<double>(statistics.n_arms());
         log_determinants_ = statistics.log_determinants();
-        log_start_ = static_cast<double>(statistics.dim()) * std::log(lam_);
+        log_start_ = static_cast<double>(statistics.dim()) * std::log(lam_);  // a constant is penalised by 1
         log_odds_ = std::log(n_arms / rule.delta);
         if (rule.radius == Optimism::Radius::per_arm) return;
         double sum = 0.0;
@@ -30,14 +33,14 @@ class Radii {
     }
 
     double operator()(std::size_t arm) const {
-        if (rule_.radius == Optimism::Radius::constant) return rule_.scale;
+        if (rule_.radius == Optimism::Radius::constant) return constant_;
         if (rule_.radius == Optimism::Radius::joint) return joint_;
         return rule_.theory(log_determinants_[arm], log_start_, log_odds_, lam_);
     }
 
   private:
     const Optimism& rule_;
-    double lam_, log_start_ = 0.0, log_odds_ = 0.0, joint_ = 0.0;
+    double lam_, log_start_ = 0.0, log_odds_ = 0.0, joint_ = 0.0, constant_ = 0.0;
     std::span<const double> log_determinants_;
 };
 
@@ -46,10 +49,10 @@ class Radii {
 const double* Optimism::upper_bounds(const Statistics& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const Radii radius(*this, all);
-    const double length = safe_norm(step.x, all.dim());
-    all.estimates().scores(step.x, means);
+    const double *z = view(all, step), length = safe_norm(z, all.view_size());
+    all.estimates().scores(z, means);
     settle_scores(
-        all, step.x, step.eligible, scores,
+        all, z, step.eligible, scores,
         [&](std::uint32_t arm) {
             const double widest = length * all.reach(arm);
             return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;

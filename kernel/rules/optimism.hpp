@@ -15,6 +15,7 @@ struct Optimism {
     double noise_scale = 0.0;  // R
     double bound = 0.0;        // S
     double delta = 1.0;
+    bool by_noise = false;  // a constant radius is times the deviation of rewards about the estimates
 
     void refresh(Statistics& all, Word) const {
         all.keep_factors();

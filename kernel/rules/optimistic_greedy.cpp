@@ -32,13 +32,13 @@ std::size_t rough_leader(const double* scores, const double* means, const double
 
 const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step& step) const {
     const Statistics& solved = rows.solved();
-    const std::size_t n_arms = solved.n_arms(), dim = solved.dim(), width = solved.width();
+    const std::size_t n_arms = solved.n_arms(), size = solved.view_size(), width = solved.width();
     double* scores = step.scratch(1, width);
     if (schedule(n_arms).warming_up(step.t)) return scores;
-    double *means = step.scratch(0, width), *squares = step.scratch(2, dim), *seen = step.scratch(3, width);
-    const double radius = width_scale * solved.noise();
-    for (std::size_t j = 0; j < dim; ++j) squares[j] = step.x[j] * step.x[j];
-    solved.estimates().scores(step.x, means);
+    double *means = step.scratch(0, width), *squares = step.scratch(2, size), *seen = step.scratch(3, width);
+    const double radius = width_scale * solved.noise(), *x = view(solved, step);
+    for (std::size_t j = 0; j < size; ++j) squares[j] = x[j] * x[j];
+    solved.estimates().scores(x, means);
     solved.rough_squares(squares, scores);
     for (const auto arm : step.eligible) {
         // a width of 0 is 0: many arms may tie at a context of zeros
@@ -48,7 +48,7 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
     for (std::size_t arm; (arm = rough_leader(scores, means, seen, step.eligible, n_arms)) != n_arms;) {
         const auto one = static_cast<std::uint32_t>(arm);
         double exact;
-        solved.widths({&one, 1}, step.x, &exact);
+        solved.widths({&one, 1}, x, &exact);
         scores[arm] = means[arm] + radius * exact;
         seen[arm] = 1.0;
     }

@@ -8,6 +8,7 @@
 
 #include "rules/auto_schedule.hpp"
 #include "rules/choice.hpp"
+#include "rules/evidence.hpp"
 #include "rules/forced_sampling.hpp"
 #include "rules/optimism.hpp"
 #include "rules/optimistic_greedy.hpp"
@@ -18,7 +19,7 @@
 namespace armlet {
 
 // All that is derived from the list: which types are rules, what they are called, bound, read and played as.
-using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule>;
+using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence>;
 
 // What a rule is. `choose` and `probabilities` find the state refreshed and change nothing; `out` is full of zeros.
 template <typename R>

@@ -5,9 +5,9 @@ namespace armlet {
 namespace {
 
 Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
-    if (schedule.round_robin) return {eligible[t % eligible.size()], 1.0, true};
-    const auto arm = eligible[below(coins.pick, eligible.size())];
-    return {arm, 1.0 / static_cast<double>(eligible.size()), true};
+    if (schedule.round_robin) return {eligible[t % eligible.size()], 1.0, true, 0, 1.0};
+    const double share = 1.0 / static_cast<double>(eligible.size());
+    return {eligible[below(coins.pick, eligible.size())], share, true, 0, share};
 }
 
 double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
@@ -30,7 +30,8 @@ Choice decide(const double* scores, const Schedule& schedule, Word t, const Coin
     const bool explored = coins.coin < rate;
     const auto arm =
         explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scores, eligible, best, coins.tie);
-    return {arm, propensity(rate, eligible.size(), best.count, scores[arm] == best.score), explored};
+    return {arm, propensity(rate, eligible.size(), best.count, scores[arm] == best.score), explored, 0,
+            1.0 / static_cast<double>(eligible.size())};
 }
 
 Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best) {
@@ -38,7 +39,8 @@ Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms e
     const double rate = schedule.rate(t);
     const bool explored = coins.coin < rate;
     const auto arm = explored ? eligible[below(coins.pick, eligible.size())] : best;
-    return {arm, propensity(rate, eligible.size(), 1, arm == best), explored};
+    return {arm, propensity(rate, eligible.size(), 1, arm == best), explored, 0,
+            1.0 / static_cast<double>(eligible.size())};
 }
 
 void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out) {
@@ -53,12 +55,13 @@ void probabilities(const double* scores, const Schedule& schedule, Word t, Arms 
 
 Choice Schedule::choose(const Statistics& all, const Step& step, const Coins& coins) const {
     double* scores = step.scratch(0, all.width());
-    return decide(all.estimates(), in_force(all), step.t, step.x, coins, step.eligible, scores);
+    const double* z = warming_up(step.t) ? step.x : view(all, step);
+    return decide(all.estimates(), in_force(all), step.t, z, coins, step.eligible, scores);
 }
 
 void Schedule::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
     double* scores = step.scratch(0, all.width());
-    all.estimates().scores(step.x, scores);
+    all.estimates().scores(view(all, step), scores);
     armlet::probabilities(scores, in_force(all), step.t, step.eligible, out);
 }
 

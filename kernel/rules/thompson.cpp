@@ -15,21 +15,22 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 // deviations[a] = v sqrt(x' V_a^-1 x) of each eligible arm: x' theta for a theta drawn from the posterior is normal
 // with mean x' theta_hat_a and this deviation.
-void find_deviations(const Thompson& rule, const Statistics& all, const Step& step, double* deviations) {
-    const double v = rule.v(all.dim(), step.t);
+void find_deviations(const Thompson& rule, const Statistics& all, const Step& step, const double* x,
+                     double* deviations) {
+    const double v = rule.v(all, step.t);
     thread_local std::vector<double> widths;
     widths.resize(step.eligible.size());
-    all.widths(step.eligible, step.x, widths.data());
+    all.widths(step.eligible, x, widths.data());
     for (std::size_t i = 0; i < step.eligible.size(); ++i) deviations[step.eligible[i]] = v * widths[i];
 }
 
 // scores[a] = the sample means[a] + v sqrt(x' V_a^-1 x) z[a] of each eligible arm that can have the highest, minus
 // infinity for the rest. Without deviations at hand, which propensities need of all arms, few widths are worked out.
-void draw_samples(const Thompson& rule, const Statistics& all, const Step& step, const double* means, const double* z,
-                  double* scores) {
-    const double v = rule.v(all.dim(), step.t), length = safe_norm(step.x, all.dim());
+void draw_samples(const Thompson& rule, const Statistics& all, const Step& step, const double* x, const double* means,
+                  const double* z, double* scores) {
+    const double v = rule.v(all, step.t), length = safe_norm(x, all.view_size());
     settle_scores(
-        all, step.x, step.eligible, scores,
+        all, x, step.eligible, scores,
         [&](std::uint32_t arm) {
             if (z[arm] <= 0.0) return means[arm];
             const double widest = length * all.reach(arm);
@@ -56,25 +57,26 @@ double propensity_of(std::uint32_t arm, std::span<const double> chances, Arms el
 
 }  // namespace
 
-double Thompson::v(std::size_t dim, Word t) const {
-    if (!theory) return scale;
+double Thompson::v(const Statistics& all, Word t) const {
+    if (!theory) return by_noise ? scale * all.noise() : scale;
     const double log_odds = std::log(static_cast<double>(t) / delta);
-    return noise_scale * std::sqrt(9.0 * static_cast<double>(dim) * log_odds) * scale;
+    return noise_scale * std::sqrt(9.0 * static_cast<double>(all.dim()) * log_odds) * scale;
 }
 
 Choice Thompson::choose(const Statistics& all, const Step& step, const Coins& coins) const {
     const std::size_t n_arms = all.n_arms();
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, n_arms), *z = step.scratch(3, n_arms);
-    all.estimates().scores(step.x, means);
+    const double* x = view(all, step);
+    all.estimates().scores(x, means);
     draw_normals(coins.pick, coins.tie, {z, n_arms});
     if (step.wanted == Propensities::skipped) {
-        draw_samples(*this, all, step, means, z, scores);
+        draw_samples(*this, all, step, x, means, z, scores);
         Choice choice = play_best(scores, step.eligible, coins);
         choice.propensity = unknown;
         return choice;
     }
     double* deviations = scores;
-    find_deviations(*this, all, step, deviations);
+    find_deviations(*this, all, step, x, deviations);
     for (const auto arm : step.eligible) z[arm] = means[arm] + deviations[arm] * z[arm];
     Choice choice = play_best(z, step.eligible, coins);
     choice.propensity = propensity_of(choice.arm, win_chances(means, deviations, step), step.eligible);
@@ -83,8 +85,9 @@ Choice Thompson::choose(const Statistics& all, const Step& step, const Coins& co
 
 void Thompson::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
     double *means = step.scratch(0, all.width()), *deviations = step.scratch(1, all.n_arms());
-    all.estimates().scores(step.x, means);
-    find_deviations(*this, all, step, deviations);
+    const double* x = view(all, step);
+    all.estimates().scores(x, means);
+    find_deviations(*this, all, step, x, deviations);
     const auto chances = win_chances(means, deviations, step);
     for (std::size_t i = 0; i < chances.size(); ++i) out[step.eligible[i]] = chances[i];
 }

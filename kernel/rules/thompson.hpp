@@ -13,6 +13,7 @@ struct Thompson {
     double scale = 1.0;        // v itself, or what the v of the theory is multiplied by
     double noise_scale = 0.0;  // R
     double delta = 1.0;
+    bool by_noise = false;  // v is times the deviation of rewards about the estimates
 
     void refresh(Statistics& all, Word) const {
         all.keep_factors();
@@ -25,7 +26,7 @@ struct Thompson {
     void correct(Statistics& all, const Row& row, double before) const { correct_row(all, row, before); }
 
     // v, or R sqrt(9 d log(t / delta)) scaled
-    double v(std::size_t dim, Word t) const;
+    double v(const Statistics& all, Word t) const;
 };
 
 }  // namespace armlet

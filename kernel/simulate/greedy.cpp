@@ -1,6 +1,7 @@
 #include "simulate/greedy.hpp"
 
 #include <numeric>
+#include <utility>
 
 namespace armlet {
 
@@ -32,6 +33,7 @@ std::vector<std::uint32_t> Greedy::tied(std::size_t i) const {
 
 void Greedy::look_again() {
     statistics_.refresh();
+    if (statistics_.units().is_free()) look_in_new_units();
     for (const auto arm : changed_) rescore(arm), has_changed_[arm] = 0;
     changed_.clear();
     costly_.clear();
@@ -41,6 +43,15 @@ void Greedy::look_again() {
         if (best_[i].count > 1 || known_[i] != 0.0) costly_.push_back(static_cast<std::uint32_t>(i));
     }
     foresight_ = foresee();
+}
+
+// Once means and deviations were taken anew, every context is seen otherwise, and every arm's estimate is another.
+void Greedy::look_in_new_units() {
+    if (std::exchange(renewals_, statistics_.renewals()) == statistics_.renewals() && !views_.empty()) return;
+    const std::size_t size = statistics_.view_size();
+    views_.resize(world_.n_contexts * size);
+    for (std::size_t i = 0; i < world_.n_contexts; ++i) statistics_.view(world_.context(i), views_.data() + i * size);
+    for (const auto arm : arms_) look_again_at(arm);
 }
 
 Foresight Greedy::foresee() const {
@@ -56,10 +67,11 @@ Foresight Greedy::foresee() const {
 // x' theta of one arm in every context, summed in the order in which decisions sum it.
 void Greedy::rescore(std::uint32_t arm) {
     const Estimates estimates = statistics_.estimates();
+    const bool is_free = statistics_.units().is_free();
     for (std::size_t i = 0; i < best_.size(); ++i) {
+        const double* x = is_free ? views_.data() + i * estimates.dim : world_.context(i);
         double sum = 0.0;
-        for (std::size_t j = 0; j < world_.dim; ++j)
-            sum += world_.context(i)[j] * estimates.theta[j * estimates.width + arm];
+        for (std::size_t j = 0; j < estimates.dim; ++j) sum += x[j] * estimates.theta[j * estimates.width + arm];
         scores_[i * arms_.size() + arm] = sum;
     }
 }

@@ -52,6 +52,7 @@ class Greedy {
         if (!changed_.empty()) look_again();
     }
     void look_again();
+    void look_in_new_units();
     Foresight foresee() const;
     void rescore(std::uint32_t arm);
     const double* row(std::size_t i) const { return scores_.data() + i * arms_.size(); }
@@ -66,6 +67,8 @@ class Greedy {
     std::vector<std::uint8_t> has_changed_;      // whether an arm is among the changed
     std::vector<Best> best_;                     // (M,)
     std::vector<std::uint32_t> costly_;
+    std::vector<double> views_;  // (M, D): contexts in standard units, if units are free
+    std::int64_t renewals_ = 0;  // of the units that they are in
     Foresight foresight_ = Foresight::none;
 };
 

@@ -27,12 +27,12 @@ double prove_floor(const double* A, double shift, std::size_t d, double guess) {
 
 // An eigenvalue of the computed factor can be off by a few units in the last place of the trace for each of d steps,
 // and the sums themselves by one for each row (Higham 2002, theorem 10.3).
-void Solved::raise_floor(const Sums& sums, std::size_t arm) {
-    const double n = sums.n(arm), *A = sums.A(arm);
-    const double shift = ridge_.shift(n), d = static_cast<double>(dim_), whole = d * shift + trace(A, dim_);
+void Solved::raise_floor(const System& system, std::size_t arm) {
+    const double n = system.n, shift = system.shift, *A = system.A;
+    const double d = static_cast<double>(dim_), whole = d * shift + trace(A, dim_);
     Floor& floor = floors_[arm];
     if (!(n > 0.0)) {
-        floor.value = shift;
+        floor.value = std::min(shift, shift + system.extra);
     } else if (n >= 2.0 * floor.checked) {
         const bool spans = n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
         if (spans || floor.value == 0.0)

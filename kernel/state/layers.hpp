@@ -9,9 +9,10 @@ namespace armlet {
 
 class Layers {
   public:
-    Layers(std::size_t n_layers, std::size_t n_arms, std::size_t dim, Ridge ridge) {
+    // Each layer has units of its own.
+    Layers(std::size_t n_layers, std::size_t n_arms, const Units& units, Ridge ridge) {
         layers_.reserve(n_layers);
-        for (std::size_t i = 0; i < n_layers; ++i) layers_.emplace_back(n_arms, dim, ridge);
+        for (std::size_t i = 0; i < n_layers; ++i) layers_.emplace_back(n_arms, units, ridge);
     }
 
     std::size_t size() const { return layers_.size(); }
@@ -30,6 +31,9 @@ class Layers {
     void erase_arm(std::size_t arm) {
         for (auto& layer : layers_) layer.erase_arm(arm);
     }
+    void renew() {
+        for (auto& layer : layers_) layer.renew();
+    }
     std::size_t bytes() const {
         std::size_t sum = 0;
         for (const auto& layer : layers_) sum += layer.bytes();
@@ -44,7 +48,7 @@ class Layers {
 // order in which rows came, so these do not add up and rows cannot be taken back.
 class Snapshots : public Layers {
   public:
-    Snapshots(std::size_t n_arms, std::size_t dim, Ridge ridge) : Layers(2, n_arms, dim, ridge) {}
+    Snapshots(std::size_t n_arms, const Units& units, Ridge ridge) : Layers(2, n_arms, units, ridge) {}
 
     Statistics& solved() { return (*this)[0]; }
     const Statistics& solved() const { return (*this)[0]; }

@@ -23,6 +23,11 @@ void Solved::mark_each() {
     for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm);
 }
 
+void Solved::mark_seen(const Sums& sums) {
+    for (std::size_t arm = 0; arm < n_arms_; ++arm)
+        if (sums.n(arm) > 0.0) mark(arm), doubt(arm);
+}
+
 void Solved::allocate_factors() {
     factors_.assign(n_arms_ * factor_size(dim_), 0.0);
     log_determinants_.assign(n_arms_, 0.0);
@@ -44,24 +49,38 @@ void Solved::keep_variances() {
     mark_each();
 }
 
-void Solved::solve(const Sums& sums) {
+void Solved::solve(const Sums& sums, const Units& units) {
+    rank_ = units.rank();
     for (const std::size_t arm : stale_) {
-        solve_arm(sums, arm);
+        solve_arm(system_of(sums, units, arm), arm);
         is_stale_[arm] = 0;
     }
     stale_.clear();
 }
 
-void Solved::solve_arm(const Sums& sums, std::size_t arm) {
+// In free units the constant is penalised as by one row at the pooled mean reward, whatever the ridge of the slopes.
+Solved::System Solved::system_of(const Sums& sums, const Units& units, std::size_t arm) const {
     const double n = sums.n(arm);
+    if (!units.is_free())
+        return {sums.A(arm), sums.b(arm), ridge_.shift(n), 0.0, n, sums.sum_rr(arm), sums.sum_rr(arm)};
+    thread_local std::vector<double> room;
+    if (room.size() < sums.record_size()) room.resize(sums.record_size());
+    double *b = room.data(), *A = b + dim_;
+    const double shift = ridge_.shift(std::max(n, 1.0)), extra = 1.0 - shift;
+    units.standardise(sums.A(arm), sums.b(arm), A, b);
+    A[0] += extra;
+    return {A, b, shift, extra, n, units.centred_squares(sums.record(arm)), sums.sum_rr(arm)};
+}
+
+void Solved::solve_arm(const System& system, std::size_t arm) {
     double* theta = theta_.data() + arm;
-    if (keeps_factors() || n > 0.0) solve_system(arm, sums.A(arm), sums.b(arm), ridge_.shift(n));
-    if (keeps_factors()) raise_floor(sums, arm);
-    if (!(n > 0.0))  // nothing seen: theta_hat = 0
+    if (keeps_factors() || system.n > 0.0) solve_system(arm, system.A, system.b, system.shift);
+    if (keeps_factors()) raise_floor(system, arm);
+    if (!(system.n > 0.0))  // nothing seen: theta_hat = 0
         for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
     else if (!is_estimate(theta, dim_, width()))
-        solve_as_unseen(sums, arm);
-    if (keeps_factors()) measure_fit(sums, arm);
+        solve_as_unseen(system, arm);
+    if (keeps_factors()) measure_fit(system, arm);
 }
 
 void Solved::solve_system(std::size_t arm, const double* A, const double* b, double shift) {
@@ -73,40 +92,43 @@ void Solved::solve_system(std::size_t arm, const double* A, const double* b, dou
 }
 
 // No digit of its sums is right: what they say is not played. Rows may still bring it back.
-void Solved::solve_as_unseen(const Sums& sums, std::size_t arm) {
-    const std::vector<double> nothing(sums.record_size());
-    solve_system(arm, nothing.data(), nothing.data(), ridge_.shift(sums.n(arm)));
+void Solved::solve_as_unseen(const System& system, std::size_t arm) {
+    std::vector<double> A(packed_size(dim_)), b(dim_);
+    A[0] = system.extra;
+    solve_system(arm, A.data(), b.data(), system.shift);
     if (keeps_factors()) floors_[arm] = {.reach = std::numeric_limits<double>::infinity()};
 }
 
 // The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.
-void Solved::measure_fit(const Sums& sums, std::size_t arm) {
-    const double *theta = theta_.data() + arm, *b = sums.b(arm), n = sums.n(arm), squares = sums.sum_rr(arm);
+void Solved::measure_fit(const System& s, std::size_t arm) {
+    const double *theta = theta_.data() + arm, first = *theta;
     double explained = 0.0, square = 0.0;
-    for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += b[j] * *theta, square += *theta * *theta;
-    fits_[arm] = {n, squares, std::max(squares - explained - ridge_.shift(n) * square, 0.0),
-                  measure_inflation(sums, arm)};
+    for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += s.b[j] * *theta, square += *theta * *theta;
+    const double residual = s.squares - explained - s.shift * square - s.extra * (first * first);
+    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, measure_inflation(s, arm)};
 }
 
 // Over its rows, x'V^-1 x adds up to tr(V^-1 A) = d - shift tr(V^-1), and sum_j x_j^2 (V^-1)_jj to sum_j A_jj
-// (V^-1)_jj.
-double Solved::measure_inflation(const Sums& sums, std::size_t arm) const {
+// (V^-1)_jj; with an extra penalty on the first value, which A holds.
+double Solved::measure_inflation(const System& s, std::size_t arm) const {
     if (variances_.empty()) return 0.0;
-    const double *variance = variances_.data() + arm, *A = sums.A(arm), n = sums.n(arm);
+    const double *variance = variances_.data() + arm, *A = s.A, first = *variance;
     double rough = 0.0, trace = 0.0;
     for (std::size_t j = 0; j < dim_; A += dim_ - j, ++j, variance += width())
         rough += *A * *variance, trace += *variance;
-    const double own = static_cast<double>(dim_) - ridge_.shift(n) * trace;
-    return n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
+    const double own = static_cast<double>(dim_) - s.shift * trace - s.extra * first;
+    rough -= s.extra * first;
+    return s.n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
 }
 
 double Solved::noise() const {
-    const auto d = static_cast<double>(dim_);
-    double residual = 0.0, freedom = 0.0, squares = 0.0, n = 0.0;
+    const auto d = static_cast<double>(rank_);
+    double residual = 0.0, freedom = 0.0, squares = 0.0, raw = 0.0, n = 0.0;
     for (const Fit& fit : fits_) {
-        squares += fit.squares, n += fit.n;
+        squares += fit.squares, raw += fit.raw, n += fit.n;
         if (fit.n > d) residual += fit.residual, freedom += fit.n - d;
     }
+    if (raw > 0.0 && squares <= 0x1p-46 * raw) return 0.0;  // in free units: all rewards are the same, to rounding
     if (freedom > 0.0) return std::sqrt(residual / freedom);
     return n > 0.0 ? std::sqrt(std::max(squares, 0.0) / n) : 1.0;
 }

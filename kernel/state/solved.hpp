@@ -8,10 +8,12 @@
 #include "linear/simd.hpp"
 #include "state/ridge.hpp"
 #include "state/sums.hpp"
+#include "state/units.hpp"
 
 namespace armlet {
 
-// theta_hat of all arms, the arms of one feature side by side: (dim, width), width a multiple of the vector.
+// theta_hat of all arms, as it scores views of contexts: the arms of one feature side by side: (dim, width), width a
+// multiple of the vector.
 struct Estimates {
     const double* theta;
     std::size_t dim, width;
@@ -39,8 +41,10 @@ class Solved {
         if (keeps_factors()) floors_[arm] = {};
     }
     std::span<const std::uint32_t> stale() const { return stale_; }
+    // The arms that have rows are seen in other units: their systems are others, and what was proved of them is void.
+    void mark_seen(const Sums& sums);
     // Solves the marked arms.
-    void solve(const Sums& sums);
+    void solve(const Sums& sums, const Units& units);
 
     // ---- what is kept
     void keep_factors();
@@ -74,19 +78,30 @@ class Solved {
     // How well an arm's estimate fits its rows.
     struct Fit {
         double n = 0.0, squares = 0.0, residual = 0.0;  // sums of weights, of squared rewards and squared residuals
+        double raw = 0.0;                               // squared rewards about the origin
         double inflation = 0.0;
+    };
+
+    // What is solved for an arm: (shift I + A) theta = b, where `extra` is in A already.
+    struct System {
+        const double *A, *b;
+        double shift;
+        double extra;  // what the first value is penalised beyond `shift`
+        double n, squares, raw;
     };
 
     void allocate_factors();
     void mark_each();
-    void solve_arm(const Sums& sums, std::size_t arm);
+    System system_of(const Sums& sums, const Units& units, std::size_t arm) const;
+    void solve_arm(const System& system, std::size_t arm);
     void solve_system(std::size_t arm, const double* A, const double* b, double shift);
-    void solve_as_unseen(const Sums& sums, std::size_t arm);
-    void raise_floor(const Sums& sums, std::size_t arm);
-    void measure_fit(const Sums& sums, std::size_t arm);
-    double measure_inflation(const Sums& sums, std::size_t arm) const;
+    void solve_as_unseen(const System& system, std::size_t arm);
+    void raise_floor(const System& system, std::size_t arm);
+    void measure_fit(const System& system, std::size_t arm);
+    double measure_inflation(const System& system, std::size_t arm) const;
 
     std::size_t n_arms_ = 0, dim_ = 0;
+    std::size_t rank_ = 0;  // of the values of a view, those that are not zero whatever x is
     Ridge ridge_;
     std::vector<double> theta_;
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score

@@ -1,17 +1,24 @@
 #include "state/statistics.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace armlet {
 
-Statistics::Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge)
-    : sums_(n_arms, dim), solved_(ridge), versions_(n_arms) {
+Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
+    : units_(std::move(units)),
+      row_(units_.is_free() ? units_.size() : 0),
+      sums_(n_arms, units_.size()),
+      solved_(ridge),
+      is_retired_(n_arms),
+      versions_(n_arms) {
     solved_.mark_all(sums_);
 }
 
 void Statistics::touch(std::size_t arm) {
     versions_[arm] = ++changes_;
     solved_.mark(arm);
+    wants_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
 }
@@ -19,7 +26,14 @@ void Statistics::touch(std::size_t arm) {
 void Statistics::touch_all() {
     if (waiting_.is_open()) waiting_.resize(n_arms());
     solved_.mark_all(sums_);
+    wants_.mark_all();
     find_witness();
+}
+
+void Statistics::set_active(std::size_t arm, bool active) {
+    const std::uint8_t retired = active ? 0 : 1;
+    n_retired_ += retired, n_retired_ -= is_retired_[arm];
+    is_retired_[arm] = retired;
 }
 
 void Statistics::find_witness() {
@@ -29,7 +43,7 @@ void Statistics::find_witness() {
 }
 
 void Statistics::let_rows_wait() {
-    if (!waiting_.is_open()) waiting_.open(n_arms(), dim());
+    if (!waiting_.is_open()) waiting_.open(n_arms(), sums_.dim());
 }
 
 void Statistics::settle_all() {
@@ -39,44 +53,83 @@ void Statistics::settle_all() {
 
 void Statistics::solve_stale() {
     for (const auto arm : solved_.stale()) settle(arm);
-    solved_.solve(sums_);
+    solved_.solve(sums_, units_);
+}
+
+void Statistics::renew() {
+    if (!units_.is_free()) return;
+    settle_all();
+    units_.renew(sums_);
+    solved_.mark_seen(sums_);
+    ++renewals_;
 }
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
+    if (units_.is_free() && weight > 0.0 && is_empty()) units_.set_origin(x, reward);
+    const double *row = units_.row(x, row_.data()), r = units_.reward(reward);
     if (!waiting_.is_open() || weight < 0.0) {
         settle(arm);
-        sums_.add(arm, x, reward, weight);
-    } else if (waiting_.put(arm, x, reward, weight)) {
+        sums_.add(arm, row, r, weight);
+    } else if (waiting_.put(arm, row, r, weight)) {
         settle(arm);
     }
     if (weight < 0.0) solved_.doubt(arm);
     touch(arm);
+    if (units_.is_free() && (weight < 0.0 || units_.is_due(weight))) renew();
 }
 
 void Statistics::correct(std::size_t arm, const double* x, double from, double to, double weight) {
     settle(arm);
-    sums_.correct(arm, x, from, to, weight);
+    sums_.correct(arm, units_.row(x, row_.data()), units_.reward(from), units_.reward(to), weight);
     touch(arm);
+    renew();
+}
+
+// Without rows there is nothing that another origin could spoil.
+void Statistics::adopt_origin(const Statistics& other) {
+    if (units_.is_free() && is_empty()) units_.set_origin(other.units_);
+}
+
+std::vector<double> Statistics::record_from(Statistics& other, std::size_t other_arm) const {
+    const auto record = other.record(other_arm);
+    std::vector<double> out(record.begin(), record.end());
+    units_.rebase(out, other.units_);
+    return out;
 }
 
 void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm) {
     settle(arm);
-    sums_.merge(arm, other.record(other_arm));
+    adopt_origin(other);
+    if (units_.is_free())
+        sums_.merge(arm, record_from(other, other_arm));
+    else
+        sums_.merge(arm, other.record(other_arm));
     solved_.doubt(arm);
     touch(arm);
+    renew();
 }
 
 void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm) {
     settle(arm);
-    sums_.subtract(arm, earlier.record(earlier_arm));
+    if (units_.is_free())
+        sums_.subtract(arm, record_from(earlier, earlier_arm));
+    else
+        sums_.subtract(arm, earlier.record(earlier_arm));
     solved_.doubt(arm);
     touch(arm);
+    renew();
 }
 
 void Statistics::follow(std::size_t arm, Statistics& later) {
     settle(arm);
-    sums_.restore(arm, later.record(arm));
+    adopt_origin(later);
+    const double before = sums_.n(arm);
+    if (units_.is_free() && !units_.has_origin_of(later.units_))
+        sums_.restore(arm, record_from(later, arm));
+    else
+        sums_.restore(arm, later.record(arm));
     touch(arm);
+    if (const double more = sums_.n(arm) - before; units_.is_free() && (more < 0.0 || units_.is_due(more))) renew();
 }
 
 void Statistics::append_arm() {
@@ -84,14 +137,18 @@ void Statistics::append_arm() {
     sums_.append_arm();
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
+    is_retired_.push_back(0);
     touch_all();
 }
 
 void Statistics::erase_arm(std::size_t arm) {
     settle_all();
     sums_.erase_arm(arm);
+    set_active(arm, true);  // so that nobody counts it any more
+    is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
     versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
     touch_all();
+    renew();
 }
 
 void Statistics::restore(std::span<const double> records) {
@@ -99,6 +156,7 @@ void Statistics::restore(std::span<const double> records) {
     sums_.restore(records);
     std::fill(versions_.begin(), versions_.end(), ++changes_);
     touch_all();
+    renew();
 }
 
 void Statistics::restore(std::size_t arm, std::span<const double> record) {
@@ -106,10 +164,24 @@ void Statistics::restore(std::size_t arm, std::span<const double> record) {
     sums_.restore(arm, record);
     solved_.doubt(arm);
     touch(arm);
+    renew();
+}
+
+void Statistics::restore(std::span<const double> records, std::span<const double> units) {
+    restore(records);
+    restore_units(units);
+}
+
+void Statistics::restore_units(std::span<const double> units) {
+    if (!units_.is_free()) return;
+    units_.restore(units);
+    solved_.mark_seen(sums_);
+    ++renewals_;
 }
 
 std::size_t Statistics::bytes() const {
-    return sums_.bytes() + waiting_.bytes() + solved_.bytes() + versions_.capacity() * sizeof(std::int64_t);
+    return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
+           wants_.bytes() + is_retired_.capacity() + versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

@@ -8,17 +8,21 @@
 #include "state/ridge.hpp"
 #include "state/solved.hpp"
 #include "state/sums.hpp"
+#include "state/units.hpp"
 #include "state/waiting_rows.hpp"
+#include "state/wants.hpp"
 
 namespace armlet {
 
 // A const method changes nothing, so what may have to add waiting rows or solve first is none.
 class Statistics {
   public:
-    Statistics(std::size_t n_arms, std::size_t dim, Ridge ridge);
+    Statistics(std::size_t n_arms, Units units, Ridge ridge);
 
     std::size_t n_arms() const { return sums_.n_arms(); }
-    std::size_t dim() const { return sums_.dim(); }
+    // Values in a context.
+    std::size_t dim() const { return units_.dim(); }
+    const Units& units() const { return units_; }
     Ridge ridge() const { return solved_.ridge(); }
 
     // Algorithm 1's n += 1, b += r x, A += x x', with a weight; a negative weight takes a row back.
@@ -35,6 +39,10 @@ class Statistics {
     void follow(std::size_t arm, Statistics& later);
     void append_arm();
     void erase_arm(std::size_t arm);
+    // In free units: takes means and deviations of all rows anew.
+    void renew();
+    // How often that was done.
+    std::int64_t renewals() const { return renewals_; }
 
     // From now on refresh() keeps, for every arm, a Cholesky factor of V_a = shift I + A_a. It doubles the memory, so
     // it is done for rules that ask for widths. Each factor is made from the sums anew: a function of them alone.
@@ -46,6 +54,11 @@ class Statistics {
     void refresh() {
         if (!solved_.stale().empty()) solve_stale();
     }
+    // How many values a context has where it is looked at, which is what all that follows works with.
+    std::size_t view_size() const { return units_.size(); }
+    // The context as it is looked at: itself, or in standard units, for which `room` has `view_size()` places.
+    const double* view(const double* x, double* room) const { return units_.view(x, room); }
+
     // Only after refresh().
     Estimates estimates() const { return solved_.estimates(); }
     std::size_t width() const { return solved_.width(); }
@@ -70,6 +83,17 @@ class Statistics {
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return solved_.log_determinants(); }
 
+    // How many arms may be played, whatever a single step says. Whoever retires arms tells; it is no part of the sums.
+    std::size_t n_active() const { return n_arms() - n_retired_; }
+    bool is_active(std::size_t arm) const { return is_retired_[arm] == 0; }
+    void set_active(std::size_t arm, bool active);
+
+    // min(1, exp(1 - n_a / q)) of every arm; only after refresh_wants().
+    std::span<const double> wants() const { return wants_.values(); }
+    void refresh_wants(double q) {
+        wants_.refresh(q, n_arms(), [this](std::size_t arm) { return count(arm); });
+    }
+
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
     std::span<const std::int64_t> versions() const { return versions_; }
 
@@ -87,8 +111,14 @@ class Statistics {
     double count(std::size_t arm) const { return waiting_.add_to(sums_.n(arm), arm); }
     // Whether no arm has a row.
     bool is_empty() const { return witness_ == nobody; }
+    // Sums in these units; they are looked at anew.
     void restore(std::span<const double> records);
     void restore(std::size_t arm, std::span<const double> record);
+    // With the units that they were in.
+    void restore(std::span<const double> records, std::span<const double> units);
+    void restore_units(std::span<const double> units);
+    // Another's record of an arm, about this one's origin.
+    std::vector<double> record_from(Statistics& other, std::size_t other_arm) const;
     std::size_t bytes() const;
 
   private:
@@ -102,13 +132,19 @@ class Statistics {
         if (waiting_.any(arm)) waiting_.settle(arm, sums_);
     }
     void settle_all();
+    void adopt_origin(const Statistics& other);
 
-    Sums sums_;  // of the rows that do not wait
+    Units units_;
+    std::vector<double> row_;  // room for one
+    Sums sums_;                // of the rows that do not wait
     WaitingRows waiting_;
     Solved solved_;
+    Wants wants_;
+    std::vector<std::uint8_t> is_retired_;
+    std::size_t n_retired_ = 0;
     std::size_t witness_ = nobody;  // an arm that has a row
     std::vector<std::int64_t> versions_;
-    std::int64_t changes_ = 0;
+    std::int64_t changes_ = 0, renewals_ = 0;
 };
 
 }  // namespace armlet

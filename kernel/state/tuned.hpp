@@ -45,7 +45,7 @@ class Tuner {
 };
 
 struct Tuned : Statistics {
-    Tuned(std::size_t n_arms, std::size_t dim, Ridge ridge) : Statistics(n_arms, dim, ridge), tuner(dim) {}
+    Tuned(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge), tuner(units.dim()) {}
 
     Tuner tuner;
 };

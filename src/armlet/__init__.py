@@ -3,128 +3,58 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from armlet import policies
-from armlet.bandit import Bandit, from_bytes, load
-from armlet.core.errors import (
-    ArmletError,
-    BusyError,
-    DecisionError,
-    MergeError,
-    ModelFileError,
-    PolicyError,
-    TableError,
-)
-from armlet.core.kernel import Decision, Decisions, Statistics
-from armlet.core.types import Interaction, Policy
-from armlet.core.version import __version__
-from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+# "X as X" tells type checkers that X is meant for users
+from armlet import policies as policies
+from armlet.bandit import Bandit as Bandit
+from armlet.bandit import from_bytes as from_bytes
+from armlet.bandit import load as load
+from armlet.core.errors import ArmletError as ArmletError
+from armlet.core.errors import BusyError as BusyError
+from armlet.core.errors import DecisionError as DecisionError
+from armlet.core.errors import MergeError as MergeError
+from armlet.core.errors import ModelFileError as ModelFileError
+from armlet.core.errors import PolicyError as PolicyError
+from armlet.core.errors import TableError as TableError
+from armlet.core.kernel import Decision as Decision
+from armlet.core.kernel import Decisions as Decisions
+from armlet.core.kernel import Statistics as Statistics
+from armlet.core.types import Interaction as Interaction
+from armlet.core.types import Policy as Policy
+from armlet.core.version import __version__ as __version__
+from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as ContextualEpsilonGreedy
 
 if TYPE_CHECKING:
-    from armlet import environments, testing, theory
-    from armlet.advice import advise
-    from armlet.policies import (
-        EXP4,
-        EXP4P,
-        OFUL,
-        PEGE,
-        UCB1,
-        Algorithm1,
-        AllDataEpsilonGreedy,
-        Banditron,
-        ConfidenceBall1,
-        ConfidenceBall2,
-        Confidit,
-        ContextualUCB,
-        EpochGreedy,
-        EpsilonNGreedy,
-        Exp3,
-        FeasibleRandomizedUCB,
-        FixedEpsilon,
-        Greedy,
-        GreedyFirst,
-        HybridLinUCB,
-        LinRel,
-        LinUCB,
-        Newtron,
-        OLSBandit,
-        OptimisticEpsilonGreedy,
-        Oracle,
-        PolicyElimination,
-        RarelySwitchingOFUL,
-        RealLinExp3,
-        SCRiBLe,
-        SquareCB,
-        SupLinRel,
-        SupLinUCB,
-        ThompsonSampling,
-        UncertaintyEllipsoid,
-        Uniform,
-    )
-
-__all__ = [
-    "EXP4",
-    "EXP4P",
-    "OFUL",
-    "PEGE",
-    "UCB1",
-    "Algorithm1",
-    "AllDataEpsilonGreedy",
-    "ArmletError",
-    "Bandit",
-    "Banditron",
-    "BusyError",
-    "ConfidenceBall1",
-    "ConfidenceBall2",
-    "Confidit",
-    "ContextualEpsilonGreedy",
-    "ContextualUCB",
-    "Decision",
-    "DecisionError",
-    "Decisions",
-    "EpochGreedy",
-    "EpsilonNGreedy",
-    "Exp3",
-    "FeasibleRandomizedUCB",
-    "FixedEpsilon",
-    "Greedy",
-    "GreedyFirst",
-    "HybridLinUCB",
-    "Interaction",
-    "LinRel",
-    "LinUCB",
-    "MergeError",
-    "ModelFileError",
-    "Newtron",
-    "OLSBandit",
-    "OptimisticEpsilonGreedy",
-    "Oracle",
-    "Policy",
-    "PolicyElimination",
-    "PolicyError",
-    "RarelySwitchingOFUL",
-    "RealLinExp3",
-    "SCRiBLe",
-    "SquareCB",
-    "Statistics",
-    "SupLinRel",
-    "SupLinUCB",
-    "TableError",
-    "ThompsonSampling",
-    "UncertaintyEllipsoid",
-    "Uniform",
-    "__version__",
-    "advise",
-    "environments",
-    "from_bytes",
-    "load",
-    "policies",
-    "testing",
-    "theory",
-]
+    from armlet import environments as environments
+    from armlet import testing as testing
+    from armlet import theory as theory
+    from armlet.advice import advise as advise
+    from armlet.policies.catalogue import *  # noqa: F403
 
 _MODULES = ("environments", "testing", "theory")
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
+    __all__ = [
+        "ArmletError",
+        "Bandit",
+        "BusyError",
+        "Decision",
+        "DecisionError",
+        "Decisions",
+        "Interaction",
+        "MergeError",
+        "ModelFileError",
+        "Policy",
+        "PolicyError",
+        "Statistics",
+        "TableError",
+        "__version__",
+        "advise",
+        "from_bytes",
+        "load",
+        "policies",
+        *_MODULES,
+        *policies.POLICIES,
+    ]
 
     def __getattr__(name: str) -> object:
         """Find the other policies, the advisor and the larger parts when they are asked for: `armlet.LinUCB`."""
@@ -138,6 +68,5 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return import_module(f"armlet.{name}")
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy
 import numpy.random
@@ -23,6 +23,9 @@ class Decision:
     @property
     def propensity(self) -> float:
         """The probability with which this arm was to be played."""
+    @property
+    def given_exploring(self) -> float | None:
+        """The probability of this arm given that the step explores, which no context moves; None if the policy has none."""
     @property
     def explored(self) -> bool:
         """Whether the step explored: the turn or the coins chose, not the estimates."""
@@ -51,6 +54,7 @@ class Decision:
         reward: float | None = None,
         weight: float = 1.0,
         tag: int = 0,
+        given_exploring: float | None = None,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 
@@ -63,6 +67,7 @@ def restore_decision(
     reward: float | None = None,
     weight: float = 1.0,
     tag: int = 0,
+    given_exploring: float | None = None,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
@@ -91,6 +96,12 @@ class Decisions:
         """(n,): the probability with which each arm was to be played."""
 
     @property
+    def given_exploring(self) -> NDArray[numpy.float64]:
+        """
+        (n,): the probability of each arm given that the step explores; NaN if the policy has none.
+        """
+
+    @property
     def explored(self) -> NDArray[numpy.bool_]:
         """(n,): which steps explored."""
 
@@ -116,8 +127,10 @@ class Optimism:
     """Play the highest upper confidence bound, ties broken by the coins."""
 
     @staticmethod
-    def constant(alpha: float) -> Optimism:
-        """LinUCB: the same multiple of every width."""
+    def constant(alpha: float, *, by_noise: bool = False) -> Optimism:
+        """
+        LinUCB: the same multiple of every width, or of every width times the noise.
+        """
 
     @staticmethod
     def oful(radius: str, *, noise_scale: float, bound: float, delta: float, scale: float = 1.0) -> Optimism:
@@ -127,8 +140,8 @@ class Thompson:
     """Play the highest sample of the posterior."""
 
     @staticmethod
-    def constant(v: float) -> Thompson:
-        """The same v at every step."""
+    def constant(v: float, *, by_noise: bool = False) -> Thompson:
+        """The same v at every step, or times the noise."""
 
     @staticmethod
     def theory(*, noise_scale: float, delta: float, scale: float = 1.0) -> Thompson:
@@ -151,6 +164,16 @@ class AutoSchedule:
 
     def __init__(self, *, horizon: float, caution: float, start: float, most: float, round_robin: bool) -> None: ...
 
+class Evidence:
+    """
+    Explore the arms that lack rows, by weight, else play the best estimate.
+    """
+
+    def __init__(self, *, p: float, cap: float, floor: float, learn_always: bool) -> None: ...
+
+def wants(n: object, q: float) -> NDArray[numpy.float64]:
+    """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
+
 def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
     """
     (n,): the standard normals that Thompson sampling draws with these coins.
@@ -166,11 +189,38 @@ class Statistics:
     n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.
     """
 
-    def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    def __init__(
+        self,
+        n_arms: int,
+        dim: int,
+        *,
+        ridge: str = "paper",
+        value: float = 1.0,
+        units: str = "as given",
+        origin: object | None = None,
+    ) -> None: ...
     @property
     def n_arms(self) -> int: ...
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """The number of values in a context, d."""
+
+    @property
+    def units(self) -> Literal["free", "as given"]:
+        """
+        'as given', where y = x and all that follows is of x and r; or 'free', where sums are of y = (1, x - o) and r - l, and estimates of z = (1, (x - o - m) / s) and r - l - r0.
+        """
+
+    @property
+    def deviation(self) -> float:
+        """Of all rewards, when units were last looked at; 1 in units as given."""
+
+    @property
+    def base(self) -> float:
+        """
+        What scores leave out, since all arms share it: l + r0 in free units, else 0.
+        """
+
     @property
     def nbytes(self) -> int:
         """Bytes held: sums, estimates and marks of what is to be solved."""
@@ -181,37 +231,53 @@ class Statistics:
 
     @property
     def sum_r(self) -> NDArray[numpy.float64]:
-        """(K,): sum of r."""
+        """(K,): sum of r, or of r - l."""
 
     @property
     def sum_rr(self) -> NDArray[numpy.float64]:
-        """(K,): sum of r^2."""
+        """(K,): sum of r^2, or of (r - l)^2."""
 
     @property
     def b(self) -> NDArray[numpy.float64]:
-        """(K, d): sum of r x."""
+        """(K, D): sum of r y."""
 
     @property
     def A(self) -> NDArray[numpy.float64]:
-        """(K, d, d): sum of x x'."""
+        """(K, D, D): sum of y y'."""
 
     def records(self) -> NDArray[numpy.float64]:
         """
-        (K, 3 + d + d (d + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.
+        (K, 3 + D + D (D + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.
         """
 
     def restore(self, records: object) -> None:
         """Takes the sums from what `records` gave."""
 
+    def renew(self) -> None:
+        """In free units: takes the means and deviations of all rows anew."""
+
     def estimates(self) -> NDArray[numpy.float64]:
-        """(K, d): theta_hat, solved where it changed."""
+        """
+        (K, d): theta_hat, solved where it changed: slopes in the user's units.
+        """
+
+    def intercepts(self) -> NDArray[numpy.float64]:
+        """
+        (K,): what is expected at x = 0, in the user's units; 0 if units are as given.
+        """
+
+    def standard(self, X: object) -> NDArray[numpy.float64]:
+        """(n, D): rows of z, or in units as given of X itself."""
+
+    def standard_estimates(self) -> NDArray[numpy.float64]:
+        """(K, D): theta_hat of z."""
 
     def scores(self, x: object) -> NDArray[numpy.float64]:
-        """(K,): x' theta_hat."""
+        """(K,): z' theta_hat, the expected reward less `base`."""
 
     def widths(self, x: object) -> NDArray[numpy.float64]:
         """
-        (K,): sqrt(x' V^-1 x) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.
+        (K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.
         """
 
     def rough_widths(self, x: object) -> NDArray[numpy.float64]:
@@ -257,6 +323,17 @@ class Statistics:
         """One more arm, of which nothing is known."""
 
     def remove_arm(self, arm: int) -> None: ...
+    @property
+    def n_active(self) -> int:
+        """How many arms are not retired."""
+
+    @property
+    def active(self) -> NDArray[numpy.bool_]:
+        """(K,): which arms are not retired."""
+
+    def set_active(self, arm: int, active: bool) -> None:
+        """Says whether an arm may be played; a bandit tells its state by itself."""
+
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:
         """All that must be kept, by name."""
 
@@ -265,10 +342,30 @@ class Statistics:
 
     def copy(self) -> Statistics: ...
 
+class Units:
+    """The units of a state at one moment: what its estimates are of."""
+
+    @property
+    def base(self) -> float:
+        """What scores leave out, since all arms share it: l + r0."""
+
+    def standard(self, X: object) -> NDArray[numpy.float64]:
+        """(n, D): rows of z = (1, (x - o - m) / s)."""
+
 class Layers:
     """Several sets of statistics about the same arms."""
 
-    def __init__(self, n_layers: int, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    def __init__(
+        self,
+        n_layers: int,
+        n_arms: int,
+        dim: int,
+        *,
+        ridge: str = "paper",
+        value: float = 1.0,
+        units: str = "as given",
+        origin: object | None = None,
+    ) -> None: ...
     def __len__(self) -> int: ...
     def __getitem__(self, layer: int) -> Statistics:
         """One set of statistics; it is the layer itself, not a copy."""
@@ -283,7 +380,7 @@ class Layers:
 
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:
         """
-        All that must be kept, by name: records, (L, K, 3 + d + d (d + 1) / 2).
+        All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).
         """
 
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
@@ -294,6 +391,9 @@ class Layers:
 
     def subtract(self, earlier: Layers, into: Sequence[int]) -> None:
         """Takes the earlier one's arm i away from this arm into[i]."""
+
+    def renew(self) -> None:
+        """In free units: takes the means and deviations of all rows anew."""
 
     def add_arm(self) -> None:
         """One more arm, of which nothing is known."""
@@ -306,7 +406,16 @@ class Snapshots(Layers):
     Two layers: the rows that each arm was last solved for, and all of them.
     """
 
-    def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    def __init__(
+        self,
+        n_arms: int,
+        dim: int,
+        *,
+        ridge: str = "paper",
+        value: float = 1.0,
+        units: str = "as given",
+        origin: object | None = None,
+    ) -> None: ...
     def merge(self, other: object, into: object) -> None:
         """Refuses: these do not add up."""
 
@@ -318,7 +427,16 @@ class Snapshots(Layers):
 class Tuned(Statistics):
     """Sums of explored rows, and the p that follows from them."""
 
-    def __init__(self, n_arms: int, dim: int, *, ridge: str = "paper", value: float = 1.0) -> None: ...
+    def __init__(
+        self,
+        n_arms: int,
+        dim: int,
+        *,
+        ridge: str = "paper",
+        value: float = 1.0,
+        units: str = "as given",
+        origin: object | None = None,
+    ) -> None: ...
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -434,8 +552,12 @@ class Engine:
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
 
-    def _view(self, eligible: object | None) -> tuple[list[str | int], NDArray[numpy.bool], NDArray[numpy.float64]]:
-        """Labels, which of them may be played, and theta_hat, all of one moment."""
+    def _view(
+        self, eligible: object | None
+    ) -> tuple[list[str | int], NDArray[numpy.bool], NDArray[numpy.float64], Units | None]:
+        """
+        Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one moment.
+        """
 
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
         """(n, d): contexts as the policy sees them."""
@@ -485,7 +607,7 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence,
     seed: int,
     t: int,
     propensities: str,
@@ -503,7 +625,7 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence,
     horizon: int,
     checkpoints: object,
     world_seed: int,

@@ -15,12 +15,14 @@ import numpy.typing as npt
 from armlet.core.border import arms as labelling
 from armlet.core.border import columns
 from armlet.core.border.contexts import feature_names
+from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
-from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations
+from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
 from armlet.core.law import compiled_rule
 from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_steps
 from armlet.core.state import subtract
-from armlet.core.types import Arm, Contexts, Float64, Policy, State
+from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
+from armlet.core.units import Units, in_units, units_of
 from armlet.policies import POLICIES, check_given
 
 if TYPE_CHECKING:
@@ -46,7 +48,12 @@ class Bandit(Engine):
     objective
         "max" for rewards, "min" for costs.
     normalize
-        "l2" divides every context by its length (a zero context stays); None leaves contexts as they are.
+        "l2" divides every context by its length (a zero context stays); None leaves contexts as they are. It comes
+        before units.
+    units
+        "free": neither the zero nor the size of a feature or of rewards matters, since sums are kept with a constant
+        and solved in standard units; refused for policies that cannot. "as given": they matter. Left out, it is the
+        policy's own setting, which is "free" where it can be.
     reward_range
         (lowest, highest): rewards outside are refused. One wild value can ruin the sums of an arm for good, so give
         it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
@@ -72,10 +79,12 @@ class Bandit(Engine):
         features: Iterable[str] | None = None,
         objective: Objective = "max",
         normalize: Normalize | None = None,
+        units: Units | None = None,
         reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
     ) -> None:
         check_given(policy)
+        policy = in_units(policy, units)
         labels = labelling.check_labels(arms)
         names, dim = feature_names(features, dim)
         settings = Settings(
@@ -207,9 +216,21 @@ class Bandit(Engine):
         fresh._restore(blank, fresh.arms, 0)
         before = fresh.t
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps)
+        if hasattr(fresh.state, "renew"):  # free units: those of the whole log
+            fresh.state.renew()
         self._restore(fresh.state, fresh.arms, fresh.t - before)
 
     # ---- reading: never random, never changes anything
+
+    def _estimated(
+        self, X: Contexts, eligible: Iterable[Arm] | None
+    ) -> tuple[list[Arm], Bool, Float64, Float64, float]:
+        """Give labels, which may be played, contexts as estimates see them, estimates, and what these are on top of."""
+        rows = self._scaled(self._reader.matrix(X))
+        labels, playable, theta, units = self._view(eligible)
+        if units is None:
+            return labels, playable, rows, theta, 0.0
+        return labels, playable, units.standard(rows), theta, units.base
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
         """Give the arm that looks best for each context, (n,); the first of those that tie.
@@ -217,20 +238,41 @@ class Bandit(Engine):
         An array of str or of int64 if all labels are of that kind and fit, so that `sklearn.metrics` takes it; of
         Python objects if not.
         """
-        rows = self._scaled(self._reader.matrix(X))
-        labels, playable, theta = self._view(eligible)
+        labels, playable, rows, theta, _ = self._estimated(X, eligible)
         arms = np.flatnonzero(playable)
         return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
-        rows = self._scaled(self._reader.matrix(X))
-        _, _, theta = self._view(None)
-        return self._settings.sign * expectations(rows, theta)
+        _, _, rows, theta, base = self._estimated(X, None)
+        return self._settings.sign * (base + expectations(rows, theta))
 
     def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
-        """Give the probability with which the next decision would play each arm, (n, K)."""
+        """Give the probability with which the next decision would play each arm, (n, K).
+
+        That is the policy at this very step, with what it explores: early on it is close to random play, and a turn
+        of a round-robin warm-up has probability 1 whatever the context is. What was learned is `greedy_proba`.
+        """
         return self._probabilities(self._reader.matrix(X), None, eligible)
+
+    def greedy_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
+        """Give the law that only exploits: 1 for the arm that looks best, shared by those that tie, (n, K).
+
+        This is what to evaluate on a log, if the question is what the bandit has learned. It is `predict` as
+        probabilities, but for ties.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), seed=1)
+        >>> bandit.greedy_proba([[1.0]])  # nothing is known: a tie
+        array([[0.5, 0.5]])
+        >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
+        >>> bandit.predict_proba([[1.0]]), bandit.greedy_proba([[1.0]])  # the turn of step 4, and what was learned
+        (array([[1., 0.]]), array([[0., 1.]]))
+        """
+        _, playable, rows, theta, _ = self._estimated(X, eligible)
+        return best_chances(ordered_scores(rows, theta), playable)
 
     # ---- arms: from any thread, while others decide and learn
 
@@ -405,6 +447,11 @@ class Bandit(Engine):
     def normalize(self) -> Normalize | None:
         """How contexts are scaled."""
         return self._settings.normalize
+
+    @property
+    def units(self) -> Units:
+        """Whether what it decides is free of the units of features and rewards."""
+        return units_of(self.policy)
 
     @property
     def reward_range(self) -> tuple[float, float] | None:

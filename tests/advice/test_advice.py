@@ -22,6 +22,7 @@ from armlet.advice.trial import Trial
 from armlet.core.types import Float64
 from armlet.environments import Customers, Drifting, FigureA, Linear
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.parallel.seeds import Seeds
 
 HABITS = Customers(theta=((0.2, 0.05), (0.05, 0.2)), shares=(0.5, 0.5))
 
@@ -196,7 +197,7 @@ def test_a_search_that_ends_below_the_best_p_says_so() -> None:
     world = Linear.draw(np.random.default_rng(1), n_arms=10, dim=10, law="sphere", scale=0.5)
     problems = [condense(world, np.random.default_rng(i), 10**9) for i in range(4)]
     with ThreadPoolExecutor(2) as pool:
-        bench = Bench(problems=problems, steps=checkpoints(10**9), seed=0, executor=pool)
+        bench = Bench(problems=problems, steps=checkpoints(10**9), seeds=Seeds(0), executor=pool)
         search = Search(bench=bench, n_arms=10, problems=4, runs=2, budget=1e5, told=lambda _: None)
         assert search.top < search.natural_top
         tried = trial(np.array([3.0, 2.0, 1.0]).reshape(3, 1, 1, 1))
@@ -269,11 +270,11 @@ def test_sources_that_cannot_be_advised_are_refused() -> None:
 @pytest.mark.parametrize("family", ["scheduling", "clicks 3 % or 4 %"])
 def test_runs_on_fresh_problems_fall_into_the_predictive_interval(family: str) -> None:
     found = advise(
-        lambda rng: draw_problem(family, int(rng.integers(2**32)), 0), horizon=3000, seed=5, problems=60, runs=4
+        lambda rng: draw_problem(family, Seeds(int(rng.integers(2**32))), 0), horizon=3000, seed=5, problems=60, runs=4
     )
-    fresh = [condense(draw_problem(family, 6, i), np.random.default_rng(i), 3000) for i in range(100)]
+    fresh = [condense(draw_problem(family, Seeds(6), i), np.random.default_rng(i), 3000) for i in range(100)]
     with ThreadPoolExecutor(2) as pool:
-        bench = Bench(problems=fresh, steps=checkpoints(3000), seed=7, executor=pool)
+        bench = Bench(problems=fresh, steps=checkpoints(3000), seeds=Seeds(7), executor=pool)
         values = bench.run([found.p], 100, 1)[..., 0, -1]
     low, high = found.regret.predictive
     # 95 promised; 60 problems behind the interval and 100 judging it give a standard deviation of about 3

@@ -15,6 +15,7 @@ from armlet.advice.posterior import Posterior
 from armlet.core.types import Float64, Int64
 from armlet.environments import Linear, LinearArms, Scheduling
 from armlet.paper.section_4_2.families import draw_problem
+from armlet.parallel.seeds import Seeds
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,7 +46,7 @@ def test_a_large_pilot_finds_the_problem() -> None:
 
 
 def test_a_small_pilot_does_not_overstate_gaps_as_separate_regressions_do() -> None:
-    world = draw_problem("clicks 3 % or 4 %", 1, 0)
+    world = draw_problem("clicks 3 % or 4 %", Seeds(1), 0)
     X, arms, rewards = log(world, 400, 2)
     posterior = Posterior.of(Pilot(X, arms, rewards), "max")
     alone = np.stack([np.linalg.lstsq(X[arms == a], rewards[arms == a], rcond=None)[0] for a in range(2)])
@@ -60,7 +61,7 @@ def test_a_small_pilot_does_not_overstate_gaps_as_separate_regressions_do() -> N
 def test_the_true_gap_lies_among_the_sampled_ones(family: str) -> None:
     inside = 0
     for index in range(12):
-        world = draw_problem(family, 31, index)
+        world = draw_problem(family, Seeds(31), index)
         X, arms, rewards = log(world, 2000, index)
         sampled = gaps(Posterior.of(Pilot(X, arms, rewards), "max"))
         means = world.means(X)

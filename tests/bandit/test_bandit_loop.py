@@ -518,7 +518,9 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "pickle": lambda decision: pickle.loads(pickle.dumps(decision)),
-    "restore": lambda d: Decision.restore(d.id, d.arm, d.propensity, d.explored, d.x, d.reward, d.weight),
+    "restore": lambda d: Decision.restore(
+        d.id, d.arm, d.propensity, d.explored, d.x, d.reward, d.weight, d.tag, d.given_exploring
+    ),
     "restore from a list": lambda d: Decision.restore(
         id=d.id,
         arm=d.arm,
@@ -527,6 +529,7 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
         x=d.x.tolist(),
         reward=d.reward,
         weight=d.weight,
+        given_exploring=d.given_exploring,
     ),
 }
 
@@ -557,6 +560,7 @@ GOOD: dict[str, Any] = {
     "x": [1.0],
     "reward": 1.0,
     "weight": 2.0,
+    "given_exploring": 0.25,
 }
 
 
@@ -568,6 +572,7 @@ GOOD: dict[str, Any] = {
             for text in ("", "12", "0-00ff00ff00ff00ff", "12-ff", "-1-00ff00ff00ff00ff", "12-00FF00FF00FF00FF")
         ],
         *[("propensity", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
+        *[("given_exploring", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
         *[("x", row) for row in ([math.nan], [math.inf], [1e101])],
         *[("reward", number) for number in (math.nan, math.inf, 1e101)],
         *[("weight", number) for number in (math.nan, math.inf, 0.0, -1.0)],

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma, smallest_eigenvalue
+from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma
 from armlet.core.finite import FiniteWorld
 from armlet.core.settings import Objective
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 from armlet.environments import (
     ENVIRONMENTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import resource
@@ -206,7 +207,7 @@ def substitute(rng: Random, value: Any) -> Any:
     if kind < 0.4:
         return rng.choice(HUGE)
     if kind < 0.65:
-        return rng.choice(ODD)
+        return copy.deepcopy(rng.choice(ODD))  # a second edit may go into it
     if kind < 0.7:
         return nested(rng.choice((3, 100, 5000)))
     if isinstance(value, int | float):

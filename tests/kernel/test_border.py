@@ -21,16 +21,20 @@ SOUND: dict[str, Any] = {
     "noise": "none",
     "scale": 1.0,
 }
-RULE = Schedule(4.0, round_robin=True, learn_always=False)
+
+
+def algorithm_1() -> Schedule:
+    return Schedule(4.0, round_robin=True, learn_always=False)
 
 
 def steps(table: Any, *, start: Any = None, horizon: int = 50) -> kernel.Simulated[Any]:
     state = Statistics(2, 2) if start is None else start
     at = np.array([1, min(horizon, 50)])
-    return kernel.Simulated(*_kernel.simulate_steps(table, state, RULE, horizon, at, 1, 2))
+    return kernel.Simulated(*_kernel.simulate_steps(table, state, algorithm_1(), horizon, at, 1, 2))
 
 
-def events(table: Any, *, rule: Any = RULE, horizon: int = 50, generator: Any = None) -> kernel.Simulated[Any]:
+def events(table: Any, *, rule: Any = None, horizon: int = 50, generator: Any = None) -> kernel.Simulated[Any]:
+    rule = algorithm_1() if rule is None else rule
     rng = np.random.default_rng(3) if generator is None else generator
     return kernel.Simulated(
         *_kernel.simulate_events(table, Statistics(2, 2), rule, horizon, np.array([1, min(horizon, 50)]), rng)
@@ -133,7 +137,7 @@ def test_a_horizon_without_end_is_refused() -> None:
         (lambda: steps(FiniteWorld(**SOUND), start="none"), "this rule works on Statistics; got a str"),
         (lambda: events(FiniteWorld(**SOUND), generator="none"), r"a numpy\.random\.Generator; got a str"),
         (
-            lambda: kernel.rollout(np.ones((1, 2)), np.ones((1, 2)), start=7, rule=RULE, seed=1),  # type: ignore[type-var]
+            lambda: kernel.rollout(np.ones((1, 2)), np.ones((1, 2)), start=7, rule=algorithm_1(), seed=1),  # type: ignore[type-var]
             "this rule works on Statistics; got a int",
         ),
     ],

@@ -16,8 +16,8 @@ from armlet.core.kernel import Statistics
 from armlet.core.reference import Reference
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64, Int64, LearnsFrom
-from armlet.policies import Algorithm1, AllDataEpsilonGreedy
-from support.in_python import AllDataInPython, InPython
+from armlet.policies import Algorithm1
+from support.in_python import AllDataBySteps, AllDataInPython, InPython
 from support.streams import Stream, make_stream, streams
 
 seeds = st.integers(0, 2**128 - 1)
@@ -48,7 +48,7 @@ def oracle(stream: Stream, policy: Algorithm1, seed: int) -> Reference:
     seed=seeds,
     ridge=ridges,
     warmup=st.sampled_from(["round-robin", "uniform"]),
-    policy_type=st.sampled_from([Algorithm1, AllDataEpsilonGreedy]),
+    policy_type=st.sampled_from([Algorithm1, AllDataBySteps]),
 )
 def test_kernel_plays_the_same_arms_as_the_reference(
     stream: Stream,
@@ -206,7 +206,7 @@ def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> N
 def test_policy_in_python_decides_as_the_kernel_does(
     stream: Stream, spare: float, seed: int, learns_from: LearnsFrom, warmup: str, data: st.DataObject
 ) -> None:
-    pair = (Algorithm1, InPython) if learns_from == "explored steps" else (AllDataEpsilonGreedy, AllDataInPython)
+    pair = (Algorithm1, InPython) if learns_from == "explored steps" else (AllDataBySteps, AllDataInPython)
     bandits = [
         armlet.Bandit(
             range(stream.n_arms),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from armlet.paper.experiment import SEED
-from armlet.paper.section_4_2 import advisor
-from armlet.paper.section_4_2.advisor_report import Family, judge
+from armlet.paper.section_4_2.advisor import experiment as advisor
+from armlet.paper.section_4_2.advisor.report import Family, judge
 from armlet.paper.section_4_2.families import draw_problem
 from armlet.paper.verdicts import Outcome, Role
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import as_floats
 
@@ -52,15 +53,15 @@ def test_verdict_follows_from_ratios_and_coverage(family: Family, outcome: Outco
 
 
 def test_the_theorem_asks_for_no_p_where_contexts_have_no_end() -> None:
-    assert math.isinf(advisor._asked(draw_problem("gaussian d = 10", 1, 0)))
+    assert math.isinf(advisor._asked(draw_problem("gaussian d = 10", Seeds(1), 0)))
     # (a) has |x| <= 1, display ads are longer: the repaired theorem answers, and asks for far more than any horizon
     for family in ("Figure (a)", "display ads"):
-        assert 1e5 < advisor._asked(draw_problem(family, 1, 0)) < math.inf
+        assert 1e5 < advisor._asked(draw_problem(family, Seeds(1), 0)) < math.inf
 
 
 def test_a_pilot_is_random_play_of_the_very_problem() -> None:
-    world = draw_problem("Figure (a)", 1, 0)
-    pilot = advisor._pilot(world, 6000, 1, (0, 0, 0))
+    world = draw_problem("Figure (a)", Seeds(1), 0)
+    pilot = advisor._pilot(world, 6000, np.random.default_rng(1))
     counts = np.bincount(pilot.played)
     assert len(counts) == 6
     assert abs(counts - 1000).max() < 4 * np.sqrt(6000 / 6 * 5 / 6)  # four standard deviations of a binomial
@@ -84,7 +85,7 @@ def test_small_run_repeats_and_shows_the_theorem_fail() -> None:
 
 def test_a_p_beyond_the_horizon_is_random_play() -> None:
     task = advisor.Task(
-        seed=3,
+        seeds=Seeds(3),
         family="Figure (a)",
         horizon=2000,
         budget=1e5,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from armlet.paper import verdicts
 from armlet.paper.algorithm_2 import experiment
 from armlet.paper.experiment import Findings
 from armlet.paper.verdicts import Outcome, Role, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 
 TINY = experiment.Settings(rare=(10, 100), rows=6, histories=4, horizon=80, runs=5, lengths=(20, 40), doubling=(6, 10))
@@ -43,7 +47,7 @@ def test_memory_is_judged_without_any_draw() -> None:
 
 
 def test_no_search_beats_brute_force() -> None:
-    task = experiment.Small(seed=5, family="gaussian, d = 3", rows=6, histories=4)
+    task = experiment.Small(seeds=Seeds(5), family="gaussian, d = 3", rows=6, histories=4)
     ratios = np.asarray(experiment.search_small(task)["ratios"], dtype=np.float64)
     assert ratios.shape == (12, 1)
     assert (ratios >= 1 - 1e-12).all()
@@ -51,7 +55,7 @@ def test_no_search_beats_brute_force() -> None:
 
 def test_the_same_problems_for_all_policies() -> None:
     def regret(policy: str) -> list[float]:
-        task = experiment.Play(seed=5, world="I = 10", policy=policy, horizon=40, first=0, runs=2)
+        task = experiment.Play(seeds=Seeds(5), world="I = 10", policy=policy, horizon=40, first=0, runs=2)
         return np.asarray(experiment.play(task)["regret"], dtype=np.float64).tolist()  # type: ignore[no-any-return]
 
     assert regret("LinUCB") == regret("LinUCB")
@@ -61,3 +65,24 @@ def test_the_same_problems_for_all_policies() -> None:
 def test_regret_is_judged_against_algorithm_1_with_linucb_as_control() -> None:
     statistics = verdict("algorithm-2-regret").statistics
     assert [each.role for each in statistics] == [Role.WRITTEN] * 2 + [Role.CONTROL] * 2
+
+
+def test_the_page_has_the_words_of_the_experiment() -> None:
+    """What was measured depends on the machine, so figures are not compared; nobody types the rest of a row either."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "paper.md").read_text()
+    for each in found().verdicts:
+        (row,) = (
+            line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| {each.claim.key} |")
+        )
+        where, says, outcome, reason = row[1:]
+        assert [where, says] == [verdicts._cell(text) for text in (each.claim.where, each.claim.says)]
+        assert _shape(reason).endswith(_shape(verdicts._cell(each.explanations[Outcome(outcome)])))
+        names = [_shape(verdicts._cell(statistic.name)) for statistic in each.statistics]
+        told = [any(_shape(part).startswith(f"{name} is ") for name in names) for part in reason.split(" passed: ")[1:]]
+        assert told
+        assert all(told)
+
+
+def _shape(text: str) -> str:
+    """Give a text without its numbers: they follow from the scale."""
+    return re.sub(r"\d[\d,]*", "#", text)

@@ -11,13 +11,15 @@ import pytest
 from armlet.core import kernel
 from armlet.environments import FigureA
 from armlet.paper.experiment import SEED
-from armlet.paper.section_4_2 import calibration, choosing_p
-from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
+from armlet.paper.section_4_2 import calibration, hindsight
+from armlet.paper.section_4_2.choosing_p import experiment as choosing_p
+from armlet.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.verdicts import Outcome
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.policies.contextual_epsilon_greedy import CAUTION
-from armlet.simulation import together
+from armlet.simulation import streams, together
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import block_size
 
@@ -27,18 +29,16 @@ DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None:
     world, T = FigureA.draw(np.random.default_rng(1)), 9000  # more than a block
     policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [ContextualEpsilonGreedy(p="auto", horizon=T)]
-    entries, seed = [together.Entry.of(policy, world) for policy in policies], np.random.SeedSequence(5)
-    among = together.play(world, entries, T, np.random.SeedSequence(5))
-    contexts, noise, coins = seed.spawn(3)
-    blocks, shown, noisy = [], np.random.default_rng(contexts), np.random.default_rng(noise)
+    entries = [together.Entry.of(policy, world) for policy in policies]
+    among = together.play(world, entries, T, Seeds(5), 2)
+    (shown, noisy, coins), blocks = streams.of_run(Seeds(5), 2), []
     for start in range(0, T, block_size(world)):
         X = world.contexts(shown, min(block_size(world), T - start))
         blocks.append((X, world.rewards(noisy, X)))
     X, rewards = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     mu = world.means(X)
     for policy, found in zip(policies, among.regret, strict=True):
-        key = int(coins.generate_state(1)[0])
-        alone = kernel.rollout(X, rewards, start=policy.init(6, 3), rule=policy.rule(), seed=key)
+        alone = kernel.rollout(X, rewards, start=policy.init(6, 3), rule=policy.rule(), seed=coins)
         assert found == pytest.approx((mu.max(axis=1) - mu[np.arange(T), alone.arms]).sum(), rel=1e-12)
     assert among.random == pytest.approx((mu.max(axis=1) - mu.mean(axis=1)).sum(), rel=1e-12)
     assert np.isnan(among.p[:3]).all()
@@ -47,15 +47,15 @@ def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_draws_another_problem_each_time(family: str) -> None:
-    assert draw_problem(family, 1, 0) == draw_problem(family, 1, 0)
-    draws = {repr(draw_problem(family, 1, index)) for index in range(8)}
+    assert draw_problem(family, Seeds(1), 0) == draw_problem(family, Seeds(1), 0)
+    draws = {repr(draw_problem(family, Seeds(1), index)) for index in range(8)}
     assert len(draws) == (8 if family != "clicks 3 % or 4 %" else 2)  # which customer likes which action
 
 
 def test_hindsight_is_not_charged_with_the_luck_of_its_choice() -> None:
     """Twenty values that are all alike: the lowest mean of a few runs is luck, and does not repeat."""
     regret = np.random.default_rng(0).normal(10.0, 3.0, size=(400, 8, 20))
-    charged = np.array([together.hindsight(one) for one in regret])
+    charged = np.array([hindsight.of_problem(one) for one in regret])
     lowest = regret.mean(axis=1).min(axis=1)
     error = charged.std() / np.sqrt(len(charged))
     assert abs(charged.mean() - 10.0) < 4 * error
@@ -64,7 +64,7 @@ def test_hindsight_is_not_charged_with_the_luck_of_its_choice() -> None:
 
 def test_one_p_for_all_is_the_rival_where_problems_are_alike() -> None:
     noisy = np.random.default_rng(1).normal(np.tile([12.0, 10.0, 12.0], (30, 2, 1)), 6.0)
-    assert together.best_in_hindsight(noisy).mean() == noisy.mean(axis=1)[:, 1].mean()
+    assert hindsight.best(noisy).mean() == noisy.mean(axis=1)[:, 1].mean()
 
 
 def made_up(auto: float, literal: float) -> tuple[list[Family], Literal]:

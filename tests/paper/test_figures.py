@@ -14,8 +14,9 @@ from armlet.paper import figure_a, figure_b, verdicts
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import render
 from armlet.paper.verdicts import Finding, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import events
+from armlet.simulation import events, streams
 from armlet.simulation.lab import Lab
 
 SEED = 5
@@ -64,7 +65,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 def test_another_seed_gives_other_numbers() -> None:
     (other,) = figure_b.find(TINY_B, Lab(seed=SEED + 1)).verdicts
     assert verdicts.to_json([other]) != verdicts.to_json(found_b().verdicts)
-    assert figure_a.select(SEED, 5) != figure_a.select(SEED + 1, 5)
+    assert figure_a.select(Seeds(SEED), 5) != figure_a.select(Seeds(SEED + 1), 5)
 
 
 def test_too_little_exploration_fails_the_check_of_figure_a() -> None:
@@ -95,21 +96,22 @@ def test_exploring_enough_makes_the_line_straight() -> None:
     table = FigureA(theta=((3.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 3.0))).table()
     assert table is not None
     steps = np.array([25_000, 100_000])
-    played = events.play(table, Algorithm1(p=1200), steps, events.seeds(1, 0, 12))
+    played = events.play(table, Algorithm1(p=1200), steps, [streams.of_table(Seeds(1), 0, run) for run in range(12)])
     early, late = played.regret.mean(axis=0)
     assert abs((late - early) / (1200 * table.gap * np.log(4)) - 1) < 0.04
 
 
 def test_the_rule_selects_the_first_theta_whose_arms_are_apart() -> None:
-    chosen = figure_a.select(SEED, 3)
-    ease = [figure_a._ease(figure_a._draw(SEED, index)) for index in range(chosen[-1] + 1)]
+    chosen = figure_a.select(Seeds(SEED), 3)
+    ease = [figure_a._ease(figure_a._draw(Seeds(SEED), index)) for index in range(chosen[-1] + 1)]
     assert chosen == [index for index, value in enumerate(ease) if value >= figure_a.EASY]
 
 
 def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> None:
     table, steps, policy = FigureB.draw(np.random.default_rng(0)).table(), np.array([30, 1000]), TINY_POLICY
     two, three, other = (
-        events.play(table, policy, steps, events.seeds(1, world, runs)) for world, runs in ((0, 2), (0, 3), (1, 2))
+        events.play(table, policy, steps, [streams.of_table(Seeds(1), world, run) for run in range(runs)])
+        for world, runs in ((0, 2), (0, 3), (1, 2))
     )
     for few, many in zip(two, three, strict=True):
         np.testing.assert_array_equal(few, many[:2])
@@ -119,13 +121,13 @@ def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> No
 def test_the_rows_of_the_arms_are_the_steps_that_explored() -> None:
     # within the warm-up every step explores, each arm in turn
     table, steps = FigureB.draw(np.random.default_rng(0), n_arms=6).table(), np.array([30, 60])
-    played = events.play(table, TINY_POLICY, steps, events.seeds(1, 0, 2))
+    played = events.play(table, TINY_POLICY, steps, [streams.of_table(Seeds(1), 0, run) for run in range(2)])
     np.testing.assert_array_equal(played.rows, np.full((2, 6), 10))
     np.testing.assert_array_equal(played.exploring, played.regret)
 
 
 def test_a_task_of_figure_a_says_all_there_is_to_know() -> None:
-    task = figure_a.Task(seed=SEED, theta=0, p=24.0, horizon=1_000, runs=2)
+    task = figure_a.Task(seeds=Seeds(SEED), theta=0, p=24.0, horizon=1_000, runs=2)
     found, again = figure_a.play(task), figure_a.play(task)
     assert found.keys() == {"regret", "exploring"}
     for name, array in found.items():

@@ -19,6 +19,7 @@ from armlet.paper.leaderboard.costs import Cost
 from armlet.paper.leaderboard.report import relative
 from armlet.paper.leaderboard.verdicts import Rank, Standing
 from armlet.paper.verdicts import Role
+from armlet.parallel.seeds import Seeds
 from armlet.policies import POLICIES
 from armlet.simulation import compare
 from armlet.simulation.lab import Lab
@@ -34,7 +35,7 @@ def found() -> Findings:
 
 def test_whoever_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """But for the oracle, and for Contextual UCB, whose milliseconds a step have an experiment of their own."""
-    told = brief(draw_world("Figure (a)", 1), 1000)
+    told = brief(draw_world("Figure (a)", Seeds(1)), 1000)
     entered = {type(policy).__name__ for each in EVERYONE.values() for policy in each.grid(told)}
     expected = {*POLICIES, "RunningMinimumEpsilonGreedy"} - {"Oracle", "ContextualUCB"}
     assert entered <= expected
@@ -46,7 +47,7 @@ def test_whoever_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.C
 
 @pytest.mark.parametrize("arena", ARENAS)
 def test_every_contender_that_fits_can_start_with_all_its_settings(arena: str) -> None:
-    world = draw_world(arena, 3)
+    world = draw_world(arena, Seeds(3))
     told = brief(world, 500)
     for name, contender in EVERYONE.items():
         if contender.fits(told):
@@ -57,12 +58,12 @@ def test_every_contender_that_fits_can_start_with_all_its_settings(arena: str) -
 
 
 def test_tables_need_contexts_that_repeat() -> None:
-    assert not CONTENDERS["UCB1, table"].fits(brief(draw_world("gaussian 10 x 10", 1), 100))
-    assert CONTENDERS["UCB1"].fits(brief(draw_world("gaussian 10 x 10", 1), 100))
+    assert not CONTENDERS["UCB1, table"].fits(brief(draw_world("gaussian 10 x 10", Seeds(1)), 100))
+    assert CONTENDERS["UCB1"].fits(brief(draw_world("gaussian 10 x 10", Seeds(1)), 100))
 
 
 def test_no_theory_no_theory_constants() -> None:
-    told = brief(draw_world("Figure (a)", 1), 1000)
+    told = brief(draw_world("Figure (a)", Seeds(1)), 1000)
     with pytest.raises(ValueError, match="there is no theory to take constants from"):
         CONTENDERS["greedy"].settle(told, None)
 
@@ -88,7 +89,7 @@ def test_sums_are_found_not_to_grow_and_a_table_is() -> None:
 def test_policies_meet_the_same_problems() -> None:
     def regret(contender: str, choice: int) -> float:
         task = leaderboard.Task(
-            seed=5, arena="Figure (a)", contender=contender, choice=choice, horizon=50, first=2, runs=1
+            seeds=Seeds(5), arena="Figure (a)", contender=contender, choice=choice, horizon=50, first=2, runs=1
         )
         return float(leaderboard.play(task)["regret"][0])
 
@@ -101,11 +102,11 @@ def test_relative_regret_is_the_geometric_mean_of_paired_ratios() -> None:
     cost = Cost(1e-6, 8, {}, {})
     half, double = (Standing(tuned=np.full(3, value), theory=None, uniform=np.ones(3)) for value in (0.5, 2.0))
     rank = Rank("x", "floor", {"a": half, "b": double}, cost)
-    both, one = relative(rank, "tuned", 1), relative(rank, "tuned", 1, ["a"])
+    both, one = relative(rank, "tuned", Seeds(1)), relative(rank, "tuned", Seeds(1), ["a"])
     assert both is not None
     assert one is not None
     assert (round(both.value, 12), one.value) == (1.0, 0.5)
-    assert relative(rank, "theory", 1) is None
+    assert relative(rank, "theory", Seeds(1)) is None
 
 
 def test_settings_of_a_contender_are_data() -> None:

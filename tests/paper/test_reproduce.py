@@ -54,7 +54,7 @@ def findings(key: str) -> Findings:
 
 def fake(name: str) -> Experiment:
     def run(lab: Lab) -> Findings:
-        lab.map("squares", compute, [Task(lab.seed)], f"{name} at {lab.scale} with {lab.seed}")
+        lab.map("squares", compute, [Task(lab.seeds.root)], f"{name} at {lab.scale} with {lab.seeds.root}")
         if name == "fig-b":
             raise RuntimeError("out of luck")
         if name == "section-7":

@@ -20,6 +20,7 @@ from armlet.paper import EXPERIMENTS, merge, section_4_1, section_7
 from armlet.paper.experiment import Findings
 from armlet.paper.page import render
 from armlet.paper.verdicts import Role, to_json
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.simulation.lab import Archive, Lab
 from armlet.simulation.shelf import Shelf, as_floats
@@ -95,10 +96,10 @@ def test_every_statistic_is_measured_whatever_the_outcome(analysed: tuple[str, F
 
 def test_delta_min_is_that_of_the_world() -> None:
     for d in SMALL_41.dims:
-        task = section_4_1.Losses(seed=5, dim=d, worlds=20, n_arms=SMALL_41.n_arms, w=SMALL_41.w)
+        task = section_4_1.Losses(seeds=Seeds(5), dim=d, worlds=20, n_arms=SMALL_41.n_arms, w=SMALL_41.w)
         found = section_4_1.smallest_losses(task)
         column, entries = as_floats(found["losses"]), as_floats(found["entries"])
-        rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(section_4_1.KEY, 0, d)))
+        rng = Seeds(5).rng("worlds", d)
         for loss, gap in zip(column[:5], entries[:5], strict=True):
             world = Section41.draw(rng, n_arms=SMALL_41.n_arms, dim=d, w=SMALL_41.w)
             assert loss == pytest.approx(world.constants().delta_min, rel=1e-9)
@@ -147,13 +148,13 @@ def test_worlds_of_section_7_have_other_best_arms_in_the_rare_context() -> None:
 
 def test_the_rows_needed_without_noise_grow_with_the_rarity() -> None:
     case = "no noise, ridge 1/sqrt n"
-    tasks = [section_7.Search(seed=1, case=case, rarity=rarity, worlds=10, repeats=20) for rarity in (5, 500)]
+    tasks = [section_7.Search(seeds=Seeds(1), case=case, rarity=rarity, worlds=10, repeats=20) for rarity in (5, 500)]
     few, many = (as_floats(section_7.rows_needed(task)["rows"]) for task in tasks)
     # without noise, the ridge 1/sqrt n must fall below a multiple of 1/I: 100 times the rarity, 10^4 times the rows
     assert 1e3 < np.median(many / few) < 1e5
 
 
-RUNS = section_7.Runs(seed=1, rate="log", first=0, stop=3, p=60.0, horizon=2_000)
+RUNS = section_7.Runs(seeds=Seeds(1), rate="log", first=0, stop=3, p=60.0, horizon=2_000)
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from armlet.paper.page import render
 from armlet.paper.theorem_2 import experiment as theorem_2
 from armlet.paper.theorem_2 import worlds
 from armlet.paper.verdicts import Finding, Outcome, Role, to_json
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import as_floats
 
@@ -146,7 +147,7 @@ def test_a_p_below_the_condition_is_held_against_a_theorem_with_a_smaller_consta
 def test_regret_at_the_theorems_p_is_the_price_of_exploring() -> None:
     # one context: half of all explored steps lose 1; 128 in the warm-up, then a coin of 128/t at step t
     runs = 50
-    found = theorem_2.play(theorem_2.Task(seed=3, world="one context", p=256, horizon=10**5, last=runs))
+    found = theorem_2.play(theorem_2.Task(seeds=Seeds(3), world="one context", p=256, horizon=10**5, last=runs))
     coins = 128 / np.arange(257, 10**5 + 1)
     mean, spread = 128 + coins.sum(), math.sqrt((coins * (1 - coins)).sum() / runs)
     assert abs(as_floats(found["regret"])[:, -1].mean() - mean) < 4 * spread
@@ -177,7 +178,7 @@ def test_the_theorems_p_outlasts_the_figures_horizon() -> None:
 
 def test_bytes_do_not_depend_on_t_and_grow_as_the_theorem_allows() -> None:
     settings = theorem_1.Settings()
-    task = theorem_1.Sizes(seed=SEED, times=(100, 1_000, 5_000), dims=settings.dims, arms=settings.arms)
+    task = theorem_1.Sizes(seeds=Seeds(SEED), times=(100, 1_000, 5_000), dims=settings.dims, arms=settings.arms)
     found = {name: as_floats(array).tolist() for name, array in theorem_1.sizes(task).items()}
     assert len(set(found["t"])) == 1
     assert all(later <= 4 * sooner for sooner, later in zip(found["d"], found["d"][1:], strict=False))
@@ -189,12 +190,12 @@ def test_space_is_settled_by_counting_and_time_is_measured_for_every_setting() -
     assert space.outcome is Outcome.HOLDS
     assert len(time.statistics) == 7
     assert all(each.estimate is not None for each in time.statistics)
-    seconds = theorem_1.along_time(TIMED.times, TIMED.window, SEED)
+    seconds = theorem_1.along_time(TIMED.times, TIMED.window, Seeds(SEED), 0)
     assert seconds.shape == (3,)
     assert (seconds > 0).all()
 
 
 def test_the_clock_moves_to_each_t_before_timing() -> None:
-    bandit, contexts = theorem_1.make(2, 3, 10, seed=1)
+    bandit, contexts = theorem_1.make(2, 3, 10, Seeds(1), 0)
     assert theorem_1.steps(bandit, contexts, 25) > 0
     assert bandit.t == 25

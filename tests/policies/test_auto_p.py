@@ -23,6 +23,7 @@ from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64
 from armlet.environments import Customers, FigureA
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.parallel.seeds import Seeds
 from armlet.policies.contextual_epsilon_greedy import MOST, START
 from armlet.simulation.run import simulate
 
@@ -73,7 +74,7 @@ def test_kernel_sees_what_numpy_sees(K: int, d: int, n: int, ridge: RidgeLike, s
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
-    world, policy = draw_problem(family, 3, 0), auto(3000)
+    world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Slow(ContextualEpsilonGreedy):

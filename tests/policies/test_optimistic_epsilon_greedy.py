@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def lead(rough: Float64, exact: Float64, inflation: Float64) -> tuple[int, float
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_decisions_follow_the_definition(settings: dict[str, float]) -> None:
+def test_decisions_follow_the_definition(settings: dict[str, Any]) -> None:
     policy = OptimisticEpsilonGreedy(**settings)
     bandit, byhand = Bandit(range(K), D, policy=policy, seed=1), LongHand(policy)
     (X, rewards), p, agreed = world(600), settings.get("p", K), 0
@@ -127,7 +128,7 @@ def test_decisions_follow_the_definition(settings: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: dict[str, float]) -> None:
+def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: dict[str, Any]) -> None:
     policy = OptimisticEpsilonGreedy(**settings)
     state, byhand, (X, rewards) = policy.init(K, D), LongHand(policy), world(300)
     for t, (x, row) in enumerate(zip(X, rewards, strict=True), 1):
@@ -146,7 +147,7 @@ def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: d
 
 @pytest.mark.parametrize("dim", [1, 3, 8, 9, 20])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_kernel_plays_as_the_python_form_does(settings: dict[str, float], dim: int) -> None:
+def test_kernel_plays_as_the_python_form_does(settings: dict[str, Any], dim: int) -> None:
     X, rewards = world(400, seed=dim, dim=dim)
     compiled, readable = (
         Bandit(range(K), dim, policy=kind(**settings), seed=9) for kind in (OptimisticEpsilonGreedy, InPython)

@@ -19,8 +19,10 @@ from armlet.core.kernel import Statistics
 from armlet.core.types import Bool, Choice, Coins, Float64, Policy
 from armlet.environments import FigureA, Section7Growing
 from armlet.parallel.progress import reporter
+from armlet.parallel.seeds import Seeds
 from armlet.simulation import run as runner
-from armlet.simulation.play import COINS, CONTEXTS, NOISE, Curves, Job, Method, play, spaced, stream
+from armlet.simulation import streams
+from armlet.simulation.play import PLACE, Curves, Job, Method, play, spaced
 from armlet.simulation.player import block_size
 from armlet.simulation.run import simulate, simulate_all, split
 
@@ -68,10 +70,9 @@ class Recording:
 
 def by_hand(policy: Policy, seed: int, run: int, horizon: int) -> tuple[Float64, Float64, Float64]:
     """Play one run with a Bandit, a step at a time, and sum in plain Python."""
-    rngs = [np.random.default_rng(stream(seed, run, part)) for part in (CONTEXTS, NOISE)]
-    X = WORLD.contexts(rngs[0], horizon)
-    rewards = WORLD.rewards(rngs[1], X)
-    coins = int(stream(seed, run, COINS).generate_state(1, np.uint64)[0])
+    contexts, noise, coins = streams.of_run(Seeds(seed, PLACE), run)
+    X = WORLD.contexts(contexts, horizon)
+    rewards = WORLD.rewards(noise, X)
     bandit = armlet.Bandit(range(WORLD.n_arms), WORLD.dim, policy=policy, seed=coins)
     sums, rows = [0.0, 0.0, 0.0], []
     for t in range(horizon):
@@ -269,7 +270,7 @@ def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixt
     ("arguments", "message"),
     [
         (["--world", "Mars", "--policy", "Uniform"], "world is 'Mars'; choose one of FigureA"),
-        (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Contextual"),
+        (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Algorithm1"),
         (
             ["--world", "FigureA", "--policy", "Algorithm1"],
             "Algorithm1 needs p; give it with",

@@ -21,6 +21,7 @@ def facts(decision: Decision) -> tuple[object, ...]:
         decision.t,
         decision.arm,
         decision.propensity,
+        decision.given_exploring,
         decision.explored,
         decision.x.tolist(),
         remembered,

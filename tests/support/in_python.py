@@ -1,8 +1,11 @@
-"""Algorithm 1 asked step by step in Python, as a policy that is not compiled."""
+"""The family of Algorithm 1 asked step by step in Python, as policies that are not compiled."""
 
 from __future__ import annotations
 
-from armlet.policies import Algorithm1, AllDataEpsilonGreedy
+from dataclasses import dataclass
+
+from armlet.policies import Algorithm1, AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.policies.contextual_epsilon_greedy import Clock
 
 
 class InPython(Algorithm1):
@@ -12,6 +15,18 @@ class InPython(Algorithm1):
         return None
 
 
-class AllDataInPython(AllDataEpsilonGreedy):
+@dataclass(frozen=True, kw_only=True)
+class AllDataBySteps(AllDataEpsilonGreedy):
+    """Algorithm 1 on all rows, but otherwise as printed."""
+
+    clock: Clock = "steps"
+
+
+class AllDataInPython(AllDataBySteps):
+    def rule(self) -> None:  # type: ignore[override]
+        return None
+
+
+class EvidenceInPython(ContextualEpsilonGreedy):
     def rule(self) -> None:  # type: ignore[override]
         return None

@@ -14,11 +14,13 @@ from armlet import theory
 from armlet.core.constants import Constants, noise_sigma
 from armlet.core.errors import ArmletError
 from armlet.core.finite import FiniteWorld
+from armlet.core.types import Float64
 from armlet.environments import FigureA
 from armlet.environments.linear_arms import bit_law, scale_bits
 from armlet.environments.section41 import Section41
 from armlet.paper.theorem_2 import worlds
 from armlet.theory import AssumptionError, Problem, section41
+from armlet.theory.assumptions import MEANINGS
 from armlet.theory.printed import LEMMA_1
 
 
@@ -384,3 +386,23 @@ def test_asking_tells_why_there_is_no_p() -> None:
 def test_problems_keep_their_size_when_rewards_are_divided() -> None:
     some = replace(problem(), rank=1)
     assert replace(some.divided(3.0), constants=some.constants) == some
+
+
+@pytest.mark.parametrize(
+    ("contexts", "means", "plainly"),
+    [
+        (
+            2 * np.eye(2),
+            np.eye(2),
+            "the longest context has length 2 but the printed theorem needs contexts no longer than 1",
+        ),
+        (np.eye(2), np.ones((2, 2)), f"{MEANINGS['delta_min']} does not exist: every arm is best in every context"),
+        (np.zeros((2, 2)), np.zeros((2, 2)), f"{MEANINGS['sigma_min']} does not exist: every context is zero"),
+        (np.ones((2, 1)), np.eye(2), "expected rewards are not linear in the context: x'theta misses one by 0.5"),
+    ],
+)
+def test_a_failed_assumption_is_told_plainly_too(contexts: Float64, means: Float64, plainly: str) -> None:
+    table = FiniteWorld(contexts=contexts, chances=np.full(2, 0.5), means=means, noise="gaussian", scale=1.0)
+    asked = theory.asked_p(table)
+    assert asked.printed is None
+    assert asked.plainly == (plainly,)

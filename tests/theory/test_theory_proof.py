@@ -14,8 +14,9 @@ from armlet.core.finite import FiniteWorld
 from armlet.core.ridge import RidgeName
 from armlet.core.types import Float64
 from armlet.paper.theorem_2 import worlds
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import events
+from armlet.simulation import events, streams
 from armlet.theory import lemmas, repaired
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -275,7 +276,7 @@ STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
     policy = Algorithm1(p=p, ridge=ridge)
-    played = events.play(table, policy, STEPS, events.seeds(20, 0, runs))
+    played = events.play(table, policy, STEPS, [streams.of_table(Seeds(20), 0, run) for run in range(runs)])
     return np.asarray(played.regret.mean(axis=0))
 
 

@@ -72,8 +72,9 @@ void bind_engine(nb::module_& m) {
              "(n, K): at step t, or at the next one.")
         .def("_view", &Engine::view, nb::arg("eligible").none(),
              nb::sig("def _view(self, eligible: object | None) -> tuple[list[str | int], NDArray[numpy.bool], "
-                     "NDArray[numpy.float64]]"),
-             "Labels, which of them may be played, and theta_hat, all of one moment.")
+                     "NDArray[numpy.float64], Units | None]"),
+             "Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one "
+             "moment.")
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
         .def("_add_arm", &Engine::add_arm, nb::arg("label"))
         .def("_remove_arm", &Engine::remove_arm, nb::arg("label"))

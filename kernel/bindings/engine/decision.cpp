@@ -1,9 +1,11 @@
 #include "bindings/engine/decision.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 
 #include "bindings/engine/arm_table.hpp"
@@ -22,7 +24,7 @@ nb::object new_decision(std::size_t dim) {
     if (!d) throw nb::python_error();
     d->t = d->mark = d->table = d->life = 0, d->arm = nullptr, d->index = 0, d->tag = 0;
     d->explored = d->learned = d->has_stream = false;
-    d->propensity = d->weight = 1.0, d->reward = 0.0;
+    d->propensity = d->weight = 1.0, d->reward = 0.0, d->given_exploring = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
 
@@ -40,6 +42,7 @@ void settle(Decision& d, const Choice& choice, nb::object label, Word table) {
     d.arm = label.release().ptr();
     d.index = choice.arm, d.table = table;
     d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
+    d.given_exploring = choice.given_exploring;
 }
 
 std::string Decision::id() const {
@@ -65,7 +68,7 @@ void parse_id(const std::string& id, Decision& d) {
 }
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
-                   nb::object reward, nb::handle weight, std::int32_t tag) {
+                   nb::object reward, nb::handle weight, std::int32_t tag, std::optional<double> given_exploring) {
     const std::size_t dim = row_length(x);
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
@@ -73,17 +76,23 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     // policies that divide by it stay finite, and no policy's own are as small
     if (!(propensity >= 1e-100 && propensity <= 1.0))
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
+    if (given_exploring && !(*given_exploring >= 1e-100 && *given_exploring <= 1.0))
+        fail(PyExc_ValueError, "given_exploring is " + text(*given_exploring) +
+                                   "; it must be at least 1e-100 and at most 1, or None where it is not known");
     if (dim == 0 || !read_row(x, dim, d.x))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);
     d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
     d.weight = read_weight(weight);
-    d.tag = tag;
+    d.tag = tag, d.given_exploring = given_exploring.value_or(NAN);
     return made;
 }
 
 Array<double> context(const Decision& d) { return to_numpy(std::vector<double>(d.x, d.x + d.dim()), {d.dim()}); }
+nb::object given_exploring(const Decision& d) {
+    return std::isnan(d.given_exploring) ? nb::none() : nb::object(nb::float_(d.given_exploring));
+}
 nb::object reward(const Decision& d) { return d.learned ? nb::object(nb::float_(d.reward)) : nb::none(); }
 
 // One attribute as CPython wants it: a getter that turns a value into a new reference.
@@ -108,6 +117,9 @@ PyGetSetDef attributes[] = {
     {"arm", get<[](Decision& d) { return Py_NewRef(d.arm); }>, nullptr, "The label of the arm to play.", nullptr},
     {"propensity", get<[](Decision& d) { return PyFloat_FromDouble(d.propensity); }>, nullptr,
      "The probability with which this arm was to be played.", nullptr},
+    {"given_exploring", get<[](Decision& d) { return given_exploring(d).release().ptr(); }>, nullptr,
+     "The probability of this arm given that the step explores, which no context moves; None if the policy has none.",
+     nullptr},
     {"explored", get<[](Decision& d) { return PyBool_FromLong(d.explored); }>, nullptr,
      "Whether the step explored: the turn or the coins chose, not the estimates.", nullptr},
     {"learned", get<[](Decision& d) { return PyBool_FromLong(d.learned); }>, nullptr,
@@ -132,8 +144,8 @@ PyObject* repr(PyObject* self) noexcept {
 
 PyObject* reduce(PyObject* self, PyObject*) noexcept {
     return get<[](Decision& d) {
-        nb::tuple fields =
-            nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d), d.weight, d.tag);
+        nb::tuple fields = nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored, context(d), reward(d),
+                                          d.weight, d.tag, given_exploring(d));
         return nb::make_tuple(handed_over(Part::unpickle_decision), fields).release().ptr();
     }>(self, nullptr);
 }
@@ -169,11 +181,12 @@ Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::s
     : before(before), X(std::move(contexts)), seed_(seed), labels_(labels), table_(table), dim_(dim) {
     const std::size_t rows = X.size() / dim;
     index.resize(rows), propensities.resize(rows), explored.resize(rows), tags.resize(rows);
+    given_exploring.resize(rows);
 }
 
 void Decisions::note(std::size_t row, const Choice& choice) {
     index[row] = choice.arm, propensities[row] = choice.propensity, explored[row] = choice.explored;
-    tags[row] = choice.tag;
+    tags[row] = choice.tag, given_exploring[row] = choice.given_exploring;
 }
 
 nb::object Decisions::make(std::size_t row) const {
@@ -181,7 +194,9 @@ nb::object Decisions::make(std::size_t row) const {
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
     stamp(d, t, toss(seed_, t).mark, seed_);
-    settle(d, {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0, tags[row]},
+    settle(d,
+           {static_cast<std::uint32_t>(index[row]), propensities[row], explored[row] != 0, tags[row],
+            given_exploring[row]},
            labels_[static_cast<std::size_t>(index[row])], table_);
     std::copy_n(X.data() + row * dim_, dim_, d.x);
     return made;
@@ -212,10 +227,10 @@ void bind_decision(nb::module_& m) {
     m.def(
         "restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
         nb::arg("x"), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
-        nb::sig(
-            "def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-            "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0, tag: int = 0) -> "
-            "Decision"),
+        nb::arg("given_exploring").none() = nb::none(),
+        nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+                "NDArray[numpy.float64] | list[float], reward: float | None = None, weight: float = 1.0, tag: int = 0, "
+                "given_exploring: float | None = None) -> Decision"),
         "A decision from a log or another process, pending unless a reward is given.");
     nb::object staticmethod = nb::module_::import_("builtins").attr("staticmethod");
     m.attr("Decision").attr("restore") = staticmethod(m.attr("restore_decision"));
@@ -241,6 +256,9 @@ void bind_decision(nb::module_& m) {
         .def_prop_ro(
             "propensities", [](Self s) { return to_numpy(std::vector(s.propensities), {s.size()}); }, owned,
             "(n,): the probability with which each arm was to be played.")
+        .def_prop_ro(
+            "given_exploring", [](Self s) { return to_numpy(std::vector(s.given_exploring), {s.size()}); }, owned,
+            "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
         .def_prop_ro(
             "explored", [](Self s) { return to_numpy<bool>(std::vector(s.explored), {s.size()}); }, owned,
             "(n,): which steps explored.")

@@ -20,9 +20,9 @@ struct Decision {
     std::uint32_t index;
     std::int32_t tag;  // the policy's own
     bool explored, learned;
-    double propensity;
-    double reward, weight;  // what was learned
-    double x[1];            // as it was given, before any scaling
+    double propensity, given_exploring;  // the latter NaN if the policy has no such thing
+    double reward, weight;               // what was learned
+    double x[1];                         // as it was given, before any scaling
 
     std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
     std::string id() const;
@@ -52,7 +52,7 @@ class Decisions {
     Word before;            // the clock when they were asked for: row i is step before + i + 1
     std::vector<double> X;  // (rows, dim)
     std::vector<std::int64_t> index;
-    std::vector<double> propensities;
+    std::vector<double> propensities, given_exploring;
     std::vector<std::uint8_t> explored;
     std::vector<std::int32_t> tags;
 

@@ -66,6 +66,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
     if (!rule_) asked_.emplace(policy, state, dim_);
+    tell_state();
 }
 
 // ---- turns: a compiled policy is done before anybody else runs, a policy in Python has the bandit to itself
@@ -148,6 +149,13 @@ void Engine::check_state() const {
         if (sums && sums->n_arms() != arms_.size())
             fail(PyExc_ValueError, "the state has " + std::to_string(sums->n_arms()) + " arms but the bandit has " +
                                        std::to_string(arms_.size()) + "; add and remove arms of the bandit");
+}
+
+// A state that is none of sums has no use for it.
+void Engine::tell_state() {
+    for (Statistics* sums : {model_.all, model_.forced, model_.solved})
+        for (std::size_t arm = 0; sums && arm < std::min(sums->n_arms(), arms_.size()); ++arm)
+            sums->set_active(arm, arms_.is_active(arm));
 }
 
 nb::object Engine::decide(nb::handle x, nb::handle eligible) {
@@ -297,6 +305,7 @@ void Engine::set_active(nb::handle label, bool active) {
         fail(PyExc_ValueError,
              "arm " + quoted(label) + " is the only one left to play; add another before retiring it");
     arms_.set_active(arm, active);
+    tell_state();
 }
 
 Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
@@ -362,6 +371,7 @@ void Engine::merge(nb::object other, const nb::list& labels, const nb::list& ret
         if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
     }
     state.attr("restore_arrays")(arrays);
+    tell_state();
     for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
     t = after;
 }

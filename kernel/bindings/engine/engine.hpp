@@ -36,7 +36,7 @@ class Engine {
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
-    // Labels, which of them may be played, and theta_hat, all of one moment.
+    // Labels, which of them may be played, theta_hat and the units that it is in, all of one moment.
     nb::tuple view(nb::handle eligible);
 
     // ---- arms
@@ -73,6 +73,7 @@ class Engine {
     Word next_steps(std::size_t n) const;
     void check_alive() const;
     void check_state() const;
+    void tell_state();  // which arms are active
     std::optional<Turns::Whole> decide_turn();
     std::optional<Turns::Whole> learn_turn();
 
@@ -84,7 +85,8 @@ class Engine {
     void update(const Decision& decision, std::uint32_t arm, double reward, double weight,
                 std::optional<double> replaces);
 
-    void choose_rows(const Schedule& schedule, const double* X, Arms eligible, Decisions& out) const;
+    template <typename When>
+    void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
     void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
     void ask_rows(const double* X, Arms eligible, Decisions& out);
     template <typename Learn>

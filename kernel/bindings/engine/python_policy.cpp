@@ -62,8 +62,7 @@ Choice PythonPolicy::decide(Word step, const double* x, const Coins& coins, Arms
 
 Choice PythonPolicy::read_choice(Word step, const nb::object& answer, Arms eligible, std::size_t n_arms) const {
     const Py_ssize_t n = PyTuple_Check(answer.ptr()) ? PyTuple_GET_SIZE(answer.ptr()) : 0;
-    if (n != 3 && n != 4)
-        refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
+    if (n < 3 || n > 5) refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
     const auto arm = as_integer(answer[0]);
     if (!arm || !is_eligible(eligible, *arm))
         refuse("decide", step,
@@ -75,11 +74,20 @@ Choice PythonPolicy::read_choice(Word step, const nb::object& answer, Arms eligi
         refuse("decide", step, "gave the propensity " + quoted(answer[1]) + "; it must be above 0 and at most 1");
     const int explored = PyObject_IsTrue(nb::object(answer[2]).ptr());
     if (explored < 0) throw nb::python_error();
-    const auto tag = n == 4 ? as_integer(answer[3]) : 0;
+    const auto tag = n >= 4 ? as_integer(answer[3]) : 0;
     if (!tag || *tag < INT32_MIN || *tag > INT32_MAX)
         refuse("decide", step, "gave the tag " + quoted(answer[3]) + "; it must be a whole number of 32 bits");
-    return {static_cast<std::uint32_t>(*arm), std::min(*propensity, 1.0), explored == 1,
-            static_cast<std::int32_t>(*tag)};
+    Choice choice{static_cast<std::uint32_t>(*arm), std::min(*propensity, 1.0), explored == 1,
+                  static_cast<std::int32_t>(*tag)};
+    if (n < 5 || nb::object(answer[4]).is_none()) return choice;
+    const auto given = as_double(answer[4]);
+    if (!given || !(*given > 0.0 && *given <= 1.0 + rounding))
+        refuse("decide", step,
+               "gave " + quoted(answer[4]) +
+                   " as the probability of the arm given that the step explores; it must be above 0 "
+                   "and at most 1, or None");
+    choice.given_exploring = std::min(*given, 1.0);
+    return choice;
 }
 
 void PythonPolicy::probabilities(Word step, const double* x, Arms eligible, std::size_t n_arms, double* out) const {

@@ -38,27 +38,34 @@ using Purpose = Turns::Whole::Purpose;
 // ---- deciding
 
 // One theta for all rows, so that most of the work is done without the interpreter lock.
-void Engine::choose_rows(const Schedule& schedule, const double* X, Arms eligible, Decisions& out) const {
+template <typename When>
+void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const {
     const Estimates live = statistics_->estimates();
     const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
     const Estimates frozen{theta.data(), live.dim, live.width};
+    const Units units = statistics_->units();  // likewise
     const Seed seed = streams_.own();
     const BatchArgmax argmax(frozen, eligible);
     const std::size_t slice = std::max<std::size_t>(64, (std::size_t{1} << 24) / (live.dim * live.width));
     std::vector<std::uint32_t> best(std::min(slice, out.size()));
-    std::vector<double> scratch(frozen.width);
+    std::vector<double> scratch(frozen.width), views(units.is_free() ? best.size() * live.dim : 0);
     for (std::size_t begin = 0; begin < out.size(); begin += slice) {
         if (begin > 0) Slices::let_others_run();
         nb::gil_scoped_release release;
         const std::size_t rows = std::min(slice, out.size() - begin);
-        argmax(X + begin * dim_, rows, best.data());
+        const double* seen = X + begin * dim_;
+        if (units.is_free()) {
+            for (std::size_t i = 0; i < rows; ++i) units.view(seen + i * dim_, views.data() + i * live.dim);
+            seen = views.data();
+        }
+        argmax(seen, rows, best.data());
         for (std::size_t i = 0; i < rows; ++i) {
             const Word step = out.before + begin + i + 1;
             const Coins coins = toss(seed, step);
-            const double* x = X + (begin + i) * dim_;
+            const double* x = seen + i * live.dim;
             out.note(begin + i, best[i] == undecided
-                                    ? armlet::decide(frozen, schedule, step, x, coins, eligible, scratch.data())
-                                    : decide_known(schedule, step, coins, eligible, best[i]));
+                                    ? armlet::decide(frozen, when, step, x, coins, eligible, scratch.data())
+                                    : decide_known(when, step, coins, eligible, best[i]));
         }
     }
 }
@@ -107,6 +114,12 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);
+    } else if (const auto* by_evidence = std::get_if<Evidence>(&*rule_)) {
+        by_evidence->refresh(*statistics_, after);
+        Exploring exploring = by_evidence->in_force(*statistics_);
+        const std::vector<double> wants(exploring.wants.begin(), exploring.wants.end());  // others may learn meanwhile
+        exploring.wants = wants;
+        choose_rows(exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);
     }
@@ -147,9 +160,15 @@ nb::tuple Engine::view(nb::handle eligible) {
     const std::size_t n_arms = arms_.size();
     std::vector<std::uint8_t> mask(n_arms);
     for (const auto arm : arms_.playable(keys)) mask[arm] = 1;
+    nb::object labels = arms_.labels(), playable = nb::cast(to_numpy<bool>(std::move(mask), {n_arms}));
+    nb::object fitted = nb::hasattr(policy, "fitted") ? policy.attr("fitted")(state) : nb::none();
+    if (nb::isinstance<Statistics>(fitted) && nb::cast<Statistics&>(fitted).units().is_free()) {
+        const Units units = nb::cast<Statistics&>(fitted).units();
+        return nb::make_tuple(labels, playable, fitted.attr("standard_estimates")(), units);
+    }
     nb::object theta = policy.attr("estimates")(state);
     if (asked_) asked_->check_estimates(theta, n_arms);
-    return nb::make_tuple(arms_.labels(), to_numpy<bool>(std::move(mask), {n_arms}), theta);
+    return nb::make_tuple(labels, playable, theta, nb::none());
 }
 
 Array<double> Engine::scaled(nb::handle X) const {

@@ -13,6 +13,8 @@ class Undo {
         for (Statistics* sums : {model.all, model.forced, model.solved})
             for (const auto arm : arms_)
                 if (sums) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
+        for (const Statistics* sums : {model.all, model.forced, model.solved})
+            if (sums) units_.push_back(sums->units().values());
         if (model.tuner) tuner_ = *model.tuner;
     }
 
@@ -21,13 +23,17 @@ class Undo {
         for (Statistics* sums : {model_.all, model_.forced, model_.solved})
             for (const auto arm : arms_)
                 if (sums) sums->restore(arm, *record++);
+        auto units = units_.begin();
+        for (Statistics* sums : {model_.all, model_.forced, model_.solved})
+            if (sums) sums->restore_units(*units++);
         if (tuner_) *model_.tuner = *tuner_;
     }
 
   private:
     const Model& model_;
-    std::vector<std::uint32_t> arms_;        // each once
-    std::vector<std::vector<double>> kept_;  // their records, one after the other
+    std::vector<std::uint32_t> arms_;         // each once
+    std::vector<std::vector<double>> kept_;   // their records, one after the other
+    std::vector<std::vector<double>> units_;  // that they are in
     std::optional<Tuner> tuner_;
 };
 

@@ -19,7 +19,7 @@ from armlet.advice.answer import Advice, Bill, Regret, Row, Saving, Sureness, Wr
 from armlet.advice.others import Comparison, compare
 from armlet.advice.pilot import ArmCheck
 from armlet.advice.posterior import Posterior
-from armlet.advice.problem import SampledProblem, Source, theorem_p
+from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
 from armlet.advice.runs import Bench, Progress, checkpoints, explorations
 from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
@@ -29,6 +29,7 @@ from armlet.core.checks import one_of, optional, whole
 from armlet.core.intervals import spread
 from armlet.core.settings import Objective, check_seed
 from armlet.core.types import Float64
+from armlet.parallel.seeds import Seeds
 
 
 def silent(done: int, total: int) -> None:
@@ -108,7 +109,7 @@ def prepare(
     n_arms = max(problem.n_arms for problem in listed)
     if horizon < n_arms:
         raise ValueError(f"horizon is {horizon} but each of {n_arms} arms must be tried; give {n_arms} or more")
-    bench = Bench(problems=listed, steps=checkpoints(horizon), seed=seed, executor=executor)
+    bench = Bench(problems=listed, steps=checkpoints(horizon), seeds=Seeds(seed, PLACE), executor=executor)
     return Search(bench=bench, n_arms=n_arms, problems=problems, runs=runs, budget=budget, told=told)
 
 
@@ -140,7 +141,7 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
         double=_wrong(trial, 2),
         theorem_p=asked,
         theorem_reason=reason,
-        sureness=Sureness(low=low, high=high, chance=trial.chance(bench.seed)),
+        sureness=Sureness(low=low, high=high, chance=trial.chance(bench.seeds.rng("chance"))),
         more_data=Saving(regret=saved, share=saved / mean if mean > 0 else 0.0),
         others=others,
         checks=checks,

@@ -13,19 +13,24 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from armlet.advice import Advice, Prior, advise, page, words
-from armlet.advice.arguments import ArgumentError
 from armlet.advice.logs import read_pilot
 from armlet.advice.sources import SourceLike
+from armlet.core.errors import ArgumentError
 from armlet.core.files.disk import write_atomically
 from armlet.core.settings import Objective
 from armlet.environments import ENVIRONMENTS, World
 from armlet.log.tables import Roles
 from armlet.parallel.progress import reporter
 from armlet.report.pictures import require_matplotlib
-from armlet.simulation.commands import make_world, parse_settings
+from armlet.simulation.named import make_world, parse_settings
 
-OPTIONS: Final = {"n_arms": "--arms", "arm_names": "--arm-names", "base_rate": "--clicks"}
-"""What the library calls otherwise than the command line; the other names are the same but for the dashes."""
+OPTIONS: Final = {
+    "n_arms": "--arms",
+    "arm_names": "--arm-names",
+    "base_rate": "--clicks",
+    **{name: f"--{name}" for name in ("log", "features", "arm", "reward", "propensity")},
+}
+"""What the command line calls the library's arguments."""
 
 LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
 

@@ -88,7 +88,7 @@ def compare(bench: Bench, trial: Trial, told: Callable[[float], None]) -> Compar
     settings = [(name, width) for name in MADE for width in WIDTHS]
     units = [problem.noise or problem.table.gap or 1.0 for problem in bench.problems[:n]]
     tasks = [
-        StepTask(bench.problems[i].table, MADE[name](width * units[i]), horizon, bench.seeds(i, r))
+        StepTask(bench.problems[i].table, MADE[name](width * units[i]), horizon, bench.pair(i, r))
         for name, width in settings
         for i in range(n)
         for r in range(runs)

@@ -8,7 +8,8 @@ from html import escape
 from armlet.advice import Advice, plots, words
 from armlet.advice.words import exact, interval, number
 from armlet.core.version import __version__
-from armlet.report.document import Table, check_pictures, document, figure, table
+from armlet.report.document import check_pictures, document, figure
+from armlet.report.tables import Table, table
 
 
 def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:

@@ -15,11 +15,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.advice.arguments import ArgumentError
 from armlet.core.border import columns
 from armlet.core.border.arms import check_labels
 from armlet.core.border.arrow import read_columns
 from armlet.core.border.contexts import ContextReader
+from armlet.core.errors import ArgumentError
 from armlet.core.types import Arm, ArrowTable, Contexts, Float64, Int64
 
 
@@ -44,7 +44,7 @@ class Pilot:
     (4, 2, ['a', 'b'])
     >>> Pilot([[1], [1]], ["a", "b"], [0.1, 0.9], arm_names=["a", "b", "c"])
     Traceback (most recent call last):
-    armlet.advice.arguments.ArgumentError: the pilot never tried arm 'c', so nothing is known of it; play it ...
+    armlet.core.errors.ArgumentError: the pilot never tried arm 'c', so nothing is known of it; play it ...
     """
 
     __slots__ = ("X", "arm_names", "played", "propensities", "rewards")

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet.advice.pilot import ArmCheck, Pilot, check_values
-from armlet.advice.problem import FEW, SampledProblem, sample_size
+from armlet.advice.problem import FEW, SampledProblem, draw_from, sample_size
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.settings import Objective
 from armlet.core.types import Float64, Int64
@@ -88,8 +88,7 @@ class Posterior:
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
         kinds, counts = np.unique(self.pilot.X, axis=0, return_counts=True)
-        rngs = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, i))) for i in range(n)]
-        return [self._draw(rng, kinds, counts / counts.sum()) for rng in rngs]
+        return [self._draw(rng, kinds, counts / counts.sum()) for rng in draw_from(n, seed)]
 
     def _draw(self, rng: np.random.Generator, kinds: Float64, shares: Float64) -> SampledProblem:
         theta = self._draw_theta(rng)

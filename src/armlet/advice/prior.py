@@ -13,9 +13,9 @@ from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.advice.arguments import ArgumentError
-from armlet.advice.problem import FEW, SampledProblem, sample_size
+from armlet.advice.problem import FEW, SampledProblem, draw_from, sample_size
 from armlet.core.checks import unboxed
+from armlet.core.errors import ArgumentError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import bit_law
@@ -48,10 +48,10 @@ class Prior:
     --------
     >>> prior = Prior(n_arms=5, dim=(2, 4), effect=(0.1, 0.5), noise=1.0)
     >>> [problem.dim for problem in prior.sample(4, seed=1)]
-    [4, 2, 4, 2]
+    [4, 3, 3, 3]
     >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", base_rate=0.03)
     Traceback (most recent call last):
-    armlet.advice.arguments.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
+    armlet.core.errors.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
     """
 
     n_arms: int | tuple[int, int]
@@ -110,8 +110,7 @@ class Prior:
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
-        rngs = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, i))) for i in range(n)]
-        return [self._draw(rng) for rng in rngs]
+        return [self._draw(rng) for rng in draw_from(n, seed)]
 
     def _draw(self, rng: np.random.Generator) -> SampledProblem:
         K, d = _whole(rng, self.n_arms), _whole(rng, self.dim)

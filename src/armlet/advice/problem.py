@@ -16,8 +16,10 @@ import numpy as np
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.world import World
+from armlet.parallel.seeds import Seeds
 from armlet.theory import asked_p
 
+PLACE: Final = "advice"  # of the seeds of an advice
 FEW: Final = 64  # distinct contexts that are kept as they are; more are sampled, because runs cost O(M) an exploration
 REPEATS: Final = 16  # rewards drawn for each sampled context and arm, to measure the noise
 
@@ -61,6 +63,11 @@ class Source(Protocol):
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
+
+
+def draw_from(n: int, seed: int) -> list[np.random.Generator]:
+    """Give what each of n problems is drawn from; the first ones are the same whatever n."""
+    return [Seeds(seed, PLACE).rng("sampled problems", index) for index in range(n)]
 
 
 def sample_size(dim: int) -> int:
@@ -127,24 +134,5 @@ def theorem_p(problem: SampledProblem) -> float:
         )
     asked = asked_p(problem.table, theta=problem.theta)
     if asked.printed is None:
-        raise ValueError("; ".join(map(_plainly, asked.reasons)))
+        raise ValueError("; ".join(asked.plainly))
     return asked.printed.p
-
-
-def _plainly(reason: str) -> str:
-    """Say a reason of the theory without its symbols, and without advice on how to call the theory.
-
-    Examples
-    --------
-    >>> _plainly("the longest context has length 2 but the printed theorem needs |x| <= 1; divide all contexts by 2")
-    'the longest context has length 2 but the printed theorem needs contexts no longer than 1'
-    """
-    words = {
-        "delta_min": "the smallest lead of the best arm over the next one",
-        "sigma_min": "the smallest variance of the contexts in any direction",
-        "|x| <= 1": "contexts no longer than 1",
-    }
-    plain = reason.partition(";")[0]
-    for symbol, meaning in words.items():
-        plain = plain.replace(symbol, meaning)
-    return plain

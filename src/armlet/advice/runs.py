@@ -18,7 +18,9 @@ import numpy as np
 from armlet.advice.problem import SampledProblem
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
+from armlet.parallel.seeds import Seeds
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+from armlet.simulation import streams
 from armlet.simulation.player import play_table
 
 SHORT: Final = 1000  # steps for each context of a table
@@ -76,7 +78,7 @@ class Bench:
 
     problems: list[SampledProblem]
     steps: Int64  # (C,): checkpoints, the last of them the horizon
-    seed: int
+    seeds: Seeds
     executor: Executor
 
     @property
@@ -91,7 +93,7 @@ class Bench:
 
         `told` hears which share is done.
         """
-        seeds = [[self.seeds(i, r) for r in range(runs)] for i in range(problems)]
+        seeds = [[self.pair(i, r) for r in range(runs)] for i in range(problems)]
         tasks = [
             Task(self.problems[i].table, p, self.steps, seeds[i][r : r + CHUNK])
             for p in ps
@@ -105,10 +107,9 @@ class Bench:
         shape = (len(ps), problems, runs, 3, len(self.steps))
         return np.concatenate(curves).reshape(shape) if curves else np.empty(shape)
 
-    def seeds(self, problem: int, run: int) -> tuple[int, int]:
+    def pair(self, problem: int, run: int) -> tuple[int, int]:
         """Give the seeds of a run: the same for every p and policy."""
-        words = np.random.SeedSequence(self.seed, spawn_key=(2, problem, run)).generate_state(2, np.uint64)
-        return int(words[0]), int(words[1])
+        return streams.of_table(self.seeds, problem, run)
 
 
 def checkpoints(horizon: int) -> Int64:

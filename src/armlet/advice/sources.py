@@ -11,7 +11,7 @@ import numpy as np
 from armlet.advice.pilot import Pilot
 from armlet.advice.posterior import Posterior
 from armlet.advice.prior import Prior
-from armlet.advice.problem import SampledProblem, Source, condense
+from armlet.advice.problem import SampledProblem, Source, condense, draw_from
 from armlet.core.settings import Objective
 from armlet.environments.world import World
 
@@ -33,10 +33,11 @@ class Known:
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Give the world itself if it is a table, else n samples of its contexts."""
-        first = condense(self.world, _rng(seed, 0), self.horizon)
-        if first.contexts == "all":  # its table is the world, not a sample
-            return [first]
-        return [first, *(condense(self.world, _rng(seed, i), self.horizon) for i in range(1, n))]
+        first, *others = draw_from(n, seed)
+        known = condense(self.world, first, self.horizon)
+        if known.contexts == "all":  # its table is the world, not a sample
+            return [known]
+        return [known, *(condense(self.world, rng, self.horizon) for rng in others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,7 @@ class Drawn:
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same whatever n."""
-        rngs = [_rng(seed, i) for i in range(n)]
-        return [condense(self.draw(rng), rng, self.horizon) for rng in rngs]
+        return [condense(self.draw(rng), rng, self.horizon) for rng in draw_from(n, seed)]
 
 
 def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
@@ -72,7 +72,3 @@ def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
     raise TypeError(
         f"source is {source!r}; give a world, a function that draws one from a generator, a Prior or a Pilot"
     )
-
-
-def _rng(seed: int, index: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, index)))

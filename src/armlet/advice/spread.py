@@ -52,9 +52,8 @@ def predictive(sample: Sample, random: float) -> Interval:
     return Interval(min(low, down), max(high, min(random, up)))
 
 
-def chance_within(rows: Float64, chosen: int, factor: float, seed: int) -> float:
+def chance_within(rows: Float64, chosen: int, factor: float, rng: np.random.Generator) -> float:
     """Give the bootstrap probability that a row's mean is within a factor of the least one; rows (grid, units)."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     counts = resampled(rows.shape[1], rng, RESAMPLES)
     sums = rows @ counts.T  # (grid, resamples)
     return float((sums[chosen] <= factor * sums.min(axis=0)).mean())

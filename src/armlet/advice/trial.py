@@ -71,10 +71,10 @@ class Trial:
             high += 1
         return self.ps[low], self.ps[high]
 
-    def chance(self, seed: int) -> float:
+    def chance(self, rng: np.random.Generator) -> float:
         """Give the bootstrap probability that the best p is close to the best of other such problems."""
         rows = np.stack([self.sample(place).independent() for place in range(len(self.ps))])
-        return chance_within(rows, self.best, CLOSE, seed)
+        return chance_within(rows, self.best, CLOSE, rng)
 
     def saving(self) -> float:
         """Estimate how much less the mean regret would be if every problem had its own p of the grid.

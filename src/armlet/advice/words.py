@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from armlet.advice.runs import explorations
-from armlet.report.document import Table
+from armlet.report.tables import Table
 
 if TYPE_CHECKING:
     from armlet.advice.answer import Advice, Wrong

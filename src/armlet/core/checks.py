@@ -206,6 +206,30 @@ def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
     return found
 
 
+units_word = one_of("free", "as given")
+"""Ask for units; see `armlet.core.units`."""
+
+
+def origin_like(name: str, value: object) -> tuple[float, ...] | None:
+    """Ask for the origin of rewards and features, or None; files give it back as a list.
+
+    Examples
+    --------
+    >>> origin_like("origin", [100, 0.0, 1e6])
+    (100.0, 0.0, 1000000.0)
+    """
+    if value is None:
+        return None
+    advice = "give the origin of rewards, then those of the features, as finite numbers of at most 1e40 in size"
+    try:
+        found = tuple(float(one) for one in cast(Iterable[Any], value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; {advice}") from None
+    if isinstance(value, (str, bytes)) or not found or not all(abs(one) <= 1e40 for one in found):
+        raise ValueError(f"{name} is {value!r}; {advice}")
+    return found
+
+
 def ends(name: str, value: object) -> Range:
     """Ask for the lowest and the highest reward; files give the pair back as a list.
 

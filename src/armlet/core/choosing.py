@@ -32,15 +32,19 @@ def best_arms(scores: Float64, arms: Int64) -> Int64:
 
 
 def best_chances(scores: Float64, eligible: Bool) -> Float64:
-    """Give the probabilities of a policy that plays the highest score and draws among those that tie, (K,).
+    """Give the probabilities of a policy that plays the highest score and draws among those that tie, (..., K).
 
     Examples
     --------
     >>> best_chances(np.array([1.0, 3.0, 3.0]), np.array([True, True, True]))
     array([0. , 0.5, 0.5])
+    >>> best_chances(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([True, True]))
+    array([[0. , 1. ],
+           [0.5, 0.5]])
     """
-    chances, best = np.zeros(len(scores)), best_arms(scores, np.flatnonzero(eligible))
-    chances[best] = 1.0 / len(best)
+    among = np.where(eligible, scores, -np.inf)
+    best = eligible & (among == among.max(axis=-1, keepdims=True))
+    chances: Float64 = best / best.sum(axis=-1, keepdims=True)
     return chances
 
 

@@ -14,7 +14,9 @@ from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import MissingConstantError
 from armlet.core.finite import FiniteWorld
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 
 EPS = float(np.finfo(np.float64).eps)
@@ -89,24 +91,6 @@ class Constants:
         ]
 
 
-def smallest_eigenvalue(second_moment: Float64) -> float:
-    """Give the smallest eigenvalue of E xx' that is not zero.
-
-    An eigenvalue counts as zero up to 10 d eps times the largest: eigvalsh is exact up to a small multiple
-    of d eps times the norm of the matrix.
-
-    Examples
-    --------
-    >>> smallest_eigenvalue(np.diag([0.5, 0.25, 0.0]))
-    0.25
-    """
-    values = np.linalg.eigvalsh(second_moment)
-    left = values[values > 10 * len(values) * EPS * values[-1]]
-    if left.size == 0:
-        raise ValueError("sigma_min does not exist: every context is zero")
-    return float(left[0])
-
-
 def scaled_bits_eigenvalue(*, dim: int, w: float) -> float:
     """Give the smallest eigenvalue of E xx' that is not zero for the contexts of Section 4.1, in closed form.
 
@@ -131,7 +115,7 @@ def _smallest_loss(X: Float64, means: Float64, theta: Float64) -> float:
     rounding = 4 * X.shape[1] * EPS * np.linalg.norm(X, axis=1) * np.linalg.norm(theta, axis=1).max()
     worse = losses[losses > rounding[:, None]]
     if worse.size == 0:
-        raise ValueError("delta_min does not exist: every arm is best in every context")
+        raise MissingConstantError("delta_min", "every arm is best in every context")
     return float(worse.min())
 
 

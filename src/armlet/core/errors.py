@@ -1,5 +1,11 @@
 """Errors that no built-in exception describes well."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Literal
+
 
 class ArmletError(Exception):
     """Base of every error that is Armlet's own."""
@@ -27,3 +33,49 @@ class PolicyError(ArmletError):
 
 class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""
+
+
+class ArgumentError(ValueError):
+    """A value that cannot be, told with the name of its argument, which a command line can change to its own.
+
+    Parameters
+    ----------
+    text
+        With arguments and values in braces: what is not among the values is an argument.
+    values
+        What stands in the text beside the names.
+
+    Examples
+    --------
+    >>> error = ArgumentError("{n_arms} is {value}; give at least 2", value=1)
+    >>> print(error)
+    n_arms is 1; give at least 2
+    >>> error.told({"n_arms": "--arms"})
+    '--arms is 1; give at least 2'
+    """
+
+    def __init__(self, text: str, **values: object) -> None:
+        self._text, self._values = text, values
+        super().__init__(self.told({}))
+
+    def told(self, names: Mapping[str, str]) -> str:
+        """Give the text with other names for some arguments."""
+        fields = {name for _, name, _, _ in Formatter().parse(self._text) if name is not None}
+        arguments = {name: names.get(name, name) for name in fields - self._values.keys()}
+        return self._text.format(**arguments, **self._values)
+
+
+class MissingConstantError(ValueError):
+    """A problem has no such constant.
+
+    Examples
+    --------
+    >>> raise MissingConstantError("sigma_min", "every context is zero")
+    Traceback (most recent call last):
+    armlet.core.errors.MissingConstantError: sigma_min does not exist: every context is zero
+    """
+
+    def __init__(self, constant: Literal["sigma_min", "delta_min"], why: str) -> None:
+        super().__init__(f"{constant} does not exist: {why}")
+        self.constant = constant
+        self.why = why

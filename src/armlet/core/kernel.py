@@ -28,6 +28,7 @@ AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
 Engine = _kernel.Engine
+Evidence = _kernel.Evidence
 ForcedSampling = _kernel.ForcedSampling
 Layers = _kernel.Layers
 Optimism = _kernel.Optimism
@@ -40,6 +41,7 @@ Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 search_subset = _kernel.search_subset
+wants = _kernel.wants
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -48,6 +50,7 @@ Rule: TypeAlias = (
     | _kernel.ForcedSampling
     | _kernel.OptimisticGreedy
     | _kernel.AutoSchedule
+    | _kernel.Evidence
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
 Snapshots, and AutoSchedule on Tuned."""
@@ -61,6 +64,7 @@ __all__ = [
     "Decision",
     "Decisions",
     "Engine",
+    "Evidence",
     "ForcedSampling",
     "Layers",
     "Optimism",
@@ -80,11 +84,13 @@ __all__ = [
     "estimate_subset",
     "expectations",
     "normals",
+    "ordered_scores",
     "rollout",
     "search_subset",
     "simulate_events",
     "simulate_steps",
     "unpickle_decision",
+    "wants",
     "win_probabilities",
 ]
 
@@ -261,6 +267,22 @@ def expectations(X: Float64, theta: Float64) -> Float64:
     out = np.empty((len(X), len(theta)))
     for start in range(0, len(X), block):
         np.matmul(X[start : start + block], theta.T, out=out[start : start + block])
+    return out
+
+
+def ordered_scores(X: Float64, theta: Float64) -> Float64:
+    """Give the same as `expectations`, summed in the order of the features: to the last bit what decisions compare.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ordered_scores(np.eye(2), np.array([[0.0, 1.0], [1.0, 2.0]]))
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    out = np.zeros((len(X), len(theta)))
+    for feature, slopes in zip(X.T, theta.T, strict=True):
+        out += feature[:, None] * slopes
     return out
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
+from armlet.core.statistics import record, sum_shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes, StateT
+from armlet.core.units import Units
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Rule
@@ -41,6 +42,7 @@ class BasePolicy(ABC, Generic[StateT]):
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
     rewards: ClassVar[RewardKind] = "any"
+    units: Units = "as given"  # a setting, where a policy can do both
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
@@ -56,6 +58,10 @@ class BasePolicy(ABC, Generic[StateT]):
     def estimates(self, state: StateT) -> Float64:  # noqa: ARG002
         """Refuse: there is no linear model of rewards."""
         raise TypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
+
+    def fitted(self, state: StateT) -> Statistics | None:  # noqa: ARG002
+        """Give the sums that predictions are from, where these may be in free units; else `estimates` says it all."""
+        return None
 
     @abstractmethod
     def probabilities(self, state: StateT, t: int, x: Float64, eligible: Bool) -> Float64:
@@ -90,6 +96,10 @@ class SumsPolicy(BasePolicy[SumsT]):
         """Solve the ridge regression for the arms that changed."""
         return state.estimates()
 
+    def fitted(self, state: SumsT) -> Statistics | None:
+        """Predict from the sums themselves."""
+        return state
+
     def update(self, state: SumsT, interaction: Interaction) -> None:
         """Record every step."""
         record(state, interaction)
@@ -102,6 +112,10 @@ class RidgePolicy(SumsPolicy[Statistics]):
 
     ridge: RidgeLike
 
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Give the shapes of the state's arrays."""
+        return sum_shapes(n_arms, dim, units=self.units)
+
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start sums without rows, which are solved with the ridge."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
+        return Ridge.parse(self.ridge).statistics(n_arms, dim, units=self.units, origin=getattr(self, "origin", None))

@@ -13,8 +13,10 @@ from typing import Literal
 import numpy as np
 
 from armlet.core.choosing import below, best_arms
+from armlet.core.exploring import by_evidence
 from armlet.core.ridge import Ridge
-from armlet.core.types import Choice, Coins, Float64, Int64
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64
+from armlet.core.units import FreeUnits, Units
 
 BEYOND_ANY = 1e100
 """More than any estimate or width of rows up to 1e40 in size with a ridge of at least 1e-40 can be."""
@@ -92,68 +94,117 @@ class Reference:
     ridge: Ridge = field(default_factory=lambda: Ridge("paper"))
     warmup: Literal["round-robin", "uniform"] = "round-robin"
     learns_from: Literal["explored steps", "every step"] = "explored steps"
+    clock: Literal["evidence", "steps"] = "steps"
+    cap: float = 1.0  # of exploring by evidence
+    floor: float = 0.0
+    active: Bool = field(init=False)  # (K,): which arms are not retired
+    units: Units = "as given"
+    free: FreeUnits | None = field(init=False)
     n: Float64 = field(init=False)  # (K,)
-    A: Float64 = field(init=False)  # (K, d, d): sum of x x'
-    b: Float64 = field(init=False)  # (K, d): sum of r x
+    A: Float64 = field(init=False)  # (K, d, d): sum of x x', or (K, D, D) of y y'
+    b: Float64 = field(init=False)  # (K, d): sum of r x, or (K, D) of r y
     sum_r: Float64 = field(init=False)  # (K,)
     sum_rr: Float64 = field(init=False)  # (K,)
 
     def __post_init__(self) -> None:
-        K, d = self.n_arms, self.dim
+        self.free = FreeUnits(self.dim) if self.units == "free" else None
+        K, d = self.n_arms, self.size
         self.n, self.A, self.b = np.zeros(K), np.zeros((K, d, d)), np.zeros((K, d))
         self.sum_r, self.sum_rr = np.zeros(K), np.zeros(K)
+        self.active = np.ones(K, dtype=np.bool_)
+
+    @property
+    def size(self) -> int:
+        """How many values a context has where it is looked at."""
+        return self.dim if self.free is None else self.dim + 1
+
+    def view(self, x: Float64) -> Float64:
+        """Give the context as it is looked at: x, or z."""
+        return x if self.free is None else self.free.view(x)
 
     def estimate(self, arm: int) -> Float64:
         """Solve (lambda_n I + A / n) theta = b / n, multiplied by n; theta = 0 before the first row."""
         theta = self._solve(arm) if self.n[arm] > 0 else None
-        return np.zeros(self.dim) if theta is None else theta
+        return np.zeros(self.size) if theta is None else theta
 
     def _solve(self, arm: int) -> Float64 | None:
-        shift = self.ridge.shift(float(self.n[arm]))
         with np.errstate(over="ignore", invalid="ignore"):
-            theta = solve(self.A[arm] + shift * np.eye(self.dim), self.b[arm])
+            theta = solve(*self._system(arm))
         # sums that have lost all their digits, of huge rows that were taken back, say nothing
         return theta if (np.abs(theta) <= BEYOND_ANY).all() else None
 
+    def _penalty(self, arm: int) -> Float64:
+        n = float(self.n[arm])
+        if self.free is None:
+            return self.ridge.shift(n) * np.eye(self.size)
+        # one row at the mean of all rewards for the constant, whatever the ridge of the slopes
+        shift = self.ridge.shift(max(n, 1.0))
+        penalty = shift * np.eye(self.size)
+        penalty[0, 0] = (1.0 - shift) + shift  # as the kernel adds it
+        return penalty
+
+    def _system(self, arm: int) -> tuple[Float64, Float64]:
+        """Give V and the right side of V theta = b."""
+        if self.free is None:
+            return self.A[arm] + self._penalty(arm), self.b[arm]
+        A, b = self.free.system(self.A[arm], self.b[arm])
+        shift = self.ridge.shift(max(float(self.n[arm]), 1.0))
+        A[0, 0] += 1.0 - shift
+        return A + shift * np.eye(self.size), b
+
     def estimates(self) -> Float64:
-        """Give theta_hat of every arm, (K, d)."""
+        """Give theta_hat of every arm, (K, d), or of z, (K, D)."""
         return np.array([self.estimate(arm) for arm in range(self.n_arms)])
 
     def scores(self, x: Float64) -> Float64:
-        """Give x' theta_hat of every arm, summed in the order of the features."""
-        theta, scores = self.estimates(), np.zeros(self.n_arms)
-        for j in range(self.dim):
-            scores += x[j] * theta[:, j]
+        """Give x' theta_hat, or z' theta_hat, of every arm, summed in the order of the features."""
+        theta, scores, z = self.estimates(), np.zeros(self.n_arms), self.view(x)
+        for j in range(self.size):
+            scores += z[j] * theta[:, j]
         return scores
 
     def precision(self, arm: int) -> Float64:
         """Give V = ridge I + A, what the widths of LinUCB and its kin are made of."""
-        shift = self.ridge.shift(float(self.n[arm])) * np.eye(self.dim)
-        V: Float64 = shift if self._solve(arm) is None else self.A[arm] + shift
+        V: Float64 = self._penalty(arm) if self._solve(arm) is None else self._system(arm)[0]
         return V
 
     def widths(self, x: Float64) -> Float64:
         """Give sqrt(x' V^-1 x) of every arm."""
-        return np.array([width(self.precision(arm), x) for arm in range(self.n_arms)])
+        return np.array([width(self.precision(arm), self.view(x)) for arm in range(self.n_arms)])
 
     def log_determinants(self) -> Float64:
         """Give log det V of every arm."""
         return np.array([log_determinant(self.precision(arm)) for arm in range(self.n_arms)])
 
-    def decide(self, t: int, x: Float64) -> Choice:
-        """Play step t."""
-        K, tossed = self.n_arms, coins(self.seed, t)
+    def decide(self, t: int, x: Float64, eligible: Bool | None = None) -> Choice:
+        """Play step t, with the eligible arms, or else those that are not retired."""
+        playable = self.active if eligible is None else eligible & self.active
+        if self.clock == "evidence":
+            return self._by_evidence(t, x, playable)
+        arms, tossed = np.flatnonzero(playable), coins(self.seed, t)
+        m = len(arms)
         if t <= math.ceil(self.p):  # for t = 1 to p
             if self.warmup == "round-robin":
-                return Choice(t % K, 1.0, True)
-            return Choice(below(tossed.pick, K), 1.0 / K, True)
+                return Choice(int(arms[t % m]), 1.0, True, given_exploring=1.0)
+            return Choice(int(arms[below(tossed.pick, m)]), 1.0 / m, True, given_exploring=1.0 / m)
         # before the first row all arms tie whatever x is: the step explores, by name too
         blank = self.learns_from == "explored steps" and not self.n.any()
         rate = 1.0 if blank else self.p / t
-        best = best_arms(self.scores(x), np.arange(K))
+        best = best_arms(self.scores(x), arms)
         explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
-        arm = below(tossed.pick, K) if explored else int(best[below(tossed.tie, len(best))])
-        return Choice(arm, rate / K + ((1 - rate) / len(best) if arm in best else 0.0), explored)
+        arm = int(arms[below(tossed.pick, m)] if explored else best[below(tossed.tie, len(best))])
+        chance = rate / m + ((1 - rate) / len(best) if arm in best else 0.0)
+        return Choice(arm, chance, explored, given_exploring=1.0 / m)
+
+    def _by_evidence(self, t: int, x: Float64, playable: Bool) -> Choice:
+        q, tossed = self.p / int(self.active.sum()), coins(self.seed, t)
+        law = by_evidence(self.n, playable, t, q=q, cap=self.cap, floor=self.floor)
+        best = best_arms(self.scores(x), law.arms)
+        explored = tossed.coin < law.rate
+        arm = law.drawn(tossed.pick) if explored else int(best[below(tossed.tie, len(best))])
+        share = (1.0 - law.rate) / len(best) if arm in best else 0.0
+        chance = min(1.0, float(law.chances[np.searchsorted(law.arms, arm)]) + share)
+        return Choice(arm, chance, explored, given_exploring=law.given_exploring(arm))
 
     def update(self, x: Float64, choice: Choice, reward: float) -> None:
         """Learn from step t if it explored."""
@@ -162,6 +213,10 @@ class Reference:
 
     def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
         """Record a row: n += 1, b += r x, A += x x', with a weight."""
+        if self.free is not None:
+            if weight > 0 and not (self.n > 0).any():
+                self.free.set_origin(x, reward)
+            x, reward = self.free.row(x), reward - float(self.free.origin[0])
         self.n[arm] += weight
         self.sum_r[arm] += weight * reward
         self.sum_rr[arm] += weight * reward * reward
@@ -170,6 +225,10 @@ class Reference:
         if weight < 0 and self.n[arm] <= -1e-12 * weight:  # the last row was taken back: no ghost of it stays
             for sums in (self.n, self.A, self.b, self.sum_r, self.sum_rr):
                 sums[arm] = 0.0
+        if self.free is not None:
+            self.free.left -= max(weight, 0.0)
+            if weight < 0 or self.free.left <= 0:
+                self.free.renew(self.A, self.b, self.sum_rr)
 
     def run(self, contexts: Float64, rewards: Float64) -> list[Choice]:
         """Play all steps: contexts (T, d), rewards of every arm (T, K)."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Array
+from armlet.core.types import Array, Float64
 
 MOST = 1e200
 """The largest sum that a state may hold: rows of numbers up to 1e40 cannot lead to more."""
@@ -45,6 +45,23 @@ def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | N
         raise ValueError(f"{name} holds values that are no numbers")
     if given.dtype == np.float64 and given.size and max(given.max(), -given.min()) > most:
         raise ValueError(f"{name} holds values beyond {most:g}, which no rows lead to")
+
+
+def check_between(name: str, given: Array, low: float, high: float) -> None:
+    """Refuse an array with entries outside of what it can ever hold, nan among them.
+
+    Examples
+    --------
+    >>> check_between("seen", np.array([-1.0]), 0.0, 10.0)
+    Traceback (most recent call last):
+    ValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
+    """
+    values = cast(Float64, given)
+    outside = values[~((values >= low) & (values <= high))]
+    if outside.size:
+        raise ValueError(
+            f"{name} holds {outside.flat[0]}, which no rows lead to; its values lie between {low:g} and {high:g}"
+        )
 
 
 class Sized(Protocol):

@@ -11,10 +11,12 @@ Multiplied by n it is (shift I + A) theta = b with shift = n lambda_n. Three rul
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from armlet.core.kernel import Layers, Statistics, Tuned
+from armlet.core.units import Units, check_origin
 
 RidgeName: TypeAlias = Literal["paper", "1/n"]
 RidgeLike: TypeAlias = RidgeName | float
@@ -53,14 +55,23 @@ class Ridge:
             return math.sqrt(n)
         return 1.0 if self.kind == "1/n" else self.value
 
-    def statistics(self, n_arms: int, dim: int) -> Statistics:
+    def statistics(
+        self, n_arms: int, dim: int, *, units: Units = "as given", origin: Sequence[float] | None = None
+    ) -> Statistics:
         """Make empty statistics that solve with this ridge."""
-        return Statistics(n_arms, dim, ridge=self.kind, value=self.value)
+        zero = check_origin(origin, dim)
+        return Statistics(n_arms, dim, ridge=self.kind, value=self.value, units=units, origin=zero)
 
-    def tuned(self, n_arms: int, dim: int) -> Tuned:
+    def tuned(
+        self, n_arms: int, dim: int, *, units: Units = "as given", origin: Sequence[float] | None = None
+    ) -> Tuned:
         """Make empty statistics with a p that follows from them."""
-        return Tuned(n_arms, dim, ridge=self.kind, value=self.value)
+        zero = check_origin(origin, dim)
+        return Tuned(n_arms, dim, ridge=self.kind, value=self.value, units=units, origin=zero)
 
-    def layers(self, n_layers: int, n_arms: int, dim: int) -> Layers:
+    def layers(
+        self, n_layers: int, n_arms: int, dim: int, *, units: Units = "as given", origin: Sequence[float] | None = None
+    ) -> Layers:
         """Make several sets of empty statistics that solve with this ridge."""
-        return Layers(n_layers, n_arms, dim, ridge=self.kind, value=self.value)
+        zero = check_origin(origin, dim)
+        return Layers(n_layers, n_arms, dim, ridge=self.kind, value=self.value, units=units, origin=zero)

@@ -262,6 +262,8 @@ class Table:
         check_array("contexts", contexts, like, (size, self._dim))
         for name in self._fields:
             check_array(name, arrays[name], like, (size, self._n_arms))
+        if len({self._key(x) for x in contexts}) != size:
+            raise ValueError("contexts holds one twice; each has one row")
         self._places, self._rows = {}, []
         for place, x in enumerate(contexts):
             row = self.write(x)

@@ -8,10 +8,14 @@ factor of V is kept for every arm.
 
 from __future__ import annotations
 
-from armlet.core.kernel import Layers, Statistics
-from armlet.core.types import Interaction, Shapes
+import numpy as np
 
-__all__ = ["Layers", "Statistics", "record", "sum_shapes"]
+from armlet.core.errors import MissingConstantError
+from armlet.core.kernel import Layers, Statistics
+from armlet.core.types import Float64, Interaction, Shapes
+from armlet.core.units import Units
+
+__all__ = ["Layers", "Statistics", "record", "smallest_eigenvalue", "sum_shapes"]
 
 
 def record(state: Statistics, interaction: Interaction) -> None:
@@ -19,7 +23,6 @@ def record(state: Statistics, interaction: Interaction) -> None:
 
     Examples
     --------
-    >>> import numpy as np
     >>> state = Statistics(n_arms=2, dim=1)
     >>> record(state, Interaction(t=1, x=np.array([2.0]), arm=1, reward=3.0))
     >>> state.n.tolist(), state.b.tolist()
@@ -32,12 +35,34 @@ def record(state: Statistics, interaction: Interaction) -> None:
         state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)
 
 
-def sum_shapes(n_arms: int, dim: int, *layers: int) -> Shapes:
+def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -> Shapes:
     """Give the shape of `Statistics`, or of several layers of them.
 
     Examples
     --------
     >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
     ({'records': (2, 12)}, {'records': (2, 2, 12)})
+    >>> sum_shapes(2, 3, units="free")
+    {'records': (2, 17), 'units': (13,)}
     """
-    return {"records": (*layers, n_arms, 3 + dim + dim * (dim + 1) // 2)}
+    size = dim + 1 if units == "free" else dim
+    records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
+    return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
+
+
+def smallest_eigenvalue(second_moment: Float64) -> float:
+    """Give the smallest eigenvalue of E xx' that is not zero.
+
+    An eigenvalue counts as zero up to 10 d eps times the largest: eigvalsh is exact up to a small multiple
+    of d eps times the norm of the matrix.
+
+    Examples
+    --------
+    >>> smallest_eigenvalue(np.diag([0.5, 0.25, 0.0]))
+    0.25
+    """
+    values = np.linalg.eigvalsh(second_moment)
+    left = values[values > 10 * len(values) * np.finfo(np.float64).eps * values[-1]]
+    if left.size == 0:
+        raise MissingConstantError("sigma_min", "every context is zero")
+    return float(left[0])

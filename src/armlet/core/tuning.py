@@ -25,8 +25,8 @@ from typing import cast
 
 import numpy as np
 
-from armlet.core.constants import smallest_eigenvalue
 from armlet.core.ridge import Ridge
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 
 MULTIPLE = 1.5  # of rows, between two forecasts

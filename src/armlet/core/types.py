@@ -66,6 +66,7 @@ class Choice(NamedTuple):
     propensity: float  # the probability with which the policy plays this arm at this step
     explored: bool
     tag: int = 0  # what the policy wants to find again in the interaction, whenever the reward comes
+    given_exploring: float | None = None  # the probability of the arm given that the step explores, if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from armlet.core.errors import ArgumentError
 from armlet.core.types import Arm
 
 CONSTANT: Final = "1"
@@ -47,14 +48,14 @@ def read_table(path: Path) -> Any:
     pa, pq = load_pyarrow()
     kinds = {".csv": _read_csv, ".parquet": pq.read_table, ".arrow": _read_arrow, ".feather": _read_arrow}
     if path.suffix.lower() not in kinds:
-        raise ValueError(f"--log is {path.name}; give a file that ends in {', '.join(kinds)}")
+        raise ArgumentError("{log} is {name}; give a file that ends in {kinds}", name=path.name, kinds=", ".join(kinds))
     if not path.exists():
-        raise FileNotFoundError(f"--log is {path}, which does not exist")
+        raise FileNotFoundError(f"the log is {path}, which does not exist")
     try:
         return kinds[path.suffix.lower()](path)
     except pa.ArrowInvalid as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"--log is {path.name}, which cannot be read: {reason}") from error
+        raise ArgumentError("{log} is {name}, which cannot be read: {reason}", name=path.name, reason=reason) from error
 
 
 def _read_csv(path: Path) -> Any:
@@ -71,23 +72,27 @@ def _read_arrow(path: Path) -> Any:
 
 def check_columns(table: Any, name: str, roles: Roles) -> None:
     """Refuse roles that name columns the table does not have, or one column twice, and a table without rows."""
-    given = [("--features", each) for each in roles.features]
-    given += [("--arm", roles.arm), ("--reward", roles.reward)]
-    given += [] if roles.propensity is None else [("--propensity", roles.propensity)]
-    for option, column in given:
-        if column not in table.column_names and (option, column) != ("--features", CONSTANT):
-            raise ValueError(
-                f"{option} names {column!r}, but the columns of {name} are {', '.join(table.column_names)}"
-            )
+    given = [("features", each) for each in roles.features]
+    given += [("arm", roles.arm), ("reward", roles.reward)]
+    given += [] if roles.propensity is None else [("propensity", roles.propensity)]
+    for role, column in given:
+        if column not in table.column_names and (role, column) != ("features", CONSTANT):
+            text = "{" + role + "} names {column!r}, but the columns of {name} are {there}"
+            raise ArgumentError(text, column=column, name=name, there=", ".join(table.column_names))
     taken: dict[str, str] = {}
-    for option, column in given:
+    for role, column in given:
         if column in taken:
-            raise ValueError(
-                f"{option} names {column!r}, which {taken[column]} names before; give every column one part"
+            text = (
+                "{"
+                + role
+                + "} names {column!r}, which {"
+                + taken[column]
+                + "} names before; give every column one part"
             )
-        taken[column] = option
+            raise ArgumentError(text, column=column)
+        taken[column] = role
     if table.num_rows == 0:
-        raise ValueError(f"--log is {name}, which has no rows; give one for each decision")
+        raise ArgumentError("{log} is {name}, which has no rows; give one for each decision", name=name)
 
 
 def flag_texts(table: Any, features: Sequence[str]) -> Flags:
@@ -113,12 +118,12 @@ def _flags(table: Any, name: str) -> Flags:
     pa, compute = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
     texts = table[name].cast(pa.string())
     if texts.null_count:
-        raise ValueError(
-            f"--features names {name!r}, which has {texts.null_count:,} rows without a value; fill them in"
-        )
+        text = "{features} names {name!r}, which has {n:,} rows without a value; fill them in"
+        raise ArgumentError(text, name=name, n=texts.null_count)
     values = sorted(texts.unique().to_pylist())
     if len(values) > MOST_TEXTS:
-        raise ValueError(f"--features names {name!r}, which has {len(values):,} different texts; group them into fewer")
+        text = "{features} names {name!r}, which has {n:,} different texts; group them into fewer"
+        raise ArgumentError(text, name=name, n=len(values))
     flags = [f"{name}={value}" for value in values]
     for flag, value in zip(flags, values, strict=True):
         table = table.append_column(flag, compute.equal(texts, value).cast(pa.float64()))
@@ -136,5 +141,5 @@ def labels(kind: Any, arm_names: tuple[str, ...] | None) -> Sequence[Arm] | None
     if arm_names is None or not importlib.import_module("pyarrow").types.is_integer(kind):
         return arm_names
     if wrong := [name for name in arm_names if not name.lstrip("-").isdecimal()]:
-        raise ValueError(f"--arm-names has {wrong[0]!r}, but the log names arms by whole numbers")
+        raise ArgumentError("{arm_names} has {name!r}, but the log names arms by whole numbers", name=wrong[0])
     return [int(name) for name in arm_names]

@@ -23,10 +23,11 @@ from armlet.environments.figure_a import FigureA, Zero
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy
 from armlet.report import plots
 from armlet.report.numbers import show
-from armlet.simulation import events
+from armlet.simulation import events, streams
 from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
@@ -97,7 +98,7 @@ WHY_LONG: Final = {
 class Task:
     """All runs of Algorithm 1 with one theta."""
 
-    seed: int
+    seeds: Seeds
     theta: int  # which draw
     p: float
     horizon: int
@@ -127,16 +128,16 @@ Grid: TypeAlias = Mapping[int, Mapping[float, Growth]]  # by theta, then by p
 
 def play(task: Task) -> Arrays:
     """Play a task; seeds depend on the theta and the run, not on the policy."""
-    table = cast(FiniteWorld, _draw(task.seed, task.theta, task.zero).table())  # with 3 dimensions there always is one
+    table = cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table())  # with 3 dimensions there always is one
     policy = Policy(p=task.p, ridge=task.ridge)
-    seeds = events.seeds(task.seed, task.theta, task.runs)
-    played = events.play(table, policy, _checkpoints(task.horizon), seeds)
+    pairs = (streams.of_table(task.seeds, task.theta, run) for run in range(task.runs))
+    played = events.play(table, policy, _checkpoints(task.horizon), pairs)
     return {"regret": played.regret, "exploring": played.exploring}
 
 
-def select(seed: int, count: int) -> list[int]:
+def select(seeds: Seeds, count: int) -> list[int]:
     """Give the first indices whose theta has delta_min / Q >= 0.03."""
-    return list(itertools.islice((i for i in itertools.count() if _ease(_draw(seed, i)) >= EASY), count))
+    return list(itertools.islice((i for i in itertools.count() if _ease(_draw(seeds, i)) >= EASY), count))
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
@@ -148,20 +149,20 @@ def find(settings: Settings, lab: Lab) -> Findings:
     >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['fig-a', 'fig-a-decades']
     """
-    seed, T, far = lab.seed, settings.horizon, settings.long_horizon
-    chosen, first = select(seed, settings.thetas), list(range(settings.thetas))
+    seeds, T, far = lab.seeds, settings.horizon, settings.long_horizon
+    chosen, first = select(seeds, settings.thetas), list(range(settings.thetas))
     both = sorted({*chosen, *first})
-    tasks = [Task(seed=seed, theta=i, p=p, horizon=T, runs=settings.runs) for i in both for p in settings.p]
+    tasks = [Task(seeds=seeds, theta=i, p=p, horizon=T, runs=settings.runs) for i in both for p in settings.p]
     found = _grid(lab, "play", tasks, f"Figure (a): {len(both)} theta, {len(settings.p)} values of p")
     runs = {WEAK_P: settings.long_runs, READING_P: settings.long_runs, settings.long_p: settings.long_p_runs}
-    tasks = [Task(seed=seed, theta=i, p=p, horizon=far, runs=n) for i in chosen for p, n in runs.items()]
+    tasks = [Task(seeds=seeds, theta=i, p=p, horizon=far, runs=n) for i in chosen for p, n in runs.items()]
     long = _grid(lab, "decades", tasks, f"Figure (a): {len(chosen)} theta to T = {far:.0e}")
-    notes = [*_notes(found, chosen, first, seed), *_variants(chosen, settings, lab)]
+    notes = [*_notes(found, chosen, first, seeds), *_variants(chosen, settings, lab)]
     sections = (
-        Section(claim=CLAIM.key, heading="Figure (a)", pictures=_pictures(found, chosen, seed), notes=tuple(notes)),
-        Section(claim=LONG.key, heading="Figure (a) over ten decades", pictures=_long_pictures(long, seed)),
+        Section(claim=CLAIM.key, heading="Figure (a)", pictures=_pictures(found, chosen, seeds), notes=tuple(notes)),
+        Section(claim=LONG.key, heading="Figure (a) over ten decades", pictures=_long_pictures(long, seeds)),
     )
-    return Findings((_judge(found, chosen, first, seed), _judge_long(long, settings.long_p, seed)), sections)
+    return Findings((_judge(found, chosen, first, seeds), _judge_long(long, settings.long_p, seeds)), sections)
 
 
 def _run(lab: Lab) -> Findings:
@@ -171,8 +172,8 @@ def _run(lab: Lab) -> Findings:
 EXPERIMENT: Final = Experiment(name="fig-a", title="Figure (a): logarithmic regret", run=_run)
 
 
-def _draw(seed: int, index: int, zero: Zero = "keep") -> FigureA:
-    return FigureA.draw(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, index))), zero=zero)
+def _draw(seeds: Seeds, index: int, zero: Zero = "keep") -> FigureA:
+    return FigureA.draw(seeds.rng("worlds", index), zero=zero)
 
 
 def _ease(world: FigureA) -> float:
@@ -194,15 +195,15 @@ def _grid(lab: Lab, stage: str, tasks: Sequence[Task], label: str) -> Grid:
 
 
 def _measure(task: Task, arrays: Arrays) -> Growth:
-    regret, steps, rng = as_floats(arrays["regret"]), _checkpoints(task.horizon), _resampling(task.seed)
-    unit = task.p * cast(FiniteWorld, _draw(task.seed, task.theta, task.zero).table()).gap
+    regret, steps, rng = as_floats(arrays["regret"]), _checkpoints(task.horizon), _resampling(task.seeds)
+    unit = task.p * cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table()).gap
     ratio = doubling_ratio(steps, regret, rng)
     slope = log_slope(steps, regret, rng, start=10 * task.p, unit=unit)
     return Growth(steps, regret, as_floats(arrays["exploring"]), unit, ratio, slope)
 
 
-def _resampling(seed: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+def _resampling(seeds: Seeds) -> np.random.Generator:
+    return seeds.rng("intervals")
 
 
 def _both(found: Grid, index: int, p: float, role: Role) -> list[Statistic]:
@@ -213,9 +214,9 @@ def _both(found: Grid, index: int, p: float, role: Role) -> list[Statistic]:
     ]
 
 
-def _controls(found: Grid, indices: Iterable[int], seed: int) -> list[Statistic]:
+def _controls(found: Grid, indices: Iterable[int], seeds: Seeds) -> list[Statistic]:
     """Run both checks where they must fail, on the mean over theta: one theta may be easy enough even for p = 24."""
-    grown, rng, label = [found[i][WEAK_P] for i in indices], _resampling(seed), f"p = {WEAK_P:g}, mean over theta"
+    grown, rng, label = [found[i][WEAK_P] for i in indices], _resampling(seeds), f"p = {WEAK_P:g}, mean over theta"
     steps, pooled = grown[0].steps, np.mean([each.regret / each.unit for each in grown], axis=0)
     ratio, slope = doubling_ratio(steps, pooled, rng), log_slope(steps, pooled, rng, start=10 * WEAK_P)
     no_ratio, no_slope = (Criterion("outside", each.low, each.high) for each in (RATIO, SLOPE))
@@ -225,25 +226,25 @@ def _controls(found: Grid, indices: Iterable[int], seed: int) -> list[Statistic]
     ]
 
 
-def _judge(found: Grid, chosen: Sequence[int], first: Sequence[int], seed: int) -> Verdict:
+def _judge(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seeds) -> Verdict:
     means = {i: [(float(each.regret[:, -1].mean()), p) for p, each in found[i].items()] for i in first}
     written = [(i, min(means[i])[1], Role.WRITTEN) for i in first]  # the p with least regret
     reading = [(i, READING_P, Role.READING) for i in chosen]
     statistics = [each for i, p, role in (*written, *reading) for each in _both(found, i, p, role)]
-    return Verdict(claim=CLAIM, statistics=(*statistics, *_controls(found, chosen, seed)), explanations=WHY)
+    return Verdict(claim=CLAIM, statistics=(*statistics, *_controls(found, chosen, seeds)), explanations=WHY)
 
 
-def _judge_long(long: Grid, large: float, seed: int) -> Verdict:
+def _judge_long(long: Grid, large: float, seeds: Seeds) -> Verdict:
     cases = [(i, p, role) for p, role in ((READING_P, Role.WRITTEN), (large, Role.READING)) for i in long]
     statistics = [each for case in cases for each in _both(long, *case)]
-    return Verdict(claim=LONG, statistics=(*statistics, *_controls(long, long, seed)), explanations=WHY_LONG)
+    return Verdict(claim=LONG, statistics=(*statistics, *_controls(long, long, seeds)), explanations=WHY_LONG)
 
 
-def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seed: int) -> list[str]:
+def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seeds) -> list[str]:
     read = [found[i][READING_P] for i in chosen]
     shares = [each.exploring[:, -1].sum() / each.regret[:, -1].sum() for each in read]
     weak = ", ".join(show(found[i][WEAK_P].slope) for i in chosen)
-    worlds = "; ".join(f"theta {i}: {_ease(_draw(seed, i)):.4f}" for i in found)
+    worlds = "; ".join(f"theta {i}: {_ease(_draw(seeds, i)):.4f}" for i in found)
     straight = sum(found[i][READING_P].straight() for i in first)
     return [
         f"delta_min / Q of each theta, numbered by draw: {worlds}. Selected: {', '.join(map(str, chosen))}.",
@@ -258,8 +259,8 @@ def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seed: int) 
 def _variants(chosen: Sequence[int], settings: Settings, lab: Lab) -> list[str]:
     # our reading once more, with the two choices that the text leaves open
     T, n = settings.horizon, settings.runs
-    again = [Task(seed=lab.seed, theta=i, p=READING_P, horizon=T, runs=n, zero="resample") for i in chosen]
-    mild = [Task(seed=lab.seed, theta=i, p=READING_P, horizon=T, runs=n, ridge="1/n") for i in chosen]
+    again = [Task(seeds=lab.seeds, theta=i, p=READING_P, horizon=T, runs=n, zero="resample") for i in chosen]
+    mild = [Task(seeds=lab.seeds, theta=i, p=READING_P, horizon=T, runs=n, ridge="1/n") for i in chosen]
     found = lab.map("variants", play, [*again, *mild], "Figure (a): two other readings")
     grown = [_measure(task, arrays) for task, arrays in zip([*again, *mild], found, strict=True)]
     return [
@@ -273,9 +274,9 @@ def _variant(name: str, grown: Sequence[Growth]) -> str:
     return f"With {name}, {straight} of {len(grown)} theta meet both criteria; ratios: {ratios}."
 
 
-def _pictures(found: Grid, chosen: Sequence[int], seed: int) -> tuple[plots.Picture, ...]:
+def _pictures(found: Grid, chosen: Sequence[int], seeds: Seeds) -> tuple[plots.Picture, ...]:
     one, shown = chosen[0], chosen[:5]
-    regret = plots.regret([_curve(f"p = {p:g}", each, seed) for p, each in found[one].items()])
+    regret = plots.regret([_curve(f"p = {p:g}", each, seeds) for p, each in found[one].items()])
     said = f"Regret with theta {one}, the first that was selected: means and 95 % bands over runs."
     ratios = {i: {p: each.ratio for p, each in found[i].items() if each.ratio} for i in shown}
     series = [plots.Series(f"theta {i}", tuple(by_p), tuple(by_p.values())) for i, by_p in ratios.items()]
@@ -287,16 +288,16 @@ def _pictures(found: Grid, chosen: Sequence[int], seed: int) -> tuple[plots.Pict
     )
 
 
-def _long_pictures(long: Grid, seed: int) -> tuple[plots.Picture, ...]:
-    hardest = min(long, key=lambda i: _ease(_draw(seed, i)))
+def _long_pictures(long: Grid, seeds: Seeds) -> tuple[plots.Picture, ...]:
+    hardest = min(long, key=lambda i: _ease(_draw(seeds, i)))
     one, grown = long[hardest][READING_P], {i: long[i][READING_P] for i in long}
-    curves = [_curve(f"theta {i}", each, seed, each.unit) for i, each in grown.items()]
+    curves = [_curve(f"theta {i}", each, seeds, each.unit) for i, each in grown.items()]
     # a logarithm ends near log T; the others may leave the frame
     figure = plots.regret(curves[:5], ylabel="R(t) / (p gap)", top=2.5 * float(np.log(one.steps[-1] / READING_P)))
     said = "Regret at p = 600 in units of p times the mean gap: the price of exploring alone is a line of slope 1."
     powers = range(4, round(np.log10(one.steps[-1])) + 1)
     cuts = [np.searchsorted(one.steps, 10**k) + 1 for k in powers]
-    ratios = [doubling_ratio(one.steps[:cut], one.regret[:, :cut], _resampling(seed)) for cut in cuts]
+    ratios = [doubling_ratio(one.steps[:cut], one.regret[:, :cut], _resampling(seeds)) for cut in cuts]
     labels = [f"t = 10^{k}" for k in powers]
     decades = plots.bars(labels, ratios, xlabel="local doubling ratio", marks={"log t": 1.0, "t": 2.0})
     hard = f"Doubling ratio at the end of every decade, p = 600, theta {hardest}: the hardest that was selected."
@@ -306,5 +307,5 @@ def _long_pictures(long: Grid, seed: int) -> tuple[plots.Picture, ...]:
     )
 
 
-def _curve(label: str, each: Growth, seed: int, unit: float = 1.0) -> plots.Curve:
-    return plots.Curve(label, each.steps.astype(np.float64), band(each.regret / unit, _resampling(seed)))
+def _curve(label: str, each: Growth, seeds: Seeds, unit: float = 1.0) -> plots.Curve:
+    return plots.Curve(label, each.steps.astype(np.float64), band(each.regret / unit, _resampling(seeds)))

@@ -22,10 +22,11 @@ from armlet.environments.figure_b import FigureB
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.numbers import show
-from armlet.simulation import events
+from armlet.simulation import events, streams
 from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
@@ -42,7 +43,7 @@ FOUND: Final = Criterion("within", 0.95, 1.05)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """The same problems at every I: with each p of `fixed`, and with p = `growing` I."""
 
     horizon: int = 100_000
     fixed: tuple[float, ...] = (24, 60, 120, 600)  # p whatever I
@@ -81,7 +82,7 @@ WHY: Final = {
 class Task:
     """All theta at one I and one p."""
 
-    seed: int
+    seeds: Seeds
     rarity: int
     p: float
     horizon: int
@@ -113,14 +114,14 @@ def find(settings: Settings, lab: Lab) -> Findings:
     rules = {f"p = {p:g}": dict.fromkeys(RARITIES, p) for p in settings.fixed}
     rule = f"p = {settings.growing:g} I"
     rules[rule] = {rarity: max(settings.growing * rarity, N_ARMS) for rarity in RARITIES}
-    seed, found = lab.seed, _columns(rules, settings, lab)
-    written = [each for name in rules if name != rule for each in _judge(name, found[name], Role.WRITTEN, seed)]
-    warmup = power_slope(RARITIES, [found[rule][rarity].warmup for rarity in RARITIES], _resampling(seed))
+    seeds, found = lab.seeds, _columns(rules, settings, lab)
+    written = [each for name in rules if name != rule for each in _judge(name, found[name], Role.WRITTEN, seeds)]
+    warmup = power_slope(RARITIES, [found[rule][rarity].warmup for rarity in RARITIES], _resampling(seeds))
     control = Statistic(f"exponent of I, first p steps, {rule}", warmup, FOUND, Role.CONTROL)
-    statistics = (*written, *_judge(rule, found[rule], Role.READING, seed), control)
+    statistics = (*written, *_judge(rule, found[rule], Role.READING, seeds), control)
     verdict = Verdict(claim=CLAIM, statistics=statistics, explanations=WHY)
-    notes = (*_general(settings), *(_exploiting(name, columns, seed) for name, columns in found.items()))
-    section = Section(claim=CLAIM.key, heading="Figure (b)", pictures=_pictures(found, seed), notes=notes)
+    notes = (*_general(settings), *(_exploiting(name, columns, seeds) for name, columns in found.items()))
+    section = Section(claim=CLAIM.key, heading="Figure (b)", pictures=_pictures(found, seeds), notes=notes)
     return Findings((verdict,), (section,))
 
 
@@ -132,9 +133,9 @@ EXPERIMENT: Final = Experiment(name="fig-b", title="Figure (b): regret against I
 
 
 def _columns(rules: Mapping[str, Mapping[int, float]], settings: Settings, lab: Lab) -> dict[str, Columns]:
-    whole = {"seed": lab.seed, "horizon": settings.horizon, "thetas": settings.thetas, "runs": settings.runs}
+    seeds, T, n, runs = lab.seeds, settings.horizon, settings.thetas, settings.runs
     cases = list(dict.fromkeys((i, p) for chosen in rules.values() for i, p in chosen.items()))
-    tasks = [Task(rarity=i, p=p, **whole) for i, p in cases]
+    tasks = [Task(seeds=seeds, rarity=i, p=p, horizon=T, thetas=n, runs=runs) for i, p in cases]
     label = f"Figure (b): {settings.thetas} theta for each I and p"
     found = dict(zip(cases, (_column(each) for each in lab.map("play", play, tasks, label)), strict=True))
     return {name: {i: found[i, p] for i, p in chosen.items()} for name, chosen in rules.items()}
@@ -148,30 +149,30 @@ def play(task: Task) -> Arrays:
     """Play all theta at one I and one p; theta and seeds are the same for all of them."""
     steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), Algorithm1(p=task.p), []
     for index in range(task.thetas):
-        rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(0, index)))
-        table = FigureB.draw(rng, I=task.rarity, n_arms=N_ARMS).table()
-        played = events.play(table, policy, steps, events.seeds(task.seed, index, task.runs))
+        table = FigureB.draw(task.seeds.rng("worlds", index), I=task.rarity, n_arms=N_ARMS).table()
+        pairs = (streams.of_table(task.seeds, index, run) for run in range(task.runs))
+        played = events.play(table, policy, steps, pairs)
         (warmup, total), (_, exploring) = played.regret.mean(axis=0), played.exploring.mean(axis=0)
         rows.append((total, total - exploring, warmup / table.gap))
     return dict(zip(("total", "exploiting", "warmup"), np.array(rows).T.copy(), strict=True))
 
 
-def _resampling(seed: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+def _resampling(seeds: Seeds) -> np.random.Generator:
+    return seeds.rng("intervals")
 
 
-def _judge(name: str, columns: Columns, role: Role, seed: int) -> list[Statistic]:
+def _judge(name: str, columns: Columns, role: Role, seeds: Seeds) -> list[Statistic]:
     pairs = zip(RARITIES[1:], RARITIES[:-1], strict=True)
     rises = [
         Statistic(
             f"R(I = {more}) - R(I = {less}), {name}",
-            paired_difference(columns[more].total, columns[less].total, _resampling(seed)),
+            paired_difference(columns[more].total, columns[less].total, _resampling(seeds)),
             GROWS,
             role,
         )
         for more, less in pairs
     ]
-    exponent = power_slope(RARITIES, [columns[rarity].total for rarity in RARITIES], _resampling(seed))
+    exponent = power_slope(RARITIES, [columns[rarity].total for rarity in RARITIES], _resampling(seeds))
     return [*rises, Statistic(f"exponent of I, {name}", exponent, PROPORTIONAL, role)]
 
 
@@ -192,27 +193,27 @@ def _general(settings: Settings) -> Iterable[str]:
     )
 
 
-def _exploiting(name: str, columns: Columns, seed: int) -> str:
-    paid = [f"{show(each)} at I = {rarity}" for rarity, each in _means(columns, "exploiting", seed).items()]
-    exponent = power_slope(RARITIES, [columns[rarity].exploiting for rarity in RARITIES], _resampling(seed))
+def _exploiting(name: str, columns: Columns, seeds: Seeds) -> str:
+    paid = [f"{show(each)} at I = {rarity}" for rarity, each in _means(columns, "exploiting", seeds).items()]
+    exponent = power_slope(RARITIES, [columns[rarity].exploiting for rarity in RARITIES], _resampling(seeds))
     return f"Paid while exploiting, {name}: {', '.join(paid)}; exponent of I: {show(exponent)}."
 
 
-def _means(columns: Columns, part: str, seed: int) -> dict[int, Estimate]:
+def _means(columns: Columns, part: str, seeds: Seeds) -> dict[int, Estimate]:
     values = {rarity: getattr(column, part) for rarity, column in columns.items()}
     return {
-        rarity: bootstrap(lambda c: c.mean(axis=-1), each, rng=_resampling(seed)) for rarity, each in values.items()
+        rarity: bootstrap(lambda c: c.mean(axis=-1), each, rng=_resampling(seeds)) for rarity, each in values.items()
     }
 
 
-def _pictures(found: Mapping[str, Columns], seed: int) -> tuple[plots.Picture, ...]:
+def _pictures(found: Mapping[str, Columns], seeds: Seeds) -> tuple[plots.Picture, ...]:
     texts = {
         "total": "Regret at T against I, for each rule for p: means over theta, 95 % intervals, fitted exponents.",
         "exploiting": "The part of it that was paid while exploiting.",
     }
     return tuple(
         plots.picture(
-            _draw(found, part, seed),
+            _draw(found, part, seeds),
             key=f"fig-b-{part}",
             alt=f"Regret ({part}) against I on log scales",
             caption=text,
@@ -221,14 +222,14 @@ def _pictures(found: Mapping[str, Columns], seed: int) -> tuple[plots.Picture, .
     )
 
 
-def _draw(found: Mapping[str, Columns], part: str, seed: int) -> Figure:
+def _draw(found: Mapping[str, Columns], part: str, seeds: Seeds) -> Figure:
     series: Sequence[plots.Series] = [
-        plots.Series(name, RARITIES, tuple(_means(columns, part, seed).values()), _fit(columns, part, seed))
+        plots.Series(name, RARITIES, tuple(_means(columns, part, seeds).values()), _fit(columns, part, seeds))
         for name, columns in found.items()
         if all(getattr(column, part).mean() > 0 for column in columns.values())  # log scales show no zero
     ]
     return plots.power_law(series, xlabel="I", ylabel="regret")
 
 
-def _fit(columns: Columns, part: str, seed: int) -> Estimate | None:
-    return power_slope(RARITIES, [getattr(columns[rarity], part) for rarity in RARITIES], _resampling(seed))
+def _fit(columns: Columns, part: str, seeds: Seeds) -> Estimate | None:
+    return power_slope(RARITIES, [getattr(columns[rarity], part) for rarity in RARITIES], _resampling(seeds))

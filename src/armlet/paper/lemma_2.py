@@ -8,8 +8,8 @@ O(t m) for counts up to m.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,9 +20,10 @@ from armlet.environments.figure_a import FigureA
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import events
+from armlet.simulation import events, streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory.lemmas import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
@@ -86,7 +87,7 @@ class Law:
 class Runs:
     """Runs of Algorithm 1 in a world of Figure (a), by their numbers."""
 
-    seed: int
+    seeds: Seeds
     p: int
     n_arms: int
     horizon: int
@@ -108,17 +109,12 @@ def chances(law: Law) -> Arrays:
 
 def play(task: Runs) -> Arrays:
     """Give the explored rows of every arm at the end of every run: (runs, K)."""
-    table = FigureA.draw(np.random.default_rng(task.seed), n_arms=task.n_arms).table()
+    table = FigureA.draw(task.seeds.rng("world"), n_arms=task.n_arms).table()
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
     policy, end = Algorithm1(p=task.p), np.array([task.horizon])
-    return {"rows": events.play(table, policy, end, _seeds(task)).rows}
-
-
-def _seeds(task: Runs) -> Iterator[tuple[int, int]]:
-    for run in range(task.first, task.last):
-        world_seed, policy_seed = np.random.SeedSequence(task.seed, spawn_key=(run,)).generate_state(2).tolist()
-        yield world_seed, policy_seed
+    pairs = (streams.of_table(task.seeds, run) for run in range(task.first, task.last))
+    return {"rows": events.play(table, policy, end, pairs).rows}
 
 
 def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
@@ -133,8 +129,8 @@ def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
 def simulate(settings: Settings, lab: Lab) -> Float64:
     """Give for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
     t, n = settings.checked, settings.runs
-    one = {"seed": lab.seed, "p": settings.p, "n_arms": settings.n_arms, "horizon": t - 1}
-    tasks = [Runs(first=run, last=min(run + BATCH, n), **one) for run in range(0, n, BATCH)]
+    whole = Runs(seeds=lab.seeds, p=settings.p, n_arms=settings.n_arms, horizon=t - 1, first=0, last=n)
+    tasks = [replace(whole, first=run, last=min(run + BATCH, n)) for run in range(0, n, BATCH)]
     found = lab.map("runs", play, tasks, f"Lemma 2: {n} simulated runs of {t:,} steps")
     rows = np.concatenate([as_floats(each["rows"]) for each in found])
     shares: Float64 = np.mean(rows < settings.printed(t), axis=1)
@@ -154,7 +150,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
     steps = sorted({*grid.tolist(), *settings.steps, settings.checked})
     law, shares = compute(settings, steps, lab), simulate(settings, lab)
     exact = law[0, steps.index(settings.checked)]
-    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=np.random.default_rng([lab.seed, 2]))
+    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=lab.rng("intervals"))
     at = [steps.index(t) for t in settings.steps]
     statistics = (
         *(_against_bound(settings, t, law[0, i], Role.WRITTEN) for t, i in zip(settings.steps, at, strict=True)),

@@ -22,22 +22,22 @@ from armlet.environments import FigureA
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Curve
+from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import InKernel, draw
 from armlet.simulation.shelf import Arrays, as_floats
 
-KEY: Final = 10  # of this experiment's streams
-WORLD, STEPS, COINS, INTERVALS = range(4)
 POINTS: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is run, and how often."""
+    """Each run is played by one policy on all steps, and by `workers` who share them and merge now and then."""
 
     workers: int = 4
     p: float = 600.0
@@ -58,7 +58,7 @@ FULL: Final = Settings(horizon=1_000_000, runs=100)
 class Task:
     """One run, played by one policy and by the workers."""
 
-    seed: int
+    seeds: Seeds
     run: int
     horizon: int
     factor: float
@@ -99,12 +99,11 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
     """
     W, T, n = settings.workers, settings.horizon, settings.runs
     cases = {"one, p": (1, settings.p), f"{W} workers, p/{W}": (W, settings.p / W), f"{W} workers, p": (W, settings.p)}
-    one = Task(seed=lab.seed, run=0, horizon=T, factor=settings.factor, cases=tuple(cases.values()))
+    one = Task(seeds=lab.seeds, run=0, horizon=T, factor=settings.factor, cases=tuple(cases.values()))
     tasks = [replace(one, run=index) for index in range(n)]
     found = lab.map("play", play, tasks, f"Merging: {n} runs, {T:,} steps each")
     curves, explored, errors = (_stack(found, name) for name in ("regret", "explored", "error"))
-    rng = np.random.default_rng(np.random.SeedSequence(lab.seed, spawn_key=(KEY, INTERVALS)))
-    at = _checkpoints(T).astype(np.float64)
+    rng, at = lab.rng("intervals"), _checkpoints(T).astype(np.float64)
     pictured = [Curve(name, at, band(each, rng)) for name, each in zip(cases, curves, strict=True)]
     ratios = [_ratio(each[:, -1], curves[0, :, -1], rng) for each in curves[1:]]
     more = [_ratio(each, explored[0], rng) for each in explored[1:]]
@@ -174,16 +173,14 @@ def _checkpoints(horizon: int) -> Int64:
 
 
 def _draw(task: Task) -> Steps:
-    world = FigureA.draw(np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(KEY, WORLD, task.run))))
-    rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(KEY, STEPS, task.run)))
-    whole = next(draw(world, rng, rng, task.horizon, size=task.horizon))
+    world, run = FigureA.draw(task.seeds.rng("worlds", task.run)), streams.of_run(task.seeds, task.run)
+    whole = next(draw(world, run.contexts, run.noise, task.horizon, size=task.horizon))
     return Steps(whole.X, whole.rewards, whole.losses)
 
 
 def _coins(task: Task, place: int, n: int) -> list[int]:
     """Seeds of the workers' coins; those of different workers must differ, or they would explore in step."""
-    words = np.random.SeedSequence(task.seed, spawn_key=(KEY, COINS, task.run, place)).generate_state(n)
-    return [int(word) for word in words]
+    return [task.seeds.seed("workers", task.run, place, worker) for worker in range(n)]
 
 
 def _stack(found: Sequence[Arrays], name: str) -> Float64:

@@ -9,9 +9,10 @@ from html import escape
 from typing import Final
 
 from armlet.paper.verdicts import Finding, Outcome, Statistic, Verdict, count
-from armlet.report.document import Table, check_pictures, document, figure, lines, table
+from armlet.report.document import check_pictures, document, figure, lines
 from armlet.report.numbers import show
 from armlet.report.pictures import Picture
+from armlet.report.tables import Table, table
 
 SIGNS: Final = {Outcome.HOLDS: "✓", Outcome.UNDER_READING: "◐", Outcome.FAILS: "✗", Outcome.UNSETTLED: "?"}
 CLASSES: Final = {Outcome.HOLDS: "yes", Outcome.UNDER_READING: "partly", Outcome.FAILS: "no", Outcome.UNSETTLED: "open"}

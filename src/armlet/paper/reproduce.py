@@ -107,7 +107,7 @@ def reproduce(
         start = time.monotonic()
         try:
             for name in chosen:
-                lab = Lab(seed=seed, scale=scale, where=where, shelf=_shelf(folder, name), progress=progress)
+                lab = Lab(seed=seed, name=name, scale=scale, where=where, shelf=_shelf(folder, name), progress=progress)
                 _attempt(done, name, lab, manifest["seconds"])
             manifest["status"] = "finished"
         except BaseException:
@@ -124,7 +124,8 @@ def rebuild(folder: str | os.PathLike[str]) -> int:
     """Analyse what a reproduction computed once more and write its report anew; nothing is simulated."""
     manifest, done = read_manifest(folder), Reproduction()
     for name in manifest["names"]:
-        lab = Archive(seed=manifest["seed"], scale=manifest["scale"], shelf=_shelf(Path(folder), name))
+        shelf = _shelf(Path(folder), name)
+        lab = Archive(seed=manifest["seed"], name=name, scale=manifest["scale"], shelf=shelf)
         _attempt(done, name, lab, {})
     _tell(done, write_report(done, Path(folder), manifest))
     return 1 if done.failures else 0

@@ -15,14 +15,16 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.core.constants import Constants, smallest_eigenvalue
+from armlet.core.constants import Constants
 from armlet.core.intervals import Estimate, bootstrap
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series
@@ -31,14 +33,13 @@ from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory.section41 import claimed_delta_min, sigma_min
 
-KEY: Final = 41  # of this experiment's streams
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
 MEDIANS: Final = "Median over draws of theta with 95 % intervals, and the claimed order."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is varied, and how often it is drawn."""
+    """The d that are gone through, and what is drawn at each; `w` and `F` as in Section 4.1."""
 
     dims: tuple[int, ...]  # where every context is listed
     long_dims: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)  # where formulas and draws suffice
@@ -58,7 +59,7 @@ FULL: Final = Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000)
 class Noise:
     """A task: rewards in one dimension."""
 
-    seed: int
+    seeds: Seeds
     dim: int
     entries: Entries
     draws: int
@@ -70,7 +71,7 @@ class Noise:
 class Losses:
     """A task: draws of theta in one dimension."""
 
-    seed: int
+    seeds: Seeds
     dim: int
     worlds: int
     n_arms: int
@@ -92,12 +93,12 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
     ['sigma-min', 'noise', 'delta-min', 'implied-p']
     """
     K, w, worlds = settings.n_arms, settings.w, settings.worlds
-    tasks = [Losses(seed=lab.seed, dim=d, worlds=worlds, n_arms=K, w=w) for d in settings.dims]
+    tasks = [Losses(seeds=lab.seeds, dim=d, worlds=worlds, n_arms=K, w=w) for d in settings.dims]
     label = f"Section 4.1: delta_min of {worlds} worlds in up to {settings.dims[-1]} dimensions"
     found = lab.map("losses", smallest_losses, tasks, label)
     losses, entries = ([as_floats(arrays[name]) for arrays in found] for name in ("losses", "entries"))
-    delta = _delta_min(settings, losses, entries, _stream(lab.seed, 3))
-    implied = _implied_p(settings, losses, _stream(lab.seed, 4))
+    delta = _delta_min(settings, losses, entries, lab.rng("delta_min intervals"))
+    implied = _implied_p(settings, losses, lab.rng("p intervals"))
     each = (_sigma_min(settings), _noise(settings, lab), delta, implied)
     return Findings(tuple(verdict for verdict, _ in each), tuple(section for _, section in each))
 
@@ -131,7 +132,7 @@ def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     dims, found, rules, series = settings.long_dims, _all_noise(settings, lab), [], []
     for index, entries in enumerate(READINGS):
         columns = [as_floats(arrays["noise"]) ** 2 for arrays in found[index :: len(READINGS)]]
-        rng = _stream(lab.seed, 2, index)
+        rng = lab.rng("variance intervals", entries)
         slope = power_slope(dims, columns, rng, pairing="independent")
         rules.append(Statistic(f"exponent of d in the variance, entries {entries}", slope, Criterion("below", 1.1)))
         spread = tuple(bootstrap(lambda column: column.mean(-1), column, rng=rng) for column in columns)
@@ -161,13 +162,13 @@ def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
 def _all_noise(settings: Settings, lab: Lab) -> list[Arrays]:
     """Draw rewards for each d, and there for each reading."""
     dims, n, w, F = settings.long_dims, settings.draws, settings.w, settings.F
-    tasks = [Noise(seed=lab.seed, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
+    tasks = [Noise(seeds=lab.seeds, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
     return lab.map("noise", draw_noise, tasks, f"Section 4.1: {n} rewards in up to {dims[-1]} dimensions")
 
 
 def draw_noise(task: Noise) -> Arrays:
     """Give the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
-    rng, d = _stream(task.seed, 1, READINGS.index(task.entries), task.dim), task.dim
+    rng, d = task.seeds.rng("rewards", task.entries, task.dim), task.dim
     world = Section41.draw(rng, n_arms=1, dim=d, w=task.w, F=task.F, entries=task.entries)
     largest, noise = 0.0, np.empty(0)
     for X in (world.contexts(rng, task.draws), np.full((task.draws, d), 1 / np.sqrt(d))):
@@ -178,7 +179,7 @@ def draw_noise(task: Noise) -> Arrays:
 
 def smallest_losses(task: Losses) -> Arrays:
     """Give the delta_min of every world, and the smallest difference between entries of two theta."""
-    rng, X = _stream(task.seed, 0, task.dim), scale_bits(_bits(task.dim)[1:])  # in the context of zeros all arms tie
+    rng, X = task.seeds.rng("worlds", task.dim), scale_bits(_bits(task.dim)[1:])  # in the context of zeros all arms tie
     worlds = [Section41.draw(rng, n_arms=task.n_arms, dim=task.dim, w=task.w) for _ in range(task.worlds)]
     theta = np.array([world.theta for world in worlds])  # (worlds, K, d)
     losses = np.array([_smallest_lead(X @ each.T) for each in theta])
@@ -293,10 +294,6 @@ def _median(column: Float64, rng: np.random.Generator) -> Estimate:
 
 def _exact(value: float) -> Estimate:
     return Estimate(float(value), float(value), float(value))
-
-
-def _stream(seed: int, *key: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, *key)))
 
 
 EXPERIMENT: Final = Experiment("section-4-1", "Section 4.1: how the constants grow with d", run)

@@ -22,14 +22,15 @@ from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
+from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import player
 from armlet.simulation.shelf import Arrays, as_floats
 
-KEY: Final = 7  # of this experiment's streams
 MOST: Final = 2**26  # rows: where the search for enough of them ends
 RATES: Final[tuple[Rate | None, ...]] = (None, "log", "log2", "sqrt")  # at first I is fixed
 BOUNDED: Final = 2  # of them the last two: the sum of p / (t I(t)), explored steps in (1, 1), is finite
@@ -48,7 +49,7 @@ CASES: Final[dict[str, tuple[RidgeName, float]]] = {  # ridge, and the deviation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is varied, and how often it is drawn."""
+    """`worlds` and `repeats` are for the rows that estimates need at each I; `p`, `horizon` and `runs` for regret."""
 
     rarities: tuple[int, ...] = (5, 10, 20, 40, 80, 160)
     worlds: int  # draws of theta, the same for every I
@@ -66,7 +67,7 @@ FULL: Final = Settings(worlds=400, repeats=400, horizon=1_000_000, runs=200)
 class Search:
     """A task: the rows that every world needs at one I."""
 
-    seed: int
+    seeds: Seeds
     case: str  # of CASES
     rarity: int
     worlds: int
@@ -77,7 +78,7 @@ class Search:
 class Runs:
     """A task: the runs numbered from `first` to before `stop`, with one kind of I."""
 
-    seed: int
+    seeds: Seeds
     rate: Rate | None  # None: I is fixed
     first: int
     stop: int
@@ -97,11 +98,14 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
 
 
 def _fixed(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
-    I, n, seed = settings.rarities, settings.worlds, lab.seed  # noqa: E741
-    tasks = [Search(seed=seed, case=case, rarity=i, worlds=n, repeats=settings.repeats) for i in I for case in CASES]
+    I, n, seeds = settings.rarities, settings.worlds, lab.seeds  # noqa: E741
+    tasks = [Search(seeds=seeds, case=case, rarity=i, worlds=n, repeats=settings.repeats) for i in I for case in CASES]
     found, series = lab.map("rows", rows_needed, tasks, f"Section 7: rows needed at I = {I[0]} to {I[-1]}"), []
     for index, case in enumerate(CASES):
-        columns, rng = [as_floats(arrays["rows"]) for arrays in found[index :: len(CASES)]], _stream(seed, 2, index)
+        columns, rng = (
+            [as_floats(arrays["rows"]) for arrays in found[index :: len(CASES)]],
+            lab.rng("row intervals", case),
+        )
         slope = power_slope(I, columns, rng, average="median")
         middle = tuple(bootstrap(lambda rows: np.median(rows, axis=-1), rows, rng=rng) for rows in columns)
         series.append(plots.Series(case, I, middle, slope))
@@ -154,8 +158,8 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
 
 def rows_needed(task: Search) -> Arrays:
     """Give for every world the rows from which on the wrong arm is chosen seldom enough: (worlds,)."""
-    theta = _draw_theta(_stream(task.seed, 0), task.worlds, gap=0.0)  # the same for every task
-    (ridge, noise), rng = CASES[task.case], _stream(task.seed, 1, list(CASES).index(task.case), task.rarity)
+    theta = _draw_theta(task.seeds.rng("worlds"), task.worlds, gap=0.0)  # the same for every task
+    (ridge, noise), rng = CASES[task.case], task.seeds.rng("estimates", task.case, task.rarity)
     sizes = np.unique(np.geomspace(2, MOST, 51).astype(np.int64))
     often, best = np.empty((len(sizes), len(theta)), dtype=bool), theta.sum(axis=2).argmax(axis=1)
     for index, n in enumerate(sizes):
@@ -201,11 +205,11 @@ class Played:
 def _growing(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     n, p, T = settings.runs, settings.p, settings.horizon
     parts = [(first, min(first + TOGETHER, n), rate) for first in range(0, n, TOGETHER) for rate in RATES]
-    tasks = [Runs(seed=lab.seed, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
+    tasks = [Runs(seeds=lab.seeds, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
     found = lab.map("play", play, tasks, f"Section 7: {n} runs of {T:,} steps with each kind of I")
     labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {WORDS[rate]}" for rate in RATES]
     played = [_join(label, T, found[index :: len(RATES)]) for index, label in enumerate(labels)]
-    return _judge_growing(settings, played, _stream(lab.seed, 4))
+    return _judge_growing(settings, played, lab.rng("regret intervals"))
 
 
 def _checkpoints(T: int) -> Int64:
@@ -222,7 +226,7 @@ def _join(label: str, T: int, found: list[Arrays]) -> Played:
 
 def play(task: Runs) -> Arrays:
     """Give at every step kept the regret, and how often the exploited (1, 1) was played wrong and met: (runs, C)."""
-    thetas = _draw_theta(_stream(task.seed, 3), task.stop, gap=GAP)  # the same whatever the rate
+    thetas = _draw_theta(task.seeds.rng("worlds with growing I"), task.stop, gap=GAP)  # the same whatever the rate
     kept = np.array([_one_run(task, index, as_rows(thetas[index])) for index in range(task.first, task.stop)])
     regret, wrong, met = kept.transpose(1, 0, 2)
     return {"regret": regret.copy(), "wrong": wrong.astype(np.int64), "met": met.astype(np.int64)}
@@ -231,9 +235,8 @@ def play(task: Runs) -> Arrays:
 def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
     rate, policy, steps = task.rate, Algorithm1(p=task.p), _checkpoints(task.horizon)
     world = Section7(theta=theta, I=FIXED) if rate is None else Section7Growing(theta=theta, rate=rate)
-    seeds = np.random.SeedSequence(task.seed, spawn_key=(KEY, 5, index))
-    contexts, noise = map(np.random.default_rng, seeds.spawn(2))  # apart, so that chunks change nothing
-    plays = player(world, policy, int(seeds.generate_state(1)[0]))
+    contexts, noise, coins = streams.of_run(task.seeds, index)
+    plays = player(world, policy, coins)
     total, kept, means = np.zeros(3), np.empty((3, len(steps))), world.means(SUPPORT)
     losses = means.max(axis=1, keepdims=True) - means  # (2, K): there are two contexts only
     for start, end in pairwise([*range(0, task.horizon, CHUNK), task.horizon]):
@@ -292,10 +295,6 @@ def _show_growing(key: str, played: list[Played], shares: list[Estimate], rng: n
     each = "; ".join(f"{one.label}: {one.early.mean():.3f}, {one.late.mean():.3f}" for one in played)
     note = f"Mean share of wrong arms in exploited (1, 1), from T/16 to T/8 and from T/2 to T: {each}."
     return Section(claim=key, heading="A context that becomes ever rarer", pictures=(regret, errors), notes=(note,))
-
-
-def _stream(seed: int, *key: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, *key)))
 
 
 EXPERIMENT: Final = Experiment("section-7", "Section 7: a rare context, and one that becomes ever rarer", run)

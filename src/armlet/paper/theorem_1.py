@@ -21,6 +21,7 @@ from armlet.core.types import Float64
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.growth import power_slope
@@ -54,7 +55,8 @@ SCALES: Final[dict[Scale, Settings]] = {"quick": Settings(), "full": Settings(ru
 class Timing:
     """A task: one try at all settings of what is varied."""
 
-    seed: int  # another for every try
+    seeds: Seeds
+    attempt: int
     varied: Axis
     given: tuple[int, ...]
     steps: int  # timed at each of them, at most; or estimates that are refitted
@@ -64,17 +66,17 @@ class Timing:
 class Sizes:
     """A task: the bytes of state against t, d and K."""
 
-    seed: int
+    seeds: Seeds
     times: tuple[int, ...]
     dims: tuple[int, ...]
     arms: tuple[int, ...]
 
 
-def make(n_arms: int, dim: int, p: float, seed: int) -> tuple[Bandit, list[Float64]]:
+def make(n_arms: int, dim: int, p: float, seeds: Seeds, attempt: int) -> tuple[Bandit, list[Float64]]:
     """Give a fresh bandit, and 256 contexts of length 1 for it."""
-    X = np.random.default_rng([seed, dim]).standard_normal((256, dim))
+    X = seeds.rng("unit contexts", attempt, dim).standard_normal((256, dim))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return Bandit(range(n_arms), dim, policy=Algorithm1(p=p), seed=seed), list(X)
+    return Bandit(range(n_arms), dim, policy=Algorithm1(p=p), seed=seeds.seed("bandits", attempt)), list(X)
 
 
 def steps(bandit: Bandit, contexts: Sequence[Float64], n: int) -> float:
@@ -85,11 +87,11 @@ def steps(bandit: Bandit, contexts: Sequence[Float64], n: int) -> float:
     return (time.thread_time() - start) / n
 
 
-def along_time(times: Sequence[int], window: int, seed: int) -> Float64:
+def along_time(times: Sequence[int], window: int, seeds: Seeds, attempt: int) -> Float64:
     """Bring a bandit to each t, then time stretches of each in turn, and take the best of five: (times,)."""
     bandits = []
     for t in times:
-        bandit, contexts = make(N_ARMS, DIM, P, seed)
+        bandit, contexts = make(N_ARMS, DIM, P, seeds, attempt)
         steps(bandit, contexts, t)
         bandits.append((bandit, contexts, min(window, t) // 5))
     # all turns of a round lie within a millisecond, so that a slow spell of the machine slows every t alike
@@ -97,16 +99,16 @@ def along_time(times: Sequence[int], window: int, seed: int) -> Float64:
     return best
 
 
-def busy(n_arms: int, dim: int, n: int, seed: int) -> float:
+def busy(n_arms: int, dim: int, n: int, seeds: Seeds, attempt: int) -> float:
     """Time n steps right after the warm-up, where many explore and so most decisions have to solve again."""
-    bandit, contexts = make(n_arms, dim, BUSY, seed)
+    bandit, contexts = make(n_arms, dim, BUSY, seeds, attempt)
     steps(bandit, contexts, BUSY)
     return steps(bandit, contexts, n)
 
 
-def refit(n: int, repeats: int, seed: int) -> float:
+def refit(n: int, repeats: int, seeds: Seeds, attempt: int) -> float:
     """Time what the algorithm avoids: summing n stored rows anew for one estimate."""
-    X = np.random.default_rng([seed, n]).standard_normal((n, DIM))
+    X = seeds.rng("stored rows", attempt, n).standard_normal((n, DIM))
     start = time.thread_time()
     for _ in range(repeats):
         np.linalg.solve(np.eye(DIM) + np.einsum("ni,nj->ij", X, X), X.sum(axis=0))
@@ -115,16 +117,16 @@ def refit(n: int, repeats: int, seed: int) -> float:
 
 def measure(task: Timing) -> Arrays:
     """Give the seconds of a step, or of refitting, at each setting."""
-    seed, given = task.seed, task.given
+    given, drawn = task.given, (task.seeds, task.attempt)
     match task.varied:
         case "t":
-            return {"seconds": along_time(given, task.steps, seed)}
+            return {"seconds": along_time(given, task.steps, *drawn)}
         case "rows":
-            return {"seconds": np.array([refit(n, task.steps, seed) for n in given])}
+            return {"seconds": np.array([refit(n, task.steps, *drawn) for n in given])}
         case "d":
-            return {"seconds": np.array([busy(N_ARMS, d, task.steps, seed) for d in given])}
+            return {"seconds": np.array([busy(N_ARMS, d, task.steps, *drawn) for d in given])}
         case "K":
-            return {"seconds": np.array([busy(k, DIM, task.steps, seed) for k in given])}
+            return {"seconds": np.array([busy(k, DIM, task.steps, *drawn) for k in given])}
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
@@ -137,8 +139,8 @@ def find(settings: Settings, lab: Lab) -> Findings:
     >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['theorem-1-time', 'theorem-1-space']
     """
-    time_verdict, time_section = _time(settings, _measured(settings, lab), np.random.default_rng([lab.seed, 1]))
-    task = Sizes(seed=lab.seed, times=settings.times, dims=settings.dims, arms=settings.arms)
+    time_verdict, time_section = _time(settings, _measured(settings, lab), lab.rng("intervals"))
+    task = Sizes(seeds=lab.seeds, times=settings.times, dims=settings.dims, arms=settings.arms)
     (found,) = lab.alone("bytes", sizes, [task], "Theorem 1: bytes of state")
     space_verdict, space_section = _space(settings, {name: as_floats(array) for name, array in found.items()})
     return Findings((time_verdict, space_verdict), (time_section, space_section))
@@ -153,8 +155,11 @@ def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
         "d": (settings.dims, busy_steps),
         "K": (settings.arms, busy_steps),
     }
-    cases = [(lab.seed + attempt, axis) for attempt in range(tries) for axis in varied]
-    tasks = [Timing(seed=seed, varied=axis, given=varied[axis][0], steps=varied[axis][1]) for seed, axis in cases]
+    tasks = [
+        Timing(seeds=lab.seeds, attempt=attempt, varied=axis, given=given, steps=steps)
+        for attempt in range(tries)
+        for axis, (given, steps) in varied.items()
+    ]
     found = lab.alone("time", measure, tasks, f"Theorem 1: time of a step up to t = {settings.times[-1]:,}")
     best = {}
     for index, axis in enumerate(varied):
@@ -189,15 +194,15 @@ def _time(settings: Settings, seconds: Mapping[Axis, Float64], rng: np.random.Ge
 
 def sizes(task: Sizes) -> Arrays:
     """Count the bytes of a bandit's state against t, d and K: the same on every run."""
-    bandit, contexts = make(N_ARMS, DIM, P, task.seed)
+    bandit, contexts = make(N_ARMS, DIM, P, task.seeds, 0)
     along = []
     for t in task.times:
         steps(bandit, contexts, t - bandit.t)
         along.append(bandit.nbytes)
     return {
         "t": np.array(along),
-        "d": np.array([make(N_ARMS, d, P, task.seed)[0].nbytes for d in task.dims]),
-        "K": np.array([make(k, DIM, BUSY, task.seed)[0].nbytes for k in task.arms]),
+        "d": np.array([make(N_ARMS, d, P, task.seeds, 0)[0].nbytes for d in task.dims]),
+        "K": np.array([make(k, DIM, BUSY, task.seeds, 0)[0].nbytes for k in task.arms]),
     }
 
 

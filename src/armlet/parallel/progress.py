@@ -18,7 +18,7 @@ class Progress(Protocol):
     """Told how much is done of how much; `done` may start above 0 if some was done before."""
 
     def __call__(self, done: int, total: int) -> None:
-        """Take note."""
+        """Take note; called in the thread that waits for results, whenever there are more."""
 
 
 def silent(done: int, total: int) -> None:

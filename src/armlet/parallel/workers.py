@@ -32,7 +32,7 @@ class Serial(Executor):
     """
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Run it now."""
+        """Run it before returning: the future holds its result, or its exception."""
         future: Future[R] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

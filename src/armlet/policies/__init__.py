@@ -1,4 +1,4 @@
-"""Every policy by name. To add one: write its file, add its name below, twice.
+"""Every policy by name. To add one: write its file, add its name below, and to `catalogue.py` for type checkers.
 
 A policy is imported when it is first asked for, so that `import armlet` stays fast.
 """
@@ -15,42 +15,7 @@ from armlet.core.law import refuse_schedule
 from armlet.core.types import Policy
 
 if TYPE_CHECKING:
-    from armlet.policies.algorithm_1 import Algorithm1
-    from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
-    from armlet.policies.banditron import Banditron
-    from armlet.policies.confidence_ball import ConfidenceBall1, ConfidenceBall2
-    from armlet.policies.confidit import Confidit
-    from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
-    from armlet.policies.contextual_ucb import ContextualUCB
-    from armlet.policies.epoch_greedy import EpochGreedy
-    from armlet.policies.epsilon_n_greedy import EpsilonNGreedy
-    from armlet.policies.exp3 import Exp3
-    from armlet.policies.exp4 import EXP4
-    from armlet.policies.exp4p import EXP4P
-    from armlet.policies.feasible_randomized_ucb import FeasibleRandomizedUCB
-    from armlet.policies.fixed_epsilon import FixedEpsilon
-    from armlet.policies.greedy import Greedy
-    from armlet.policies.greedy_first import GreedyFirst
-    from armlet.policies.hybrid_linucb import HybridLinUCB
-    from armlet.policies.linrel import LinRel
-    from armlet.policies.linucb import LinUCB
-    from armlet.policies.newtron import Newtron
-    from armlet.policies.oful import OFUL
-    from armlet.policies.ols_bandit import OLSBandit
-    from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
-    from armlet.policies.oracle import Oracle
-    from armlet.policies.pege import PEGE
-    from armlet.policies.policy_elimination import PolicyElimination
-    from armlet.policies.rarely_switching_oful import RarelySwitchingOFUL
-    from armlet.policies.real_lin_exp3 import RealLinExp3
-    from armlet.policies.scrible import SCRiBLe
-    from armlet.policies.square_cb import SquareCB
-    from armlet.policies.suplinrel import SupLinRel
-    from armlet.policies.suplinucb import SupLinUCB
-    from armlet.policies.thompson_sampling import ThompsonSampling
-    from armlet.policies.ucb1 import UCB1
-    from armlet.policies.uncertainty_ellipsoid import UncertaintyEllipsoid
-    from armlet.policies.uniform import Uniform
+    from armlet.policies.catalogue import *  # noqa: F403
 
 _FILES = {
     "Algorithm1": "algorithm_1",
@@ -154,49 +119,8 @@ def _call(name: str) -> str:
     return f"{name}({', '.join(needed)})"
 
 
-__all__ = [
-    "EXP4",
-    "EXP4P",
-    "OFUL",
-    "PEGE",
-    "POLICIES",
-    "UCB1",
-    "Algorithm1",
-    "AllDataEpsilonGreedy",
-    "Banditron",
-    "ConfidenceBall1",
-    "ConfidenceBall2",
-    "Confidit",
-    "ContextualEpsilonGreedy",
-    "ContextualUCB",
-    "EpochGreedy",
-    "EpsilonNGreedy",
-    "Exp3",
-    "FeasibleRandomizedUCB",
-    "FixedEpsilon",
-    "Greedy",
-    "GreedyFirst",
-    "HybridLinUCB",
-    "LinRel",
-    "LinUCB",
-    "Newtron",
-    "OLSBandit",
-    "OptimisticEpsilonGreedy",
-    "Oracle",
-    "PolicyElimination",
-    "RarelySwitchingOFUL",
-    "RealLinExp3",
-    "SCRiBLe",
-    "SquareCB",
-    "SupLinRel",
-    "SupLinUCB",
-    "ThompsonSampling",
-    "UncertaintyEllipsoid",
-    "Uniform",
-]
-
-
-if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
+if not TYPE_CHECKING:  # a checker knows the names from the catalogue, and so sees one that is misspelt
+    __all__ = ["POLICIES", *_FILES]
 
     def __getattr__(name: str) -> type[Policy]:
         if name in _RENAMED:
@@ -207,6 +131,5 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
         return POLICIES[name]
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Epsilon-greedy on all rows: the exploration of Algorithm 1, Section 4, but learning from every step.
+"""Epsilon-greedy on all rows: the exploration of Algorithm 1, Section 4, by evidence, but learning from every step.
 
 Decide O(K d); update O(d^2), solve O(d^3) for one arm, at every step; memory O(K d^2) whatever t.
 """
@@ -14,9 +14,10 @@ from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllDataEpsilonGreedy(ContextualEpsilonGreedy):
-    """The same exploration, but learning from every step.
+    """The same exploration as `ContextualEpsilonGreedy`, but learning from every step.
 
-    Not Algorithm 1: the contexts behind an arm's estimate are then those where it looked best, so the theorem's proof
+    By evidence, all rows of an arm count, so an arm that is played for being good is not explored as well. Not
+    Algorithm 1: the contexts behind an arm's estimate are then those where it looked best, so the theorem's proof
     and the clean confidence intervals are lost. Regret is often lower all the same.
     """
 

@@ -21,16 +21,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from armlet.core.checks import chance, number, optional, positive, settle
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.policy import BasePolicy
+from armlet.core.refusals import MOST, check_between
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.factors import inverse_of
 
 
@@ -42,6 +43,12 @@ class ConfiditState(Arrays):
         A = np.tile(ridge * np.eye(dim), (n_arms, 1, 1))  # (K, d, d)
         by_arm = {"A": A, "inverse": inverse_of(A), "w": np.zeros((n_arms, dim)), "spent": np.zeros(n_arms)}
         Arrays.__init__(self, n_arms, dim, by_arm=by_arm)
+
+    def restore_arrays(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` gave; squares are only ever added to A, so that it can be inverted."""
+        check_between("A on its diagonal", np.einsum("aii->ai", cast(Float64, arrays["A"])), self._ridge, MOST)
+        check_between("spent", arrays["spent"], 0.0, MOST)
+        Arrays.restore_arrays(self, arrays)
 
     def add_arm(self) -> None:
         """Append an arm that knows nothing."""

@@ -1,7 +1,9 @@
-"""Contextual epsilon-greedy: Algorithm 1, Section 4; with p="auto", Section 4.2.
+"""Contextual epsilon-greedy: Algorithm 1, Section 4, for worlds in which arms come and go and rewards come late.
 
-Explores step t with probability p/t and learns only from explored steps, so the contexts behind theta_hat keep the
-distribution of the world. A p that sets itself looks at explored rows alone, so it costs nothing between them.
+Explores what lacks evidence, whatever x is, and learns only from explored steps, so the contexts behind theta_hat keep
+the distribution of the world. Where nothing comes, goes or is late it ends up exploring as often as Algorithm 1, after
+p log K steps more at its start; Theorem 2 is about p/t, which is clock="steps" (and `Algorithm1`, as printed). With
+p="auto", Section 4.2: a p that sets itself looks at explored rows alone, so it costs nothing between them.
 Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1). With p="auto" every
 look, after 10 % more rows than at the one before, is O(K d^3 + K d^2): O(log n) of them in n explored steps.
 """
@@ -14,11 +16,16 @@ from typing import Final, Literal
 import numpy as np
 
 from armlet.core import tuning
-from armlet.core.kernel import AutoSchedule, Schedule, Statistics, Tuned
+from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
+from armlet.core.exploring import Exploring, by_evidence
+from armlet.core.kernel import AutoSchedule, Evidence, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
-from armlet.core.types import Interaction, Shapes
+from armlet.core.types import Bool, Interaction, Shapes
+from armlet.core.units import Units
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
+
+Clock = Literal["evidence", "steps"]
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
@@ -30,30 +37,50 @@ MOST: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualEpsilonGreedy(EpsilonGreedy):
-    """Explore with probability p/t, else play the arm that ridge regression on explored steps thinks best.
+    """Explore arms that lack rows, else play the arm that ridge regression on explored steps thinks best.
 
-    Until the first reward has come, all arms tie whatever the context is, so every step explores and is learned. With
-    prompt rewards that is the first step alone, which explores anyway.
+    By evidence, an arm with n rows weighs w = max(min(1, q/t), min(1, exp(1 - n/q))), where q is p over the number of
+    arms that are not retired. A step explores with probability min(cap, sum of w over the eligible arms), and then
+    takes an arm by its weight. So a newcomer is tried at once, at any t; an arm whose rewards are late is tried until
+    they come; rows that are merged in or forgotten count from then on.
 
     Parameters
     ----------
     p
-        How much to explore: about p (1 + log(T / p)) of T decisions. At least the number of arms; `armlet.advise`
-        recommends one. "auto" finds it on the way, for a given horizon: p rises while explored steps say that more
-        exploring would save more than it costs, and never falls.
+        How much to explore: about p (1 + log(T / q)) of T decisions, q = p / K of them for each arm to begin with (by
+        steps, p (1 + log(T / p)) of them); `armlet.advise` recommends one. "auto" finds it on the way, for a given
+        horizon: p rises while explored steps say that more exploring would save more than it costs, and never falls.
     ridge
         "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.core.ridge`.
-    warmup
-        The first ceil(p) steps: "round-robin" plays arm t mod K, as printed; "uniform" draws it, so that every
-        eligible arm has a positive propensity from the first step on.
     horizon
         For p="auto": how many decisions there are going to be; the right power of ten will do.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    clock
+        "evidence" explores as above; "steps" explores step t with probability p/t, all eligible arms alike, as
+        `Algorithm1` does, and needs p to be at least the number of arms.
+    cap
+        The most that evidence makes a step explore: below 1, newcomers share the traffic with what is known.
+    floor
+        A share of all steps that explores for ever, all eligible arms alike, so that every arm has a propensity of at
+        least floor / K and a log can be evaluated for ever. Its price is that share of what a random arm loses.
+    warmup
+        For clock="steps": the first ceil(p) steps. "round-robin" plays arm t mod K, as printed, and is what None means;
+        "uniform" draws it, so that every eligible arm has a positive propensity from the first step on.
 
     Examples
     --------
-    >>> policy = ContextualEpsilonGreedy(p=60)
-    >>> policy.exploration_rate(60), policy.exploration_rate(600)
-    (1.0, 0.1)
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=20), seed=1)
+    >>> for _ in range(1000):
+    ...     decision = bandit.decide([1.0])
+    ...     bandit.learn(decision, float(decision.arm == "b"))
+    >>> bandit.add_arm("c")
+    >>> bandit.decide([1.0]).arm
+    'c'
     >>> policy = ContextualEpsilonGreedy(p="auto", horizon=100_000)
     >>> policy.current_p(policy.init(n_arms=4, dim=3))
     8.0
@@ -61,21 +88,47 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
 
     p: float | Literal["auto"]
     ridge: RidgeLike = "paper"
-    warmup: Warmup = "round-robin"
     horizon: int | None = None
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
+    clock: Clock = "evidence"
+    cap: float = 1.0
+    floor: float = 0.0
+    warmup: Warmup | None = None
 
     def __post_init__(self) -> None:
         for name in ("p", "horizon"):
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
+        settle(self, clock=one_of("evidence", "steps"), cap=number(1e-9, 1.0), floor=number(0.0, 1.0))
         if self.p == "auto":
             self._check_auto()
-        elif isinstance(self.p, (bool, str)) or not isinstance(self.p, (int, float)) or not 1 <= self.p <= 1e100:
-            raise ValueError(f"p is {self.p!r}; give a number of at least 1, the number of arms or more, or 'auto'")
+        elif isinstance(self.p, (bool, str)) or not isinstance(self.p, (int, float)) or not self._fits(self.p):
+            least = "above 0" if self.clock == "evidence" else "of at least 1, the number of arms or more"
+            raise ValueError(f"p is {self.p!r}; give a number {least}, or 'auto'")
         elif self.horizon is not None:
             raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
-        check_warmup(self.warmup)
+        self._check_clock()
         Ridge.parse(self.ridge)
+        settle(self, units=units_word, origin=origin_like)
+
+    @property
+    def _goes_by_evidence(self) -> bool:
+        return self.clock == "evidence" and self.p != "auto"
+
+    def _fits(self, p: float) -> bool:
+        return TINY <= p <= HUGE if self.clock == "evidence" else 1 <= p <= 1e100
+
+    def _check_clock(self) -> None:
+        if self.warmup is not None:
+            check_warmup(self.warmup)
+        if self._goes_by_evidence and self.warmup is not None:
+            raise ValueError(f"warmup is {self.warmup!r} but clock is 'evidence', which has none; leave it out")
+        for name, default in (("cap", 1.0), ("floor", 0.0)):
+            if not self._goes_by_evidence and getattr(self, name) != default:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}, but only a given p and clock='evidence' have one; leave it out"
+                )
 
     def _check_auto(self) -> None:
         if self.learns_from == "every step":
@@ -87,29 +140,62 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
                 "for instance horizon=100_000"
             )
 
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Refuse a warm-up that is too short to see every arm, if there is one."""
+        if not self._goes_by_evidence:
+            EpsilonGreedy.check(self, n_arms, dim, t)
+
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        records = sum_shapes(n_arms, dim)
+        records = sum_shapes(n_arms, dim, units=self.units)
         return {**records, "sample": (None, dim), "tuning": (2,)} if self.p == "auto" else records
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
         ridge = Ridge.parse(self.ridge)
-        return ridge.tuned(n_arms, dim) if self.p == "auto" else ridge.statistics(n_arms, dim)
+        make = ridge.tuned if self.p == "auto" else ridge.statistics
+        return make(n_arms, dim, units=self.units, origin=self.origin)
 
-    def rule(self) -> Schedule | AutoSchedule:
+    def rule(self) -> Schedule | AutoSchedule | Evidence:
         """Describe when to explore to the kernel."""
-        turns = self.warmup == "round-robin"
+        turns, always = self.warmup != "uniform", self.learns_from == "every step"
         if self.p == "auto":
             horizon = float(self.horizon or 1)
             return AutoSchedule(horizon=horizon, caution=CAUTION, start=START, most=MOST, round_robin=turns)
-        return Schedule(self.p, round_robin=turns, learn_always=self.learns_from == "every step")
+        if self._goes_by_evidence:
+            return Evidence(p=self.p, cap=self.cap, floor=self.floor, learn_always=always)
+        return Schedule(self.p, round_robin=turns, learn_always=always)
 
     def current_p(self, state: Statistics) -> float:
         """Give the p in force: the one that was set, or what "auto" has come to."""
         if isinstance(state, Tuned) and isinstance(rule := self.rule(), AutoSchedule):
             return state.p(rule)
         return float(self.p)
+
+    def exploring(self, state: Statistics, t: int, eligible: Bool) -> Exploring:
+        """Say whether step t explores, and with which arm: by the rows that each arm has, or by the clock."""
+        if not self._goes_by_evidence:
+            return EpsilonGreedy.exploring(self, state, t, eligible)
+        q = float(self.p) / state.n_active
+        return by_evidence(state.n, eligible, t, q=q, cap=self.cap, floor=self.floor)
+
+    def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
+        """Give the probability that step t explores, if all arms that are not retired are eligible.
+
+        By evidence and with p="auto" it depends on the state.
+
+        Examples
+        --------
+        >>> policy = ContextualEpsilonGreedy(p=2)
+        >>> state = policy.init(n_arms=2, dim=1)
+        >>> policy.update(state, Interaction(t=1, x=np.ones(1), arm=0, reward=0.5, weight=5.0))
+        >>> policy.update(state, Interaction(t=1, x=np.ones(1), arm=1, reward=0.5, weight=5.0))
+        >>> round(policy.exploration_rate(10_000, state), 4)
+        0.0366
+        """
+        if state is None and self._goes_by_evidence:
+            raise ValueError("state is None but clock is 'evidence': how much it explores depends on rows; pass state")
+        return EpsilonGreedy.exploration_rate(self, t, state)
 
     def look(self, state: Tuned, t: int) -> tuning.Prospect:
         """Say what "auto" sees at step t, and which p it would choose if it looked now: in numpy, for people to read.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.core.checks import ridge_like, settle
+from armlet.core.checks import origin_like, ridge_like, settle, units_word
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.core.units import Units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,11 @@ class Greedy(RidgePolicy):
     ridge
         "paper", "1/n" or a positive number; see `armlet.core.ridge`. It pulls an arm that was never played to 0, so
         that arm is tried only where the others look negative.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -38,9 +44,11 @@ class Greedy(RidgePolicy):
     """
 
     ridge: RidgeLike = 1.0
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, ridge=ridge_like)
+        settle(self, ridge=ridge_like, units=units_word, origin=origin_like)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Give 1 to the arm that looks best, shared by those that tie."""

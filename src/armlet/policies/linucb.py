@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.core.checks import HUGE, chance, number, optional, positive, renamed, settle
+from armlet.core.checks import HUGE, chance, number, optional, origin_like, positive, renamed, settle, units_word
 from armlet.core.choosing import best_chances, play_best
 from armlet.core.kernel import Optimism, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.core.units import Units
 
 
 @renamed(lam="ridge")
@@ -30,6 +31,11 @@ class LinUCB(RidgePolicy):
         The probability with which a single bound may fail, from which alpha follows if it is left out.
     ridge
         The ridge, a positive number.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -46,9 +52,18 @@ class LinUCB(RidgePolicy):
     alpha: float | None = None
     delta: float = 0.05
     ridge: float = 1.0
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, alpha=optional(number(0.0, HUGE)), delta=chance(), ridge=positive())
+        settle(
+            self,
+            alpha=optional(number(0.0, HUGE)),
+            delta=chance(),
+            ridge=positive(),
+            units=units_word,
+            origin=origin_like,
+        )
 
     @property
     def width_factor(self) -> float:
@@ -57,11 +72,12 @@ class LinUCB(RidgePolicy):
 
     def rule(self) -> Optimism:
         """Describe it to the kernel."""
-        return Optimism.constant(self.width_factor)
+        return Optimism.constant(self.width_factor, by_noise=self.units == "free")
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
         """Give what each arm may pay at best, (K,)."""
-        bounds: Float64 = state.scores(x) + self.width_factor * state.widths(x)
+        factor = self.width_factor * state.noise() if self.units == "free" else self.width_factor
+        bounds: Float64 = state.scores(x) + factor * state.widths(x)
         return bounds
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002

@@ -19,20 +19,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
 from armlet.core.checks import chance, one_of, positive, settle
 from armlet.core.choosing import play_drawn
 from armlet.core.policy import BasePolicy
+from armlet.core.refusals import MOST, check_between
 from armlet.core.rewards import bit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 
 FAR = 1e100  # from any ball
+ROUNDED = 1.0 - 1e-9  # of a bound, what rounding leaves
 
 
 class NewtronState(Arrays):
@@ -45,6 +47,15 @@ class NewtronState(Arrays):
             H = (ridge * np.eye(n_arms * dim)).reshape(n_arms, dim, n_arms, dim)
         by_arm = {"W": np.zeros((n_arms, dim)), "b": np.zeros((n_arms, dim)), "H": H}
         Arrays.__init__(self, n_arms, dim, by_arm=by_arm, blank={"H": ridge})
+
+    def restore_arrays(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` gave: W in the ball, and no less curvature than the regulariser's."""
+        H = cast(Float64, arrays["H"])
+        curvature = np.einsum("aiai->ai", H) if self._hessian == "full" else H
+        radius = 1.0 / (self._ridge * ROUNDED)
+        check_between("H", curvature, 1.0 / radius, MOST)
+        check_between("W", arrays["W"], -radius, radius)
+        super().restore_arrays(arrays)
 
     def add_arm(self) -> None:
         """Append an arm with the regulariser only."""

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import positive, settle, whole
+from armlet.core.checks import origin_like, positive, settle, units_word, whole
 from armlet.core.choosing import below, best_arms
-from armlet.core.kernel import ForcedSampling, Layers
+from armlet.core.kernel import ForcedSampling, Layers, Statistics
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
 from armlet.core.statistics import record, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
+from armlet.core.units import Units
 from armlet.policies.parts.forced import forced_arm
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
@@ -37,10 +38,16 @@ class OLSBandit(BasePolicy[Layers]):
     q
         How many steps each arm is forced in a round; rounds are twice as far apart each time.
     h
-        Arms whose forced estimate is more than h / 2 below the best are ruled out; about the gap that matters.
+        Arms whose forced estimate is more than h / 2 below the best are ruled out; about the gap that matters. In free
+        units it counts deviations of rewards, of all arms and contexts.
     ridge
         A positive number. The algorithm as printed is ordinary least squares; a ridge this small changes estimates
         only while the rows of an arm do not yet span all directions, where least squares has no unique solution.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -52,17 +59,19 @@ class OLSBandit(BasePolicy[Layers]):
     q: int = 1
     h: float = 1.0
     ridge: float = 1e-6
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, q=whole(), h=positive(), ridge=positive())
+        settle(self, q=whole(), h=positive(), ridge=positive(), units=units_word, origin=origin_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        return sum_shapes(n_arms, dim, 2)
+        return sum_shapes(n_arms, dim, 2, units=self.units)
 
     def init(self, n_arms: int, dim: int) -> Layers:
         """Start two empty sets of sums: of forced rows and of all rows."""
-        return Ridge.parse(self.ridge).layers(2, n_arms, dim)
+        return Ridge.parse(self.ridge).layers(2, n_arms, dim, units=self.units, origin=self.origin)
 
     def rule(self) -> ForcedSampling:
         """Describe it to the kernel."""
@@ -72,13 +81,17 @@ class OLSBandit(BasePolicy[Layers]):
         """Solve for theta_hat from all rows."""
         return state[ALL].estimates()
 
+    def fitted(self, state: Layers) -> Statistics:
+        """Predict from all rows."""
+        return state[ALL]
+
     def _forced(self, state: Layers, t: int, eligible: Bool) -> int | None:
         arm = forced_arm(t, state.n_arms, self.q)
         return arm if arm is not None and eligible[arm] else None
 
     def _best(self, state: Layers, x: Float64, eligible: Bool) -> Int64:
         arms, forced = np.flatnonzero(eligible), state[FORCED].scores(x)
-        kept = arms[forced[arms] >= forced[arms].max() - self.h / 2]
+        kept = arms[forced[arms] >= forced[arms].max() - self.h * state[ALL].deviation / 2]
         return best_arms(state[ALL].scores(x), kept)
 
     def probabilities(self, state: Layers, t: int, x: Float64, eligible: Bool) -> Float64:

@@ -23,14 +23,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, number, optional, positive, renamed, settle
+from armlet.core.checks import HUGE, number, optional, origin_like, positive, renamed, settle, units_word
 from armlet.core.choosing import below, best_arms
-from armlet.core.kernel import OptimisticGreedy, Snapshots
+from armlet.core.kernel import OptimisticGreedy, Snapshots, Statistics
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
 from armlet.core.state import fresh
 from armlet.core.statistics import record, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
+from armlet.core.units import Units, check_origin
 
 FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
 SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
@@ -52,6 +53,11 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         The ridge, in units of squared features.
     growth
         An arm is solved anew when n exceeds that of its last solve by this share.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -69,9 +75,12 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     width_scale: float = 2.0
     ridge: float = 0.3
     growth: float = 0.1
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         settle(self, p=optional(number(1.0, HUGE)), width_scale=number(0.0, HUGE), ridge=positive(), growth=positive())
+        settle(self, units=units_word, origin=origin_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a warm-up that is too short to see every arm."""
@@ -83,12 +92,13 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
-        return sum_shapes(n_arms, dim, 2)
+        return sum_shapes(n_arms, dim, 2, units=self.units)
 
     def init(self, n_arms: int, dim: int) -> Snapshots:
         """Start two empty sets of sums: of rows solved for, and of all rows."""
         ridge = Ridge.parse(self.ridge)
-        return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value)
+        origin = check_origin(self.origin, dim)
+        return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
 
     def rule(self) -> OptimisticGreedy:
         """Describe it to the kernel."""
@@ -97,6 +107,10 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     def estimates(self, state: Snapshots) -> Float64:
         """Give theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
         return state[SOLVED].estimates()
+
+    def fitted(self, state: Snapshots) -> Statistics:
+        """Predict from the rows that arms were last solved for."""
+        return state[SOLVED]
 
     def exploration_rate(self, t: int, n_arms: int) -> float:
         """Give the probability that step t explores.

@@ -29,14 +29,16 @@ from typing import cast
 
 import numpy as np
 
-from armlet.core.checks import optional, positive, renamed, settle, whole
+from armlet.core.checks import HUGE, optional, positive, renamed, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
 from armlet.core.policy import BasePolicy
+from armlet.core.refusals import check_array, check_between
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Shapes
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.experts import barred_tag, from_tag
 from armlet.policies.parts.factors import inverse_of
 
+MOST_SEEN = 2.0**53  # beyond, adding 1 changes nothing
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it
 
 
@@ -67,6 +69,12 @@ class Window(Arrays):
         ring, seen = self["contexts"].copy(), int(self["seen"][0])
         ring[seen % len(ring)] = x
         return ring[: seen + 1]
+
+    def restore_arrays(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` gave; a count below 0 would leave no context to look at."""
+        check_array("contexts", arrays["contexts"], self["contexts"], most=HUGE)
+        check_between("seen", arrays["seen"], 0.0, MOST_SEEN)
+        super().restore_arrays(arrays)
 
     def add_arm(self) -> None:
         """Start a new arm at the mean of the others: at 0 it would be far ahead or far behind for no reason."""

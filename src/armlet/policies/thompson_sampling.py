@@ -18,11 +18,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, NOISE_SCALE, chance, number, optional, positive, renamed, settle
+from armlet.core.checks import (
+    HUGE,
+    NOISE_SCALE,
+    chance,
+    number,
+    optional,
+    origin_like,
+    positive,
+    renamed,
+    settle,
+    units_word,
+)
 from armlet.core.choosing import below, best_arms
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
 from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.core.units import Units
 
 
 @renamed(lam="ridge")
@@ -43,6 +55,11 @@ class ThompsonSampling(RidgePolicy):
         What the v of the theory is multiplied by.
     ridge
         The ridge, a positive number; 1 in the theory.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
@@ -58,26 +75,42 @@ class ThompsonSampling(RidgePolicy):
     delta: float = 0.05
     width_scale: float = 1.0
     ridge: float = 1.0
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         size = number(0.0, HUGE)
-        settle(self, v=optional(size), noise_scale=size, width_scale=size, delta=chance(), ridge=positive())
+        settle(
+            self,
+            v=optional(size),
+            noise_scale=size,
+            width_scale=size,
+            delta=chance(),
+            ridge=positive(),
+            units=units_word,
+            origin=origin_like,
+        )
 
     def rule(self) -> Thompson:
         """Describe it to the kernel."""
+        if self.units == "free":
+            return Thompson.constant(1.0 if self.v is None else self.v, by_noise=True)
         if self.v is not None:
             return Thompson.constant(self.v)
         return Thompson.theory(noise_scale=self.noise_scale, delta=self.delta, scale=self.width_scale)
 
     def spread(self, dim: int, t: int) -> float:
-        """Give v at step t."""
+        """Give v at step t, in free units as a multiple of the noise."""
+        if self.units == "free":
+            return 1.0 if self.v is None else float(self.v)
         if self.v is not None:
             return float(self.v)
         return self.noise_scale * math.sqrt(9.0 * dim * math.log(t / self.delta)) * self.width_scale
 
     def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
         """Give the standard deviation of x' theta under the posterior of each arm, (K,)."""
-        return self.spread(state.dim, t) * state.widths(x)
+        spread = self.spread(state.dim, t)
+        return (spread * state.noise() if self.units == "free" else spread) * state.widths(x)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the probability that each arm's sample is the highest."""

@@ -1,4 +1,4 @@
-"""An HTML page that opens from disk, with its tables and figures.
+"""An HTML page that opens from disk, with its figures.
 
 Nothing is loaded: styles and figures are inside, and the page's own policy forbids the rest. Every text is
 escaped; a figure, which cannot be, is read through first. The same input gives the same bytes.
@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
 from xml.etree import ElementTree
@@ -62,29 +61,6 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Words and numbers in columns; the first column names the row.
-
-    Examples
-    --------
-    >>> print(Table(caption="Costs", head=("policy", "regret"), rows=(("LinUCB", "12"),)).markdown())
-    | policy | regret |
-    |---|---|
-    | LinUCB | 12 |
-    """
-
-    caption: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """Give it as a table in Markdown."""
-        lines = [" | ".join(cell.replace("|", "\\|") for cell in cells) for cells in (self.head, *self.rows)]
-        ruler = "|".join("---" for _ in self.head)
-        return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
-
-
 def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[str, object]) -> str:
     """Give a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
 
@@ -129,24 +105,6 @@ def _head(title: str) -> str:
 def figure(picture: Picture) -> str:
     """Give a picture with its caption."""
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
-
-
-def table(given: Table) -> str:
-    """Give a table; on a narrow screen its cells stack, and the roles keep it a table for those who hear it."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.head)
-    rows = [
-        f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
-        + "".join(
-            f'<td role="cell" class="number" data-name="{escape(column)}">{escape(cell)}</td>'
-            for column, cell in zip(given.head[1:], cells, strict=True)
-        )
-        + "</tr>"
-        for name, *cells in given.rows
-    ]
-    return (
-        f'<div class="wide"><table class="stack" role="table"><caption>{escape(given.caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>\n{lines(rows)}\n</tbody></table></div>"
-    )
 
 
 def _check(svg: str) -> None:

@@ -13,12 +13,13 @@ import numpy as np
 from armlet.core.intervals import Estimate, paired_difference
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
+from armlet.parallel.seeds import Seeds
 from armlet.report.numbers import show
 from armlet.report.pictures import require_matplotlib
-from armlet.simulation.commands import make_policy, make_world, parse_settings
 from armlet.simulation.growth import SHORTEST, doubling_ratio, growth
+from armlet.simulation.named import make_policy, make_world, parse_settings
 from armlet.simulation.overview import describe, write_overview
-from armlet.simulation.play import Job
+from armlet.simulation.play import PLACE, Job
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
@@ -79,7 +80,7 @@ def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -
 
 def report(results: Sequence[Result], seed: int) -> list[str]:
     """Say who regrets least and whether the runs can tell, and how fast the regret of each grows."""
-    rng, ordered = np.random.default_rng(seed), sorted(results, key=lambda each: float(each.mean[-1]))
+    rng, ordered = Seeds(seed, PLACE).rng("ranking intervals"), sorted(results, key=lambda each: float(each.mean[-1]))
     places = [Place.of(each, ordered[0], rng) for each in ordered]
     lines = ranking(places)
     if all(len(each.runs) > 1 for each in ordered):

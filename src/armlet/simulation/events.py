@@ -5,7 +5,7 @@ O(p log T) for a run, whatever T; see `armlet.core.kernel.simulate_events`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,16 +37,3 @@ def play(table: FiniteWorld, policy: Algorithm1, steps: Int64, seeds: Iterable[t
     runs = [play_table(table, policy, steps, pair, jumps=True) for pair in seeds]
     rows = np.array([np.asarray(run.statistics.n) for run in runs])
     return Played(np.array([run.regret for run in runs]), np.array([run.exploring for run in runs]), rows)
-
-
-def seeds(seed: int, world: int, runs: int) -> Iterator[tuple[int, int]]:
-    """Give the seeds of every run in one world, whatever the policy.
-
-    Examples
-    --------
-    >>> list(seeds(1, 0, 3))[:2] == list(seeds(1, 0, 2))
-    True
-    """
-    for run in range(runs):
-        words = np.random.SeedSequence(seed, spawn_key=(1, world, run)).generate_state(2, np.uint64)
-        yield int(words[0]), int(words[1])

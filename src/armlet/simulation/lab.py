@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+import numpy as np
+
 from armlet.core.errors import ArmletError
 from armlet.parallel.pool import Pool, make_pool, map_in_order
 from armlet.parallel.progress import Progress, silent
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.shelf import Arrays, Shelf
 
 if TYPE_CHECKING:
@@ -40,7 +43,9 @@ class Lab:
     Parameters
     ----------
     seed
-        Of everything that is drawn.
+        Of everything that is drawn; `rng` and `seeds` hand it out by word.
+    name
+        Of the experiment: those with different names draw differently, whatever words they use.
     scale
         "quick" or "full": which of its settings the experiment takes.
     where
@@ -67,13 +72,18 @@ class Lab:
         self,
         *,
         seed: int,
+        name: str = "",
         scale: Scale = "quick",
         where: Pool | None = None,
         shelf: Shelf | None = None,
         progress: Callable[[str], Progress] = _mute,
     ) -> None:
-        self.seed, self.scale = seed, scale
+        self.seeds, self.scale = Seeds(seed, name), scale
         self._where, self._shelf, self._progress = where, shelf, progress
+
+    def rng(self, word: str, *which: int | str) -> np.random.Generator:
+        """Give the generator of a word, such as lab.rng("worlds", 3); tasks carry `seeds`, which give the same."""
+        return self.seeds.rng(word, *which)
 
     def map(
         self,

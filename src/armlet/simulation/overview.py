@@ -15,6 +15,7 @@ from armlet.core.files.encoding import Json
 from armlet.core.intervals import Estimate, band
 from armlet.core.types import Float64
 from armlet.environments import ENVIRONMENTS
+from armlet.parallel.seeds import Seeds
 from armlet.policies import POLICIES
 from armlet.report import plots
 from armlet.report.document import check_pictures, document, figure
@@ -25,6 +26,7 @@ from armlet.simulation.manifest import ResultsError, read_manifest
 from armlet.simulation.results import Result
 
 TITLE = "What simulations found"
+PAGE = Seeds(0, "page")  # the same folder gives the same page
 
 
 def write_overview(folder: str | os.PathLike[str]) -> Path:
@@ -41,7 +43,7 @@ def write_overview(folder: str | os.PathLike[str]) -> Path:
 
 def draw(results: Sequence[Result]) -> plots.Picture:
     """Draw the regret of every policy against log t."""
-    rng, names = np.random.default_rng(0), [describe(each.settings["policy"]) for each in results]
+    rng, names = PAGE.rng("curve intervals"), [describe(each.settings["policy"]) for each in results]
     curves = [
         plots.Curve(name, each.steps.astype(np.float64), _spread(each, rng))
         for name, each in zip(names, results, strict=True)
@@ -59,7 +61,7 @@ def draw(results: Sequence[Result]) -> plots.Picture:
 def render_overview(results: Sequence[Result], manifest: dict[str, Json], shown: plots.Picture) -> str:
     """Give the page: a figure of all curves, and a table."""
     check_pictures([shown])
-    rng, names = np.random.default_rng(0), [describe(each.settings["policy"]) for each in results]
+    rng, names = PAGE.rng("table intervals"), [describe(each.settings["policy"]) for each in results]
     world, runs = describe(results[0].settings["world"]), sum(len(each.runs) for each in results)
     subtitle = f"{world}: {runs} runs in all, up to step {results[0].steps[-1]:,}."
     rows = [_row(name, each, rng) for name, each in zip(names, results, strict=True)]

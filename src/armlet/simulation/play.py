@@ -1,7 +1,7 @@
 """One run of a policy in a world, and the regret it paid: the R(t) of Section 3, from expected rewards.
 
-Every run has three streams of its own: contexts, noise, and the policy's coins. They follow from the seed and the
-number of the run alone, so policies that are run by the same method meet the same contexts and the same noise.
+What a run draws follows from the seed and the number of the run alone (`streams`), so policies that are run by the same
+method meet the same contexts and the same noise.
 Worlds are drawn block by block: memory is O(block (d + K)) whatever the horizon.
 """
 
@@ -17,6 +17,8 @@ from armlet.core.law import compiled_rule
 from armlet.core.settings import check_seed
 from armlet.core.types import Float64, Int64, Policy
 from armlet.environments.world import World
+from armlet.parallel.seeds import Seeds
+from armlet.simulation import streams
 from armlet.simulation.player import block_size, draw, play_table, player
 
 Method: TypeAlias = Literal["auto", "steps", "events", "python"]
@@ -33,7 +35,7 @@ METHODS = ("auto", "steps", "events", "python")
 LONG = 10**8  # steps: a few seconds in the kernel
 POINTS = 60
 
-CONTEXTS, NOISE, COINS = range(3)  # the parts of a run's randomness
+PLACE = "simulation"  # of the seeds of a job
 
 
 class Curves(NamedTuple):
@@ -120,17 +122,6 @@ def play(job: Job, run: int) -> Curves:
     return _play_blocks(job, run) if job.method == "python" else _play_compiled(job, run)
 
 
-def stream(seed: int, run: int, part: int) -> np.random.SeedSequence:
-    """Give the randomness of one part of one run.
-
-    Examples
-    --------
-    >>> stream(1, 0, CONTEXTS).spawn_key, stream(1, 0, NOISE).spawn_key
-    ((0, 0), (0, 1))
-    """
-    return np.random.SeedSequence(seed, spawn_key=(run, part))
-
-
 def _settled(job: Job) -> Method:
     if job.method not in METHODS:
         raise ValueError(f"method is {job.method!r}; choose {', '.join(map(repr, METHODS))}")
@@ -157,14 +148,10 @@ def _checked(checkpoints: Sequence[int], horizon: int) -> tuple[int, ...]:
     return steps
 
 
-def _word(sequence: np.random.SeedSequence) -> int:
-    return int(sequence.generate_state(1, np.uint64)[0])
-
-
 def _play_blocks(job: Job, run: int) -> Curves:
     """Draw the world block by block, let the policy play each, and keep running sums."""
-    plays = player(job.world, job.policy, _word(stream(job.seed, run, COINS)))
-    shown, noise = (np.random.default_rng(stream(job.seed, run, part)) for part in (CONTEXTS, NOISE))
+    shown, noise, coins = streams.of_run(Seeds(job.seed, PLACE), run)
+    plays = player(job.world, job.policy, coins)
     steps, sums, kept, size = np.array(job.checkpoints), np.zeros(3), [], block_size(job.world)
     end = min(job.horizon, -(-job.checkpoints[-1] // size) * size)  # no block after the last checkpoint
     for start, X, rewards, losses in draw(job.world, shown, noise, end, size):
@@ -185,6 +172,6 @@ def _play_compiled(job: Job, run: int) -> Curves:
     if table is None:
         raise ValueError(f"{type(job.world).__name__} is no table, so it cannot run in the kernel")
     steps, jumps = np.array(job.checkpoints, dtype=np.int64), job.method == "events"
-    seeds = _word(stream(job.seed, run, CONTEXTS)), _word(stream(job.seed, run, COINS))
+    seeds = streams.of_table(Seeds(job.seed, PLACE), run)
     found = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)
     return Curves(found.regret, found.exploring, np.rint(found.explored).astype(np.int64))

@@ -22,6 +22,7 @@ from armlet.core.files.encoding import Json
 from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.log.tables import load_pyarrow
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.play import Curves, Job
 
 Settings: TypeAlias = dict[str, Json]
@@ -145,6 +146,8 @@ def plain(value: object) -> Json:
         return value
     if isinstance(value, Job):
         return settings_of(value)
+    if isinstance(value, Seeds):
+        return {"root": value.root, "place": value.place}
     raise TypeError(f"{value!r} is not plain data")
 
 

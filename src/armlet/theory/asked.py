@@ -28,6 +28,7 @@ class Asked:
     printed: Condition | None
     repaired: Condition | None
     reasons: tuple[str, ...]
+    plainly: tuple[str, ...]  # the reasons without symbols
 
 
 def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | None = None) -> Asked:
@@ -56,12 +57,12 @@ def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | 
         arms = linear_arms(table) if theta is None else theta
         problem = Problem.of(table, arms, sigma=noise_sigma(table) if sigma is None else sigma)
     except AssumptionError as error:
-        return Asked(problem=None, printed=None, repaired=None, reasons=(str(error),))
+        return Asked(problem=None, printed=None, repaired=None, reasons=(str(error),), plainly=(error.plainly,))
     repaired = repaired_p(problem)
     try:
-        return Asked(problem=problem, printed=printed_p(problem), repaired=repaired, reasons=())
+        return Asked(problem=problem, printed=printed_p(problem), repaired=repaired, reasons=(), plainly=())
     except AssumptionError as error:
-        return Asked(problem=problem, printed=None, repaired=repaired, reasons=(str(error),))
+        return Asked(problem=problem, printed=None, repaired=repaired, reasons=(str(error),), plainly=(error.plainly,))
 
 
 def linear_arms(table: FiniteWorld) -> Float64:
@@ -85,5 +86,6 @@ def linear_arms(table: FiniteWorld) -> Float64:
             "linear",
             f"expected rewards are not linear in the context: x'theta misses one by {miss:g}; add features that "
             f"explain them",
+            plainly=f"expected rewards are not linear in the context: x'theta misses one by {miss:g}",
         )
     return theta

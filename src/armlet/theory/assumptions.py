@@ -5,11 +5,17 @@ A bound is a statement with conditions. Nothing here returns one where its condi
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from armlet.core.errors import ArmletError
 
 Assumption: TypeAlias = Literal["gap", "contexts", "linear", "p", "multiple"]
+
+MEANINGS: Final = {
+    "delta_min": "the smallest lead of the best arm over the next one",
+    "sigma_min": "the smallest variance of the contexts in any direction",
+}
+"""What the constants that may fail are called where nobody has read the paper."""
 
 
 class AssumptionError(ArmletError, ValueError):
@@ -23,6 +29,8 @@ class AssumptionError(ArmletError, ValueError):
         "multiple": p is one of K, so that the warm-up serves all arms alike.
     needed
         If p is too small: the p that would do.
+    plainly
+        What fails, without symbols and without advice on how to call the theory; the message itself where it has none.
 
     Examples
     --------
@@ -33,7 +41,10 @@ class AssumptionError(ArmletError, ValueError):
     p is 3; use p >= 32 | p | 32.0
     """
 
-    def __init__(self, assumption: Assumption, message: str, *, needed: float | None = None) -> None:
+    def __init__(
+        self, assumption: Assumption, message: str, *, needed: float | None = None, plainly: str | None = None
+    ) -> None:
         super().__init__(message)
         self.assumption = assumption
         self.needed = needed
+        self.plainly = message if plainly is None else plainly

@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.core.checks import positive, whole
 from armlet.core.constants import Constants
-from armlet.theory.assumptions import AssumptionError
+from armlet.theory.assumptions import MEANINGS, AssumptionError
 from armlet.theory.problem import Problem, check_length
 from armlet.theory.statements import Bound, Condition, check_horizon
 
@@ -120,7 +120,11 @@ def _unit(problem: Problem) -> Problem:
 
 def _primes(c: Constants) -> tuple[float, float, float]:
     if not c.delta_min > 0:
-        raise AssumptionError("gap", f"delta_min is {c.delta_min:g}; the theorem needs a gap above 0")
+        raise AssumptionError(
+            "gap",
+            f"delta_min is {c.delta_min:g}; the theorem needs a gap above 0",
+            plainly=f"{MEANINGS['delta_min']} is {c.delta_min:g}",
+        )
     return min(1.0, c.delta_min), min(1.0, c.sigma_min), max(1.0, c.L)
 
 

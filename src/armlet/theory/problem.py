@@ -12,10 +12,12 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.constants import Constants, smallest_eigenvalue
+from armlet.core.constants import Constants
+from armlet.core.errors import MissingConstantError
 from armlet.core.finite import FiniteWorld
+from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
-from armlet.theory.assumptions import AssumptionError
+from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError
 
 # a context scaled to length 1 is so only up to rounding; no bound is that sharp
 LONGEST = 1.0 + 1e-9
@@ -177,25 +179,35 @@ def check_length(problem: Problem) -> None:
             f"the longest context has length {problem.radius:g} but the printed theorem needs |x| <= 1; divide all "
             f"contexts by {problem.radius:g} and learn from those (a ridge of another weight, so another run), "
             f"or use repaired_p, which takes any length",
+            plainly=f"the longest context has length {problem.radius:g} but the printed theorem needs contexts no "
+            f"longer than 1",
         )
 
 
 def _constants(table: FiniteWorld, theta: Float64, sigma: float) -> Constants:
     try:
         return Constants.of(table, theta, sigma)
-    except ValueError as error:  # one of two does not exist; the message says which
-        raise AssumptionError("gap" if "delta_min" in str(error) else "contexts", str(error)) from None
+    except MissingConstantError as error:
+        failed: Assumption = "gap" if error.constant == "delta_min" else "contexts"
+        plainly = f"{MEANINGS[error.constant]} does not exist: {error.why}"
+        raise AssumptionError(failed, str(error), plainly=plainly) from None
 
 
 def _check_constants(c: Constants, rank: int, radius: float) -> None:
     if not (0 < c.delta_min < math.inf):
-        raise AssumptionError("gap", f"delta_min is {c.delta_min:g}; the theorems need a gap above 0")
+        raise AssumptionError(
+            "gap",
+            f"delta_min is {c.delta_min:g}; the theorems need a gap above 0",
+            plainly=f"{MEANINGS['delta_min']} is {c.delta_min:g}",
+        )
     # E xx' has trace E |x|^2 <= B^2, spread over r eigenvalues that are at least sigma_min
     if not (0 < rank * c.sigma_min <= radius**2 * LONGEST):
         raise AssumptionError(
             "contexts",
             f"sigma_min is {c.sigma_min:g} with rank {rank} and contexts no longer than {radius:g}; it must be above 0 "
             f"and at most radius^2 / rank",
+            plainly=f"{MEANINGS['sigma_min']} is {c.sigma_min:g} with rank {rank} and contexts no longer than "
+            f"{radius:g}",
         )
     if not (0 <= c.sigma < math.inf and 0 <= c.Q < math.inf and 0 <= c.delta_max <= 2 * c.Q * LONGEST):
         raise ValueError(

@@ -19,13 +19,13 @@ from armlet.environments import FigureA, FigureB, LinearArms, Section7, Section7
 from armlet.paper.algorithm_2 import report
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.leaderboard.arena import Brief, brief
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 
-KEY: Final = 72  # of this experiment's streams
 RARE, COMMON = np.array([1.0, 1.0]), np.array([1.0, 0.0])
 
 Search = Callable[[Float64, Past], Subset]
@@ -63,7 +63,7 @@ POLICIES: Final[dict[str, Callable[[Brief], Policy]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """In this order: what is forgotten, how good a search is on small histories, regret, and the time of a search."""
 
     rare: tuple[int, ...] = (10, 30, 100, 300, 1000)  # rows of the rare context, among as many squared
     rows: int = 10  # in a small history
@@ -82,7 +82,7 @@ FULL: Final = Settings(rows=12, histories=100, horizon=3000, runs=10)
 class Small:
     """Small histories of one family, searched by every search."""
 
-    seed: int
+    seeds: Seeds
     family: str
     rows: int
     histories: int
@@ -90,7 +90,7 @@ class Small:
 
 def search_small(task: Small) -> Arrays:
     """Give the ratio of each search to the exact one, (histories, searches), and whether it chose the same arm."""
-    rng = _stream(task.seed, 1, list(FAMILIES).index(task.family))
+    rng = task.seeds.rng("histories", task.family)
     ratios, agreed = [], []
     for _ in range(task.histories):
         pasts = [Past.of(FAMILIES[task.family](rng, task.rows), rng.standard_normal(task.rows)) for _ in range(3)]
@@ -117,7 +117,7 @@ def _choice(x: Float64, pasts: Sequence[Past], found: Sequence[Subset]) -> int:
 class Play:
     """One policy on some problems of one kind."""
 
-    seed: int
+    seeds: Seeds
     world: str
     policy: str
     horizon: int
@@ -127,13 +127,12 @@ class Play:
 
 def play(task: Play) -> Arrays:
     """Give the regret at T of every run, each another theta, the same for all policies."""
-    place, regret = list(WORLDS).index(task.world), []
+    regret = []
     for run in range(task.first, task.first + task.runs):
-        world = WORLDS[task.world](_stream(task.seed, 2, place, run))
+        world = WORLDS[task.world](task.seeds.rng("worlds", task.world, run))
         policy = POLICIES[task.policy](brief(world, task.horizon))
-        job = playing.Job(
-            world=world, policy=policy, horizon=task.horizon, runs=1, seed=task.seed + run, method="python"
-        )
+        seed = task.seeds.seed("runs", task.world, run)
+        job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
         regret.append(playing.play(job, 0).regret[-1])
     return {"regret": np.array(regret)}
 
@@ -142,22 +141,22 @@ def play(task: Play) -> Arrays:
 class Timing:
     """One search of a history of one length."""
 
-    seed: int
+    seeds: Seeds
     search: str
     rows: int
     dim: int
 
 
 def measure(task: Timing) -> Arrays:
-    """Time a search of random rows, several times."""
-    rng = _stream(task.seed, 3, task.rows)
+    """Time a search of random rows, several times, in processor time: other work on the machine is not counted."""
+    rng = task.seeds.rng("timed rows", task.rows)
     past, x = Past.of(rng.standard_normal((task.rows, task.dim))), rng.standard_normal(task.dim)
     search = {**SEARCHES, "exact": exact}[task.search]
     seconds = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.process_time()
         search(x, past)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
     return {"seconds": np.array(seconds)}
 
 
@@ -191,18 +190,18 @@ def remembered(m: int) -> dict[str, float]:
 
 def find(settings: Settings, lab: Lab) -> Findings:
     """Search, play, time and judge."""
-    small = [Small(seed=lab.seed, family=name, rows=settings.rows, histories=settings.histories) for name in FAMILIES]
+    small = [Small(seeds=lab.seeds, family=name, rows=settings.rows, histories=settings.histories) for name in FAMILIES]
     searched = lab.map("small", search_small, small, "Algorithm 2: searches against brute force")
     plays = [
-        Play(seed=lab.seed, world=world, policy=policy, horizon=settings.horizon, first=first, runs=5)
+        Play(seeds=lab.seeds, world=world, policy=policy, horizon=settings.horizon, first=first, runs=5)
         for world in WORLDS
         for policy in POLICIES
         for first in range(0, settings.runs, 5)
     ]
     found = lab.map("play", play, plays, f"Algorithm 2: {len(POLICIES)} policies in {len(WORLDS)} worlds")
     timings = [
-        *(Timing(seed=lab.seed, search=name, rows=n, dim=10) for name in SEARCHES for n in settings.lengths),
-        *(Timing(seed=lab.seed, search="exact", rows=n, dim=3) for n in settings.doubling),
+        *(Timing(seeds=lab.seeds, search=name, rows=n, dim=10) for name in SEARCHES for n in settings.lengths),
+        *(Timing(seeds=lab.seeds, search="exact", rows=n, dim=3) for n in settings.doubling),
     ]
     timed = lab.alone("time", measure, timings, "Algorithm 2: time of a search")
     return report.judge(
@@ -217,7 +216,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
             for task, arrays in zip(timings, timed, strict=True)
         },
         horizon=settings.horizon,
-        seed=lab.seed,
+        rng=lab.rng("intervals"),
     )
 
 
@@ -231,10 +230,6 @@ def _regret(tasks: Sequence[Play], found: Sequence[Arrays]) -> dict[str, dict[st
 def _unit(rows: Float64) -> Float64:
     scaled: Float64 = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return scaled
-
-
-def _stream(seed: int, *key: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(KEY, *key)))
 
 
 def _run(lab: Lab) -> Findings:

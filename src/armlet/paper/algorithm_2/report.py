@@ -13,8 +13,8 @@ from armlet.paper.experiment import Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Table
 from armlet.report.numbers import show
+from armlet.report.tables import Table
 
 OURS, FIRST = "Contextual UCB", "Algorithm 1"
 GROWING: Final = ("I = 2 + log^2 t", "I = 2 + sqrt t")
@@ -40,13 +40,13 @@ def judge(
     regret: Regret,
     seconds: Mapping[tuple[str, int], float],
     horizon: int,
-    seed: int,
+    rng: np.random.Generator,
 ) -> Findings:
     """Judge what was found."""
     found = (
         _memory(memory),
         _search(ratios, agreed, searches, short, seconds),
-        _regret(regret, horizon, np.random.default_rng([seed, 72])),
+        _regret(regret, horizon, rng),
     )
     return Findings(tuple(verdict for verdict, _ in found), tuple(section for _, section in found))
 

@@ -25,6 +25,7 @@ from armlet.environments import (
     Section7,
     Section7Growing,
 )
+from armlet.parallel.seeds import Seeds
 
 Maker = Callable[[np.random.Generator], LinearArms]
 
@@ -42,6 +43,7 @@ ARENAS: Final[dict[str, Maker]] = {
 """K x d for the last two: contexts on the unit sphere, gaussian theta and noise."""
 
 DRAWS = 4000  # rewards looked at for their range
+LOOK: Final = Seeds(0, "brief")  # whatever the experiment's seed: all are told the same of a world
 FEW = 512  # contexts: more are too many for a table
 
 
@@ -61,16 +63,15 @@ class Brief:
     theorem_p: float  # what Theorem 2 asks for with C = 128; the horizon if that is less, or if it is not known
 
 
-def draw_world(name: str, seed: int, index: int = 0) -> LinearArms:
+def draw_world(name: str, seeds: Seeds, index: int = 0) -> LinearArms:
     """Draw one of the worlds; every index is another theta.
 
     Examples
     --------
-    >>> draw_world("gaussian 10 x 10", 1).dim
+    >>> draw_world("gaussian 10 x 10", Seeds(1)).dim
     10
     """
-    key = (9, list(ARENAS).index(name), index)
-    return ARENAS[name](np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+    return ARENAS[name](seeds.rng("worlds", name, index))
 
 
 def brief(world: LinearArms, horizon: int) -> Brief:
@@ -78,13 +79,12 @@ def brief(world: LinearArms, horizon: int) -> Brief:
 
     Examples
     --------
-    >>> told = brief(draw_world("display ads", 1), 1000)
+    >>> told = brief(draw_world("display ads", Seeds(1)), 1000)
     >>> told.binary, told.rewards
     (True, (0.0, 1.0))
     """
-    rng, noise = (np.random.default_rng(key) for key in (1, 2))
-    X = world.contexts(rng, DRAWS)
-    rewards, means = world.rewards(noise, X), world.means(X)
+    X = world.contexts(LOOK.rng("contexts looked at"), DRAWS)
+    rewards, means = world.rewards(LOOK.rng("rewards looked at"), X), world.means(X)
     kinds = np.unique(X, axis=0)
     low, high = float(rewards.min()), float(rewards.max())
     gap, asked = _theorem(world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -21,6 +22,11 @@ def _anywhere(_: Brief) -> bool:
 def few_contexts(told: Brief) -> bool:
     """Say whether contexts repeat, as a table needs."""
     return told.contexts is not None
+
+
+def learnable(told: Brief) -> float:
+    """Give a bound of theta from which SupLinRel learns: below 1 / sqrt(T) it finds every arm known from the start."""
+    return max(told.bound, 2 / math.sqrt(told.horizon))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from armlet.paper.leaderboard.arena import Brief
-from armlet.paper.leaderboard.contender import Contender, few_contexts
+from armlet.paper.leaderboard.contender import Contender, few_contexts, learnable
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 from armlet.policies import (
     EXP4,
@@ -67,7 +67,7 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1, all data": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
+        grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps") for f in (1, 3, 10, 30)),
     ),
     "Algorithm 1, p = auto": Contender(
         family="explores on schedule",
@@ -133,8 +133,10 @@ CONTENDERS: Final[dict[str, Contender]] = {
     ),
     "SupLinRel": Contender(
         family="optimism",
-        theory=lambda b: SupLinRel(horizon=b.horizon, noise_scale=b.noise, theta_norm=b.bound),
-        grid=lambda b: tuple(SupLinRel(horizon=b.horizon, noise_scale=s * b.noise, theta_norm=b.bound) for s in STAGED),
+        theory=lambda b: SupLinRel(horizon=b.horizon, noise_scale=b.noise, theta_norm=learnable(b)),
+        grid=lambda b: tuple(
+            SupLinRel(horizon=b.horizon, noise_scale=s * b.noise, theta_norm=learnable(b)) for s in STAGED
+        ),
     ),
     "ConfidenceBall1": Contender(
         family="optimism",

@@ -21,6 +21,7 @@ from armlet.environments.oracle_bit import OracleBit
 from armlet.environments.world import World
 from armlet.paper.leaderboard.arena import brief
 from armlet.paper.leaderboard.contenders import CONTENDERS, ONE_BIT
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 
@@ -36,7 +37,7 @@ class Task:
     n_arms: int
     dim: int
     before: int  # steps played first
-    seed: int
+    seeds: Seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ def measure(task: Task) -> Arrays:
     contender = policies[task.contender]
     met: World = OracleBit(world=world) if contender.family == "one bit" else world
     grid = contender.grid(told)
-    bandit = Bandit(range(task.n_arms), task.dim, policy=grid[len(grid) // 2], seed=1)
+    bandit = Bandit(range(task.n_arms), task.dim, policy=grid[len(grid) // 2], seed=task.seeds.seed("timed coins"))
     steps = task.before + BLOCK * BLOCKS
-    X = met.contexts(np.random.default_rng(task.seed), steps)
-    rewards = met.rewards(np.random.default_rng(task.seed + 1), X)
+    X = met.contexts(task.seeds.rng("timed contexts"), steps)
+    rewards = met.rewards(task.seeds.rng("timed rewards"), X)
     _steps(bandit, X[: task.before], rewards[: task.before])
     seconds = []
     for start in range(task.before, steps, BLOCK):
@@ -71,7 +72,7 @@ def measure(task: Task) -> Arrays:
 
 
 def _world(task: Task) -> LinearArms:
-    return Linear.draw(np.random.default_rng(task.seed), n_arms=task.n_arms, dim=task.dim, law="bits")
+    return Linear.draw(task.seeds.rng("timed worlds"), n_arms=task.n_arms, dim=task.dim, law="bits")
 
 
 def _steps(bandit: Bandit, X: Float64, rewards: Float64) -> None:
@@ -91,7 +92,7 @@ def find_costs(timed: tuple[int, int], lab: Lab) -> dict[str, Cost]:
     }
     names = [*CONTENDERS, *ONE_BIT]
     tasks = [
-        Task(contender=name, n_arms=K, dim=d, before=before, seed=lab.seed)
+        Task(contender=name, n_arms=K, dim=d, before=before, seeds=lab.seeds)
         for name in names
         for K, d, before in sizes.values()
     ]

@@ -22,6 +22,7 @@ from armlet.paper.leaderboard.contenders import CONTENDERS, ONE_BIT
 from armlet.paper.leaderboard.costs import Cost, find_costs
 from armlet.paper.leaderboard.report import judge
 from armlet.paper.leaderboard.verdicts import Rank, Standing
+from armlet.parallel.seeds import Seeds
 from armlet.policies import LinUCB
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Lab
@@ -36,7 +37,7 @@ ELSEWHERE: Final = 1000  # problems from this index on are for choosing constant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """Each contender in each arena: `trials` of its settings on other problems, then `runs` with the best of them."""
 
     arenas: tuple[str, ...] = tuple(ARENAS)
     horizon: int = 3000
@@ -53,7 +54,7 @@ FULL: Final = Settings()
 class Task:
     """Some runs of one contender in one arena."""
 
-    seed: int
+    seeds: Seeds
     arena: str
     contender: str
     choice: int  # of its grid, or THEORY
@@ -66,7 +67,7 @@ class Task:
 class Width:
     """LinUCB with one alpha on several problems of Figure (a)."""
 
-    seed: int
+    seeds: Seeds
     alpha: float
     horizon: int
     runs: int
@@ -76,10 +77,9 @@ def play_width(task: Width) -> Arrays:
     """Give regret at T/4, T/2 and T: (runs, 3)."""
     parts, out = tuple(task.horizon // part for part in (4, 2, 1)), []
     for run in range(task.runs):
-        world = draw_world("Figure (a)", task.seed, run)
-        job = playing.Job(
-            world=world, policy=LinUCB(alpha=task.alpha), horizon=task.horizon, runs=1, seed=run, checkpoints=parts
-        )
+        world = draw_world("Figure (a)", task.seeds, run)
+        policy, seed = LinUCB(alpha=task.alpha), task.seeds.seed("runs of a width", run)
+        job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, checkpoints=parts)
         out.append(playing.play(job, 0).regret)
     return {"regret": np.array(out)}
 
@@ -94,31 +94,32 @@ def play(task: Task) -> Arrays:
 
 
 def _play_one(task: Task, problem: int) -> float:
-    world = draw_world(task.arena, task.seed, problem)
+    world = draw_world(task.arena, task.seeds, problem)
     contender, told = ALL[task.contender], brief(world, task.horizon)
     policy = contender.settle(told, None if task.choice == THEORY else task.choice)
     met: World = OracleBit(world=world) if contender.family == "one bit" else world
-    job = playing.Job(world=met, policy=policy, horizon=task.horizon, runs=1, seed=task.seed + problem, method="python")
+    seed = task.seeds.seed("runs", task.arena, problem)
+    job = playing.Job(world=met, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
     return float(playing.play(job, 0).regret[-1])
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
     """Choose constants, play, time and rank."""
-    entered = [(arena, name) for arena in settings.arenas for name in ALL if _fits(arena, name, settings, lab.seed)]
+    entered = [(arena, name) for arena in settings.arenas for name in ALL if _fits(arena, name, settings, lab.seeds)]
     trials = [
-        _task(settings, lab.seed, arena, name, choice, ELSEWHERE, settings.trials)
+        _task(settings, lab.seeds, arena, name, choice, ELSEWHERE, settings.trials)
         for arena, name in entered
-        for choice in range(_choices(arena, name, settings, lab.seed))
+        for choice in range(_choices(arena, name, settings, lab.seeds))
     ]
     tried = _played(lab, "trials", trials, "Leaderboard: constants tried on other problems")
     best = {entry: _best(tried, *entry) for entry in entered}
     played = [
-        _task(settings, lab.seed, arena, name, choice, 0, settings.runs)
+        _task(settings, lab.seeds, arena, name, choice, 0, settings.runs)
         for arena, name in entered
         for choice in dict.fromkeys((best[arena, name], *([THEORY] if ALL[name].theory else [])))
     ]
     found = _played(lab, "play", played, f"Leaderboard: {len(ALL)} policies in {len(settings.arenas)} worlds")
-    widths = [Width(seed=lab.seed, alpha=alpha, horizon=20_000, runs=20) for alpha in WIDTHS]
+    widths = [Width(seeds=lab.seeds, alpha=alpha, horizon=20_000, runs=20) for alpha in WIDTHS]
     locked = lab.map("widths", play_width, widths, "Leaderboard: LinUCB with a small and a large alpha")
     costs = find_costs(settings.timed, lab)
     ranks = {name: _rank(name, settings, found, tried, best, costs) for name in ALL}
@@ -127,23 +128,23 @@ def find(settings: Settings, lab: Lab) -> Findings:
         settings.arenas,
         settings.horizon,
         settings.runs,
-        lab.seed,
+        lab.seeds,
         costs,
         {task.alpha: as_floats(arrays["regret"]) for task, arrays in zip(widths, locked, strict=True)},
     )
 
 
-def _fits(arena: str, name: str, settings: Settings, seed: int) -> bool:
-    return ALL[name].fits(brief(draw_world(arena, seed), settings.horizon))
+def _fits(arena: str, name: str, settings: Settings, seeds: Seeds) -> bool:
+    return ALL[name].fits(brief(draw_world(arena, seeds), settings.horizon))
 
 
-def _choices(arena: str, name: str, settings: Settings, seed: int) -> int:
-    return len(ALL[name].grid(brief(draw_world(arena, seed), settings.horizon)))
+def _choices(arena: str, name: str, settings: Settings, seeds: Seeds) -> int:
+    return len(ALL[name].grid(brief(draw_world(arena, seeds), settings.horizon)))
 
 
-def _task(settings: Settings, seed: int, arena: str, name: str, choice: int, first: int, runs: int) -> Task:
+def _task(settings: Settings, seeds: Seeds, arena: str, name: str, choice: int, first: int, runs: int) -> Task:
     horizon = settings.horizon // DIVIDED.get(arena, 1)
-    return Task(seed=seed, arena=arena, contender=name, choice=choice, horizon=horizon, first=first, runs=runs)
+    return Task(seeds=seeds, arena=arena, contender=name, choice=choice, horizon=horizon, first=first, runs=runs)
 
 
 def _played(lab: Lab, stage: str, tasks: Sequence[Task], label: str) -> Regret:

@@ -13,9 +13,10 @@ from armlet.paper.experiment import Findings
 from armlet.paper.leaderboard.costs import Cost
 from armlet.paper.leaderboard.verdicts import FIRST, NAMED, OURS, RIVALS, Rank, constant_cost, meets_the_best
 from armlet.paper.page import Section
+from armlet.parallel.seeds import Seeds
 from armlet.report import plots
-from armlet.report.document import Table
 from armlet.report.scatter import Point, scatter
+from armlet.report.tables import Table
 
 
 def judge(
@@ -23,18 +24,18 @@ def judge(
     arenas: Sequence[str],
     horizon: int,
     runs: int,
-    seed: int,
+    seeds: Seeds,
     costs: Mapping[str, Cost],
     widths: Mapping[float, Float64],
 ) -> Findings:
     """Rank, draw and judge; `widths` is the regret of LinUCB at T/4, T/2 and T by its alpha."""
-    overall = {name: relative(rank, "tuned", seed) for name, rank in ranks.items()}
-    verdicts = (meets_the_best(ranks, seed), constant_cost(costs))
+    overall = {name: relative(rank, "tuned", seeds) for name, rank in ranks.items()}
+    verdicts = (meets_the_best(ranks, seeds), constant_cost(costs))
     notes = (
-        _headline(ranks, overall, seed),
-        *_worse(ranks, seed),
-        _pathologies(ranks, seed),
-        _locked(widths, seed),
+        _headline(ranks, overall, seeds),
+        *_worse(ranks, seeds),
+        _pathologies(ranks, seeds),
+        _locked(widths, seeds),
         _how(arenas, horizon, runs),
     )
     sections = (
@@ -43,14 +44,14 @@ def judge(
             heading="Every system the paper names",
             pictures=(_plot(ranks, overall, arenas),),
             notes=notes,
-            tables=(_summary(ranks, overall, arenas, seed), _by_arena(ranks, overall, arenas, seed)),
+            tables=(_summary(ranks, overall, arenas, seeds), _by_arena(ranks, overall, arenas, seeds)),
         ),
         Section(claim="leaderboard-cost", heading="What a step costs", tables=(_growth(ranks),)),
     )
     return Findings(verdicts, sections)
 
 
-def relative(rank: Rank, constants: str, seed: int, arenas: Iterable[str] | None = None) -> Estimate | None:
+def relative(rank: Rank, constants: str, seeds: Seeds, arenas: Iterable[str] | None = None) -> Estimate | None:
     """Give regret relative to uniform play: the geometric mean over arenas of ratios of means, paired by run."""
     chosen = [rank.standings[name] for name in arenas or rank.standings if name in rank.standings]
     pairs = [(getattr(each, constants), each.uniform) for each in chosen]
@@ -63,7 +64,7 @@ def relative(rank: Rank, constants: str, seed: int, arenas: Iterable[str] | None
         middle: Float64 = np.exp(np.mean(logs, axis=0))
         return middle
 
-    return bootstrap(ratio, *(column for pair in pairs for column in pair), rng=np.random.default_rng([seed, 8]))
+    return bootstrap(ratio, *(column for pair in pairs for column in pair), rng=seeds.rng("relative intervals"))
 
 
 def _ordered(ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None]) -> list[Rank]:
@@ -75,13 +76,13 @@ def _value(estimate: Estimate | None) -> float:
     return math.inf if estimate is None else estimate.value
 
 
-def _headline(ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], seed: int) -> str:
+def _headline(ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], seeds: Seeds) -> str:
     ours, cost = overall[OURS], ranks[OURS].cost
     ranked = [rank.name for rank in _ordered(ranks, overall) if rank.family != "one bit"]
     rivals = "; ".join(
         f"{name} {_percent(overall[name])} at {1e6 * ranks[name].cost.seconds:.2g} µs" for name in RIVALS
     )
-    here = ", ".join(f"{_percent(relative(ranks[name], 'tuned', seed, [FIRST]))} ({name})" for name in (OURS, *RIVALS))
+    here = ", ".join(f"{_percent(relative(ranks[name], 'tuned', seeds, [FIRST]))} ({name})" for name in (OURS, *RIVALS))
     return (
         f"The headline: tuned Algorithm 1 regrets {_percent(ours)} of uniform play at {1e6 * cost.seconds:.2g} µs a "
         f"step, place {ranked.index(OURS) + 1} of {len(ranked)}; {rivals}. On Figure (a): {here}. It is cheap, "
@@ -92,18 +93,18 @@ def _headline(ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None],
     )
 
 
-def _worse(ranks: Mapping[str, Rank], seed: int) -> list[str]:
+def _worse(ranks: Mapping[str, Rank], seeds: Seeds) -> list[str]:
     """Name the policies that tuning left above uniform play in the first arena."""
-    found = {name: relative(rank, "tuned", seed, [FIRST]) for name, rank in ranks.items() if name != "uniform"}
+    found = {name: relative(rank, "tuned", seeds, [FIRST]) for name, rank in ranks.items() if name != "uniform"}
     worse = [f"{name} ({_percent(each)})" for name, each in found.items() if each is not None and each.low > 1]
     if not worse:
         return [f"On {FIRST} no tuned policy is found worse than uniform play."]
     return [f"Found worse than uniform play on {FIRST} even when tuned: {', '.join(worse)}."]
 
 
-def _pathologies(ranks: Mapping[str, Rank], seed: int) -> str:
+def _pathologies(ranks: Mapping[str, Rank], seeds: Seeds) -> str:
     """Name the policies whose theory explores for ever."""
-    theory = {name: relative(rank, "theory", seed, [FIRST]) for name, rank in ranks.items()}
+    theory = {name: relative(rank, "theory", seeds, [FIRST]) for name, rank in ranks.items()}
     idle = [name for name, found in theory.items() if found is not None and found.high > 0.9]
     return (
         f"With the theory's constants, {', '.join(idle) or 'none'} cannot be told from uniform play on {FIRST} at this "
@@ -111,9 +112,9 @@ def _pathologies(ranks: Mapping[str, Rank], seed: int) -> str:
     )
 
 
-def _locked(widths: Mapping[float, Float64], seed: int) -> str:
+def _locked(widths: Mapping[float, Float64], seeds: Seeds) -> str:
     """Show what too small a width does to LinUCB."""
-    rng, said = np.random.default_rng([seed, 10]), []
+    rng, said = seeds.rng("intervals of widths"), []
     for alpha, regret in widths.items():
         end, ratio = bootstrap(lambda r: r.mean(-1), regret[:, 2], rng=rng), _doubling(regret, rng)
         said.append(f"alpha = {alpha:g} regrets {end:.0f}, and grows by {ratio:.2f} from one doubling of t to the next")
@@ -145,7 +146,7 @@ def _percent(estimate: Estimate | None) -> str:
 
 
 def _summary(
-    ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], arenas: Sequence[str], seed: int
+    ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], arenas: Sequence[str], seeds: Seeds
 ) -> Table:
     rows = []
     for place, rank in enumerate(_ordered(ranks, overall), start=1):
@@ -159,7 +160,7 @@ def _summary(
                 rank.family,
                 _percent(overall[rank.name]) + some,
                 f"{worst:.2g}",
-                _percent(relative(rank, "theory", seed)),
+                _percent(relative(rank, "theory", seeds)),
                 f"{1e6 * cost.seconds:.2g}",
                 f"{cost.nbytes:,}",
             )
@@ -179,10 +180,10 @@ def _summary(
 
 
 def _by_arena(
-    ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], arenas: Sequence[str], seed: int
+    ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], arenas: Sequence[str], seeds: Seeds
 ) -> Table:
     rows = tuple(
-        (rank.name, *(_percent(relative(rank, "tuned", seed, [arena])) for arena in arenas))
+        (rank.name, *(_percent(relative(rank, "tuned", seeds, [arena])) for arena in arenas))
         for rank in _ordered(ranks, overall)
     )
     return Table(caption="Regret with tuned constants, world by world", head=("policy", *arenas), rows=rows)

@@ -12,6 +12,7 @@ from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64
 from armlet.paper.leaderboard.costs import Cost
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 
 OURS: Final = "Algorithm 1"
 RIVALS: Final = ("LinUCB", "Thompson sampling")
@@ -40,7 +41,7 @@ class Rank:
     cost: Cost
 
 
-def meets_the_best(ranks: Mapping[str, Rank], seed: int) -> Verdict:
+def meets_the_best(ranks: Mapping[str, Rank], seeds: Seeds) -> Verdict:
     """Judge whether Algorithm 1 regrets about as little as the best."""
     claim = Claim(
         key="leaderboard-regret",
@@ -53,7 +54,7 @@ def meets_the_best(ranks: Mapping[str, Rank], seed: int) -> Verdict:
     )
     bound = Criterion("below", 1.5)
     statistics = [
-        Statistic(f"regret relative to {name}", _against(ranks, name, seed), bound, role)
+        Statistic(f"regret relative to {name}", _against(ranks, name, seeds), bound, role)
         for name, role in (*((rival, Role.WRITTEN) for rival in RIVALS), ("epoch-greedy, ridge", Role.READING))
     ]
     why = {
@@ -68,9 +69,9 @@ def meets_the_best(ranks: Mapping[str, Rank], seed: int) -> Verdict:
     return Verdict(claim=claim, statistics=tuple(statistics), explanations=why)
 
 
-def _against(ranks: Mapping[str, Rank], name: str, seed: int) -> Estimate:
+def _against(ranks: Mapping[str, Rank], name: str, seeds: Seeds) -> Estimate:
     mine, theirs = (ranks[each].standings[FIRST].tuned for each in (OURS, name))
-    rng = np.random.default_rng([seed, 9])
+    rng = seeds.rng("intervals")
     return bootstrap(lambda a, b: a.mean(-1) / np.maximum(b.mean(-1), 1e-12), mine, theirs, rng=rng)
 
 

@@ -19,17 +19,19 @@ import numpy as np
 from armlet.core.kernel import AutoSchedule
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
+from armlet.paper.section_4_2 import hindsight
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.policies.contextual_epsilon_greedy import MOST, START
-from armlet.report.document import Table
+from armlet.report.tables import Table
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 
-SEED: Final = 4242  # of calibration alone
+SEEDS: Final = Seeds(4242, "calibration")  # of calibration alone
 CAUTIONS: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
 HORIZONS: Final = (10_000, 100_000)
 
@@ -46,14 +48,14 @@ class Task:
 
 def play(task: Task) -> Arrays:
     """Give regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
-    world, T = draw_problem(task.family, SEED, task.problem), task.horizon
-    fixed = [Algorithm1(p=p) for p in together.grid_of_p(world.n_arms, T, 2.0)]
+    world, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
+    fixed = [Algorithm1(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
     entries = [together.Entry.of(policy, world) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoSchedule(horizon=float(T), caution=caution, start=START, most=MOST, round_robin=True)
         entries.append(together.Entry(rule, Ridge.parse("paper").tuned(world.n_arms, world.dim)))
-    keys = [(list(FAMILIES).index(task.family), task.problem, T, run) for run in range(task.runs)]
-    runs = [together.play(world, entries, T, np.random.SeedSequence(SEED, spawn_key=key)) for key in keys]
+    which = (task.family, task.problem, T)
+    runs = [together.play(world, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])
     return {"auto": regret[:, len(fixed) :].mean(axis=0), "grid": regret[:, : len(fixed)].copy()}
 
@@ -65,7 +67,7 @@ def calibrate(problems: int, runs: int, lab: Lab) -> Float64:
     found = lab.map("calibration", play, tasks, f"{len(CAUTIONS)} constants on {len(tasks)} problems")
     auto = np.array([as_floats(one["auto"]) for one in found]).reshape(len(both), problems, len(CAUTIONS))
     parts = [found[i : i + problems] for i in range(0, len(found), problems)]
-    best = [together.best_in_hindsight(np.array([as_floats(one["grid"]) for one in part])).mean() for part in parts]
+    best = [hindsight.best(np.array([as_floats(one["grid"]) for one in part])).mean() for part in parts]
     ratios: Float64 = (auto.mean(axis=1) / np.array(best)[:, None]).T
     return ratios
 
@@ -97,7 +99,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=8, help="of each problem, at least 2 (default 8)")
     given = parser.parse_args(arguments)
     with make_pool("processes") as where:
-        lab = Lab(seed=SEED, where=where, progress=lambda what: reporter(what, stream=sys.stderr))
+        lab = Lab(
+            seed=SEEDS.root, name=SEEDS.place, where=where, progress=lambda what: reporter(what, stream=sys.stderr)
+        )
         ratios = calibrate(given.problems, given.runs, lab)
     shown = table(ratios, given.problems, given.runs)
     print(shown.markdown())

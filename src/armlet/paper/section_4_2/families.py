@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments import Customers, DisplayAds, FigureA, GroupActivity, Linear, LinearArms, Scheduling
+from armlet.parallel.seeds import Seeds
 
 FAMILIES: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
     "Figure (a)": FigureA.draw,
@@ -25,13 +26,12 @@ FAMILIES: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
 """The gaussian ones have 10 and 20 arms, contexts on the unit sphere, gaussian theta and noise."""
 
 
-def draw_problem(family: str, seed: int, index: int) -> LinearArms:
-    """Draw one problem of a family; every index is another theta.
+def draw_problem(family: str, seeds: Seeds, *which: int | str) -> LinearArms:
+    """Draw one problem of a family; every number is another theta.
 
     Examples
     --------
-    >>> draw_problem("gaussian d = 30", 1, 0).n_arms
+    >>> draw_problem("gaussian d = 30", Seeds(1), 0).n_arms
     20
     """
-    key = (6, list(FAMILIES).index(family), index)
-    return FAMILIES[family](np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+    return FAMILIES[family](seeds.rng("problems", family, *which))

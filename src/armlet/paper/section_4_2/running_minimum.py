@@ -25,13 +25,12 @@ import numpy as np
 
 from armlet.core.checks import number, positive, ridge_like, settle
 from armlet.core.choosing import below, best_chances, mixed, play_best
-from armlet.core.constants import smallest_eigenvalue
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.state import Arrays, fresh
-from armlet.core.statistics import sum_shapes
+from armlet.core.statistics import smallest_eigenvalue, sum_shapes
 from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 from armlet.policies.parts.experts import barred_tag, from_tag
 

@@ -6,7 +6,6 @@ Runs jump from one exploration to the next: O(p log T) for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,9 +17,10 @@ from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.page import Section
 from armlet.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import events
+from armlet.simulation import events, streams
 from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
@@ -52,7 +52,7 @@ SCALES: dict[Scale, Settings] = {
 class Task:
     """Runs of Algorithm 1 in one world, by their numbers."""
 
-    seed: int
+    seeds: Seeds
     world: str  # a key of WORLDS
     p: float
     horizon: int
@@ -64,7 +64,7 @@ class Task:
 class Draws:
     """Worlds of Figure (a) whose p is asked for."""
 
-    seed: int
+    seeds: Seeds
     thetas: int
 
 
@@ -78,15 +78,10 @@ def checkpoints(horizon: int) -> Int64:
 
 def play(task: Task) -> Arrays:
     """Give regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
-    table, policy = WORLDS[task.world](task.seed).table, Algorithm1(p=task.p)
-    played = events.play(table, policy, checkpoints(task.horizon), _seeds(task))
+    table, policy = WORLDS[task.world](task.seeds).table, Algorithm1(p=task.p)
+    pairs = (streams.of_table(task.seeds, task.world, run) for run in range(task.first, task.last))
+    played = events.play(table, policy, checkpoints(task.horizon), pairs)
     return {"regret": played.regret, "exploiting": played.regret - played.exploring}
-
-
-def _seeds(task: Task) -> Iterator[tuple[int, int]]:
-    for run in range(task.first, task.last):
-        world_seed, policy_seed = np.random.SeedSequence(task.seed, spawn_key=(run,)).generate_state(2).tolist()
-        yield world_seed, policy_seed
 
 
 def _play(lab: Lab, stage: str, whole: Task, batch: int) -> tuple[Float64, Float64]:
@@ -103,11 +98,11 @@ def _play(lab: Lab, stage: str, whole: Task, batch: int) -> tuple[Float64, Float
 
 def find_small(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Compare regret with the bound in two worlds whose p is small."""
-    steps, rng = checkpoints(settings.horizon), np.random.default_rng([lab.seed, 1])
+    steps, rng = checkpoints(settings.horizon), lab.rng("intervals where p is small")
     statistics: list[Statistic] = []
     pictures, notes = [], []
     for problem in (one_context(), two_contexts()):
-        task = Task(seed=lab.seed, world=problem.name, p=problem.p, horizon=settings.horizon, last=settings.runs)
+        task = Task(seeds=lab.seeds, world=problem.name, p=problem.p, horizon=settings.horizon, last=settings.runs)
         regret, exploiting = _play(lab, problem.name.replace(" ", "-"), task, BATCH)
         bound = problem.bound(problem.p, steps)
         statistics += _ratios(problem.name, steps, regret / bound, rng)
@@ -131,7 +126,7 @@ def _ratios(name: str, steps: Int64, ratio: Float64, rng: np.random.Generator) -
 def _control(settings: Settings, lab: Lab, rng: np.random.Generator) -> Statistic:
     """Break the bound with p = 2 in the first world: the comparison is able to fail."""
     problem, p = one_context(), 2.0
-    task = Task(seed=lab.seed, world=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
+    task = Task(seeds=lab.seeds, world=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
     regret, _ = _play(lab, "control", task, BATCH)
     ratio = regret[:, -1] / problem.bound(p, checkpoints(settings.horizon))[-1]
     name = "one context, p = 2 where 256 is asked for: R(T) / bound"
@@ -140,11 +135,11 @@ def _control(settings: Settings, lab: Lab, rng: np.random.Generator) -> Statisti
 
 def find_own(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Run Figure (a) at the theorem's p, or at the cap, which is then a reading."""
-    problem, T = WORLDS["Figure (a)"](lab.seed), settings.long_horizon
+    problem, T = WORLDS["Figure (a)"](lab.seeds), settings.long_horizon
     p = math.ceil(problem.p) if settings.cap is None else min(settings.cap, math.ceil(problem.p))
     role = Role.WRITTEN if p >= problem.p else Role.READING
-    steps, rng = checkpoints(T), np.random.default_rng([lab.seed, 2])
-    task = Task(seed=lab.seed, world=problem.name, p=p, horizon=T, last=settings.long_runs)
+    steps, rng = checkpoints(T), lab.rng("intervals at its own p")
+    task = Task(seeds=lab.seeds, world=problem.name, p=p, horizon=T, last=settings.long_runs)
     regret, exploiting = _play(lab, "own", task, 1)  # a run explores p log T times, and takes that long
     bound, unit = problem.bound(p, steps), p * problem.table.gap
     worst, gap = float(exploiting[:, -1].max()), problem.constants.delta_min
@@ -163,9 +158,9 @@ def find_own(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
 
 def find_size(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Compare the theorem's p with the horizon of the paper's own figures, over many draws of theta."""
-    draws, label = Draws(seed=lab.seed, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} worlds"
+    draws, label = Draws(seeds=lab.seeds, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} worlds"
     (found,) = lab.map("size", ask, [draws], label)
-    p, rng = as_floats(found["p"]), np.random.default_rng([lab.seed, 4])
+    p, rng = as_floats(found["p"]), lab.rng("intervals of p")
     ratio = bootstrap(lambda column: np.median(column, axis=-1), p / FIGURE_HORIZON, rng=rng)
     statistic = Statistic("median of p / T at T = 100,000", ratio, BOUNDED)
     verdict = Verdict(claim=_size_claim(settings), statistics=(statistic,), explanations=SIZE_WHY)
@@ -183,7 +178,7 @@ def find_size(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
 
 def ask(draws: Draws) -> Arrays:
     """Give the theorem's p of every world: (thetas,)."""
-    rngs = (np.random.default_rng([draws.seed, 3, index]) for index in range(draws.thetas))
+    rngs = (draws.seeds.rng("worlds", index) for index in range(draws.thetas))
     return {"p": np.array([figure_a(rng).p for rng in rngs])}
 
 

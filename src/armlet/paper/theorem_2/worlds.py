@@ -20,6 +20,7 @@ from armlet.core.constants import Constants, noise_sigma
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64, Int64
 from armlet.environments.figure_a import FigureA
+from armlet.parallel.seeds import Seeds
 
 C: Final = 128  # the least that the proof's own condition leaves for the theorem's constant
 MOST: Final = 10**7  # the largest p that is run
@@ -113,21 +114,21 @@ def figure_a(rng: np.random.Generator) -> KnownWorld:
     return KnownWorld.of("Figure (a)", table, np.array(world.theta))
 
 
-def figure_a_that_can_be_run(seed: int) -> KnownWorld:
+def figure_a_that_can_be_run(seeds: Seeds) -> KnownWorld:
     """Draw worlds of Figure (a) until the theorem's p is at most 10^7: a run costs p log T, and some p are 10^11.
 
     Examples
     --------
-    >>> figure_a_that_can_be_run(7).p <= MOST
+    >>> figure_a_that_can_be_run(Seeds(7)).p <= MOST
     True
     """
-    rng = np.random.default_rng(seed)
+    rng = seeds.rng("world that can be run")
     while (problem := figure_a(rng)).p > MOST:
         pass
     return problem
 
 
-WORLDS: Final[dict[str, Callable[[int], KnownWorld]]] = {  # given the seed, if they are drawn
+WORLDS: Final[dict[str, Callable[[Seeds], KnownWorld]]] = {  # given seeds, if they are drawn
     "one context": lambda _: one_context(),
     "two contexts": lambda _: two_contexts(),
     "Figure (a)": figure_a_that_can_be_run,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from armlet.core.choosing import below, best_arms
+from armlet.core.exploring import Exploring, alike, turn
 from armlet.core.kernel import Statistics
 from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import RidgeLike
@@ -38,7 +39,7 @@ def check_warmup(warmup: object) -> None:
 
 
 class EpsilonGreedy(SumsPolicy[Statistics]):
-    """Explore with probability p/t, else play the arm that ridge regression thinks best.
+    """Explore as `exploring` says, whatever x is; else play the arm that ridge regression thinks best.
 
     Examples
     --------
@@ -52,7 +53,7 @@ class EpsilonGreedy(SumsPolicy[Statistics]):
     learns_from: ClassVar[LearnsFrom] = "explored steps"
     p: float | Literal["auto"]
     ridge: RidgeLike
-    warmup: Warmup
+    warmup: Warmup | None  # None is "round-robin"
 
     @abstractmethod
     def rule(self) -> Rule:
@@ -70,10 +71,21 @@ class EpsilonGreedy(SumsPolicy[Statistics]):
         """Give the p in force: the one that was set."""
         return float(self.p)
 
-    def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
-        """Give the probability that step t explores; with p="auto" it depends on the state.
+    def exploring(self, state: Statistics, t: int, eligible: Bool) -> Exploring:
+        """Say whether step t explores, and with which arm: by turns or alike, with probability p/t.
 
         A state without rows explores at every step, if only explored steps are learned: all arms tie, whatever x is.
+        """
+        p, arms = self.current_p(state), np.flatnonzero(eligible)
+        if t <= math.ceil(p) and self.warmup != "uniform":
+            return turn(arms, t)
+        is_blank = self.learns_from == "explored steps" and not state.n.any()
+        return alike(arms, 1.0 if is_blank or t <= math.ceil(p) else p / t)
+
+    def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
+        """Give the probability that step t explores, if all arms that are not retired are eligible.
+
+        Without a state, what the clock alone says: that is p/t, where it is the clock that says it.
 
         Examples
         --------
@@ -86,35 +98,31 @@ class EpsilonGreedy(SumsPolicy[Statistics]):
         >>> policy.exploration_rate(600, state)
         0.1
         """
-        if state is None and self.p == "auto":
+        if state is not None:
+            return self.exploring(state, t, state.active).rate
+        if self.p == "auto":
             raise ValueError("state is None but p is 'auto': how much it explores depends on what was seen; pass state")
-        p = float(self.p) if state is None else self.current_p(state)
-        is_blank = state is not None and self.learns_from == "explored steps" and not state.n.any()
-        return 1.0 if is_blank or t <= math.ceil(p) else p / t
-
-    def _rotates(self, state: Statistics, t: int) -> bool:
-        return self.warmup == "round-robin" and t <= math.ceil(self.current_p(state))
+        return 1.0 if t <= math.ceil(self.p) else self.p / t
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the exact probability of each arm: exploration, plus the share of the best arms."""
-        arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
-        if self._rotates(state, t):
-            chances[arms[t % len(arms)]] = 1.0
-            return chances
-        rate, best = self.exploration_rate(t, state), best_arms(state.scores(x), arms)
-        chances[arms] = rate / len(arms)
-        chances[best] += (1 - rate) / len(best)
+        law, chances = self.exploring(state, t, eligible), np.zeros(state.n_arms)
+        chances[law.arms] = law.chances
+        if law.rate < 1.0:
+            best = best_arms(state.scores(x), law.arms)
+            chances[best] = np.minimum(1.0, chances[best] + (1.0 - law.rate) / len(best))
         return chances
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Play step t: by turns, by the coin, or the best arm, ties broken by the coins."""
-        arms, chances = np.flatnonzero(eligible), self.probabilities(state, t, x, eligible)
-        if self._rotates(state, t):
-            return Choice(int(arms[t % len(arms)]), 1.0, True)
-        explored = coins.coin < self.exploration_rate(t, state)
-        among = arms if explored else best_arms(state.scores(x), arms)
-        arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored)
+        """Play step t: what exploring takes, or the best arm, ties broken by the coins."""
+        law, chances = self.exploring(state, t, eligible), self.probabilities(state, t, x, eligible)
+        explored = coins.coin < law.rate
+        if explored:
+            arm = law.drawn(coins.pick)
+        else:
+            best = best_arms(state.scores(x), law.arms)
+            arm = int(best[below(coins.tie, len(best))])
+        return Choice(arm, float(chances[arm]), explored, given_exploring=law.given_exploring(arm))
 
     def update(self, state: Statistics, interaction: Interaction) -> None:
         """Record an explored step; what exploitation saw is not recorded, unless the policy learns from every step."""

@@ -16,30 +16,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
-from armlet.core.checks import SEEDS, chance, ends, one_of, positive, settle, whole
+from armlet.core.checks import HUGE, SEEDS, chance, ends, one_of, positive, settle, whole
 from armlet.core.choosing import play_drawn
 from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
+from armlet.core.refusals import MOST, check_between
 from armlet.core.rewards import Outside, unit
 from armlet.core.state import Arrays, fresh
-from armlet.core.types import (
-    Array,
-    Bool,
-    Choice,
-    Coins,
-    Float64,
-    Int64,
-    Interaction,
-    RewardKind,
-    Shapes,
-)
+from armlet.core.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet.policies.parts.experts import LinearExperts
 
 MASK = 2**64 - 1
+MOST_ROWS = 1e100  # by weight; its square is no infinity
 
 
 def toss(seed: int, t: int, n: int) -> float:
@@ -196,13 +188,28 @@ class FiniteClassState(Arrays):
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
         """Take back what `arrays` gave, and derive the rest."""
-        if not arrays["alive"].any():
-            raise ValueError("alive leaves no policy; one at least is never eliminated")
+        self._check(arrays)
         Arrays.restore_arrays(self, arrays)
         self._places = {}
         for place in range(np.count_nonzero(self["counts"])):
             x = self["contexts"][place]
             self._place(place, _key(x), self._experts.chosen(x))
+
+    def _check(self, arrays: dict[str, Array]) -> None:
+        """Refuse arrays that no rows lead to."""
+        for name in ("sums", "counts"):
+            check_between(name, arrays[name], 0.0, MOST)
+        check_between("rows", arrays["rows"], 0.0, MOST_ROWS)
+        check_between("solved", arrays["solved"][:1], 0.0, MOST_ROWS)
+        check_between("mu in solved", arrays["solved"][1:], 0.0, 1.0 / self.n_arms)
+        check_between("P", arrays["P"], 0.0, 1.0 + 1e-9)
+        check_between("contexts", arrays["contexts"], -HUGE, HUGE)
+        if not arrays["alive"].any():
+            raise ValueError("alive leaves no policy; one at least is never eliminated")
+        used = np.count_nonzero(arrays["counts"])
+        keys = {_key(x) for x in cast(Float64, arrays["contexts"])[:used]}
+        if arrays["counts"][used:].any() or len(keys) != used:
+            raise ValueError("contexts holds one twice, or counts one that is not there; each has one place, in order")
 
     def add_arm(self) -> None:
         """Start over: no row so far could have valued a policy that plays the new arm."""

@@ -12,8 +12,9 @@ from typing import Literal, Self, TypeAlias, cast
 
 import numpy as np
 
+from armlet.core.checks import HUGE
 from armlet.core.errors import ArmletError, DecisionError
-from armlet.core.refusals import check_mergeable
+from armlet.core.refusals import MOST, check_between, check_mergeable
 from armlet.core.types import Array, Float64, Int64, Interaction
 from armlet.policies.subset_search.past import Past
 
@@ -179,6 +180,9 @@ class Histories:
         for name, shape in shapes.items():
             if arrays[name].shape != shape:
                 raise ValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
+        check_between("rows", arrays["rows"], -2.0 * HUGE, 2.0 * HUGE)  # means of rows round
+        check_between("sums", arrays["sums"], -MOST, MOST)
+        check_between("counts", arrays["counts"], 1.0, MOST)
         if self._key_size and keys.dtype != np.int64:
             raise ValueError(f"keys are {keys.dtype}, not int64")
         if arms.size and not (arms.min() >= 0 and arms.max() < self.n_arms and (np.diff(arms) >= 0).all()):
@@ -189,6 +193,8 @@ class Histories:
             pasts.append(Past.of(*(cast(Float64, arrays[name][mine]) for name in ("rows", "sums", "counts"))))
             of_arm = keys[mine] if self._key_size else ()
             places.append({key.tobytes(): place for place, key in enumerate(of_arm)})
+            if len(places[arm]) != len(of_arm):
+                raise ValueError(f"keys holds one twice for arm {arm}; what is equal has one entry")
         self._pasts, self._places = pasts, places
 
     def copy(self) -> Self:

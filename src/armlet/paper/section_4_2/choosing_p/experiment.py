@@ -2,7 +2,7 @@
 
 Every problem of every family is played with a grid of fixed p, with p="auto", and, on Figure (a), with the running
 minimum of the section, all on the same contexts and noise. The best p in hindsight is that of each problem, or one for
-the family, whichever does better (`together.best_in_hindsight`): nobody could know it.
+the family, whichever does better (`hindsight.best`): nobody could know it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ import numpy as np
 
 from armlet.core.types import Float64, Int64
 from armlet.paper.experiment import Experiment, Findings
-from armlet.paper.section_4_2.choosing_p_report import Family, Literal, judge
+from armlet.paper.section_4_2 import hindsight
+from armlet.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.simulation import together
+from armlet.simulation import streams, together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import Block, InPython, draw
 from armlet.simulation.shelf import Arrays, as_floats
 
-KEY: Final = 62  # of all that is drawn here
 FIRST: Final = "Figure (a)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """Problems of each family, every p of a grid beside p = auto; those for Section 4.2 to the letter are fewer."""
 
     problems: int = 10
     runs: int = 6
@@ -51,7 +52,7 @@ SCALES: dict[Scale, Settings] = {
 class Task:
     """All runs of one problem."""
 
-    seed: int
+    seeds: Seeds
     family: str
     problem: int
     runs: int
@@ -63,7 +64,7 @@ class Task:
 class Slow:
     """One run of the running minimum, which the kernel does not know, beside a grid and "auto"."""
 
-    seed: int
+    seeds: Seeds
     problem: int
     horizon: int
     ratio: float
@@ -78,28 +79,29 @@ def find(settings: Settings, lab: Lab) -> Findings:
     """Play, then compare."""
     s, both = settings, [(family, T) for T in settings.horizons for family in FAMILIES]
     tasks = [
-        Task(seed=lab.seed, family=family, problem=i, runs=s.runs, horizon=T, ratio=s.ratio)
+        Task(seeds=lab.seeds, family=family, problem=i, runs=s.runs, horizon=T, ratio=s.ratio)
         for family, T in both
         for i in range(s.problems)
     ]
     label = f"p = auto: {s.problems} problems of {len(FAMILIES)} families, {len(s.horizons)} horizons"
     found = lab.map("auto", play, tasks, label)
-    slow = [Slow(seed=lab.seed, problem=i, horizon=s.literal_horizon, ratio=s.ratio) for i in range(s.literal_problems)]
+    slow = [
+        Slow(seeds=lab.seeds, problem=i, horizon=s.literal_horizon, ratio=s.ratio) for i in range(s.literal_problems)
+    ]
     literal = lab.map("literal", play_literal, slow, f"Section 4.2 to the letter: {len(slow)} runs of Figure (a)")
     families = [_family(family, T, found[i * s.problems : (i + 1) * s.problems]) for i, (family, T) in enumerate(both)]
-    return judge(families, _literal(s.literal_horizon, literal), np.random.default_rng([lab.seed, KEY]))
+    return judge(families, _literal(s.literal_horizon, literal), lab.rng("auto intervals"))
 
 
 def play(task: Task) -> Arrays:
     """Give regret of every p of the grid, (runs, grid), and of "auto", (runs,), told T, 10 T and T / 10; and its p."""
-    world, T = draw_problem(task.family, task.seed, task.problem), task.horizon
-    grid = together.grid_of_p(world.n_arms, T, task.ratio)
+    world, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
+    grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
     told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10)]
     policies = [*(Algorithm1(p=p) for p in grid), *told]
     entries = [together.Entry.of(policy, world) for policy in policies]
-    family = list(FAMILIES).index(task.family)
-    keys = [(KEY, family, task.problem, T, run) for run in range(task.runs)]
-    runs = [together.play(world, entries, T, np.random.SeedSequence(task.seed, spawn_key=key)) for key in keys]
+    which = (task.family, task.problem, T)
+    runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {
         "grid": regret[:, :-3].copy(),
@@ -113,16 +115,14 @@ def play(task: Task) -> Arrays:
 
 def play_literal(task: Slow) -> Arrays:
     """Give p and regret at 40 steps, (40,), of the running minimum and of "auto", and the regret of the best p."""
-    world = draw_problem(FIRST, task.seed, task.problem)
-    one = play(Task(seed=task.seed, family=FIRST, problem=task.problem, runs=1, horizon=task.horizon, ratio=task.ratio))
-    key = np.random.SeedSequence(task.seed, spawn_key=(KEY, 0, task.problem, task.horizon, 0))
-    contexts, noise, coins = key.spawn(3)
-    rngs = np.random.default_rng(contexts), np.random.default_rng(noise)
-    whole = next(draw(world, *rngs, task.horizon, size=task.horizon))
-    seed, steps = int(coins.generate_state(1)[0]), np.geomspace(20, task.horizon, 40).round().astype(np.int64)
+    world = draw_problem(FIRST, task.seeds, task.problem)
+    T, steps = task.horizon, np.geomspace(20, task.horizon, 40).round().astype(np.int64)
+    one = play(Task(seeds=task.seeds, family=FIRST, problem=task.problem, runs=1, horizon=T, ratio=task.ratio))
+    contexts, noise, coins = streams.of_run(task.seeds, FIRST, task.problem, T, 0)  # the very run of `one`
+    whole = next(draw(world, contexts, noise, T, size=T))
     outcome = {}
-    for name, policy in _two(task.horizon).items():
-        outcome[name] = _path(InPython(world, policy, seed), policy, whole, np.unique(steps))
+    for name, policy in _two(T).items():
+        outcome[name] = _path(InPython(world, policy, coins), policy, whole, np.unique(steps))
     return {
         "steps": steps,
         "best": one["grid"].min(axis=1),
@@ -158,7 +158,7 @@ def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:
     return Family(
         name=name,
         horizon=horizon,
-        best=together.best_in_hindsight(np.array(grids)),
+        best=hindsight.best(np.array(grids)),
         auto=told[0],
         longer=told[1],
         shorter=told[2],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,21 +24,22 @@ from armlet.advice.spread import predictive
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import LinearArms
 from armlet.paper.experiment import Experiment, Findings
-from armlet.paper.section_4_2.advisor_report import Family, judge
+from armlet.paper.section_4_2 import hindsight
+from armlet.paper.section_4_2.advisor.report import Family, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.simulation import together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory import asked_p
 
-KEY: Final = 63  # of all that is drawn here
 SURE: Final = 0.95  # of the law's problems ask for no more than the theorem's p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """Problems of each family: what is advised before and after a pilot, beside a grid of p at each horizon."""
 
     families: tuple[str, ...] = ("Figure (a)", "display ads", "clicks 3 % or 4 %")
     problems: int = 6
@@ -59,7 +60,7 @@ SCALES: dict[Scale, Settings] = {
 class Law:
     """One question to the advisor: which p for this law of problems."""
 
-    seed: int
+    seeds: Seeds
     family: str
     horizon: int
     budget: float
@@ -85,11 +86,14 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Ask, play, then compare."""
     s = settings
-    laws = [Law(seed=lab.seed, family=f, horizon=T, budget=s.budget) for T in s.horizons for f in s.families]
+    laws = [Law(seeds=lab.seeds, family=f, horizon=T, budget=s.budget) for T in s.horizons for f in s.families]
     advised = lab.map("laws", ask_law, laws, f"p from the law: {len(s.families)} families")
     tasks = [
         Task(
-            **asdict(law),
+            seeds=law.seeds,
+            family=law.family,
+            horizon=law.horizon,
+            budget=law.budget,
             problem=i,
             runs=s.runs[s.horizons.index(law.horizon)],
             ratio=s.ratio,
@@ -105,28 +109,28 @@ def find(settings: Settings, lab: Lab) -> Findings:
     families = [
         _family(law, told, found[i * n : (i + 1) * n]) for i, (law, told) in enumerate(zip(laws, advised, strict=True))
     ]
-    return judge(families, s.rows, np.random.default_rng([lab.seed, KEY]))
+    return judge(families, s.rows, lab.rng("advice intervals"))
 
 
 def ask_law(task: Law) -> Arrays:
     """Give the advisor's p, (1,), the interval it predicts for one run, (2,), and the theorem's p, (1,)."""
     source = as_source(FAMILIES[task.family], task.horizon, "max")
-    p, ends = _advise(source, task, index=0)
-    asked = [_asked(draw_problem(task.family, task.seed + 1, i)) for i in range(100)]
+    p, ends = _advise(source, task)
+    asked = [_asked(draw_problem(task.family, task.seeds, "asked", i)) for i in range(100)]
     return {"p": np.array(p), "ends": ends, "theorem": np.array(np.quantile(asked, SURE, method="higher"))}
 
 
 def play(task: Task) -> Arrays:
     """Give regret of every p of the grid, (runs, grid), of three choices of p, (runs,), and what the pilot promised."""
-    T, world = task.horizon, draw_problem(task.family, task.seed, task.problem)
-    key = (KEY, list(FAMILIES).index(task.family), task.problem, T)
-    p, ends = _advise(Posterior.of(_pilot(world, task.rows, task.seed, key), "max"), task, index=1 + task.problem)
-    grid = together.grid_of_p(world.n_arms, T, task.ratio)
+    T, world = task.horizon, draw_problem(task.family, task.seeds, task.problem)
+    which = (task.family, task.problem, T)
+    pilot = _pilot(world, task.rows, task.seeds.rng("pilots", *which))
+    p, ends = _advise(Posterior.of(pilot, "max"), task, task.problem)
+    grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
     # p = T explores every step up to T, as any larger p does
     ps = [*grid, task.law_p, p, min(task.theorem_p, float(T))]
     entries = [together.Entry.of(Algorithm1(p=each), world) for each in ps]
-    seeds = [np.random.SeedSequence(task.seed, spawn_key=(*key, 1 + run)) for run in range(task.runs)]
-    runs = [together.play(world, entries, T, seed) for seed in seeds]
+    runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {
         "grid": regret[:, :-3].copy(),
@@ -139,9 +143,9 @@ def play(task: Task) -> Arrays:
     }
 
 
-def _advise(source: Source, task: Law, index: int) -> tuple[float, Float64]:
+def _advise(source: Source, task: Law, *problem: int) -> tuple[float, Float64]:
     """Give the recommended p and the ends of the interval predicted for one run."""
-    seed = int(np.random.SeedSequence(task.seed, spawn_key=(KEY, index)).generate_state(1)[0])
+    seed = task.seeds.seed("advice", task.family, task.horizon, *problem)
     with ThreadPoolExecutor(1) as here:
         search = prepare(source, task.horizon, seed, here, None, None, task.budget, lambda _: None)
         trial = search.settle()
@@ -159,9 +163,8 @@ def _asked(world: LinearArms) -> float:
     return math.inf if condition is None else condition.p
 
 
-def _pilot(world: LinearArms, rows: int, seed: int, key: tuple[int, ...]) -> Pilot:
+def _pilot(world: LinearArms, rows: int, rng: np.random.Generator) -> Pilot:
     """Play at random for a while."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*key, 0)))
     X, arms = world.contexts(rng, rows), rng.integers(world.n_arms, size=rows)
     return Pilot(X, arms, world.rewards(rng, X)[np.arange(rows), arms])
 
@@ -170,7 +173,7 @@ def _family(law: Law, told: Arrays, found: Sequence[Arrays]) -> Family:
     """Put the problems of a family together, each in units of what random play loses."""
     random = np.array([as_floats(one["random"]).mean() for one in found])
     mean = {name: np.array([as_floats(one[name]).mean() for one in found]) for name in ("law", "pilot", "theorem")}
-    best = together.best_in_hindsight(np.array([as_floats(one["grid"]) for one in found]) / random[:, None, None])
+    best = hindsight.best(np.array([as_floats(one["grid"]) for one in found]) / random[:, None, None])
     return Family(
         name=law.family,
         horizon=law.horizon,

@@ -13,10 +13,10 @@ from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64
 from armlet.paper.experiment import Findings
 from armlet.paper.page import Section
+from armlet.paper.section_4_2.hindsight import ratio_of_means
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Table
-from armlet.simulation.together import ratio_of_means
+from armlet.report.tables import Table
 
 BOUND: Final = 1.3
 COVERED: Final = 0.9

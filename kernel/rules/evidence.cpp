@@ -1,0 +1,87 @@
+#include "rules/evidence.hpp"
+
+namespace armlet {
+
+namespace {
+
+// The law of one step over the eligible arms, but for the estimates.
+class Law {
+  public:
+    Law(const Exploring& exploring, Word t, Arms eligible)
+        : wants_(exploring.wants), eligible_(eligible), least_(exploring.least(t)) {
+        for (const auto arm : eligible) sum_ += weight(arm);
+        const double by_evidence = std::min(exploring.cap, sum_);
+        each_ = exploring.floor / static_cast<double>(eligible.size());
+        shared_ = (1.0 - exploring.floor) * by_evidence;
+        rate_ = exploring.floor + shared_;
+    }
+
+    double rate() const { return rate_; }
+    // The probability that the step explores and takes this arm.
+    double explored(std::uint32_t arm) const { return each_ + shared_ * (weight(arm) / sum_); }
+    double propensity(std::uint32_t arm, std::size_t n_best, bool is_best) const {
+        const double chance = explored(arm);
+        return is_best ? std::min(1.0, chance + (1.0 - rate_) / static_cast<double>(n_best)) : chance;
+    }
+    Choice choice(std::uint32_t arm, bool explores, std::size_t n_best, bool is_best) const {
+        return {arm, propensity(arm, n_best, is_best), explores, 0, std::min(1.0, explored(arm) / rate_)};
+    }
+    // The first arm at which the running sum of explored() passes the bits' share of the whole.
+    std::uint32_t drawn(Word bits) const {
+        double whole = 0.0, running = 0.0;
+        for (const auto arm : eligible_) whole += explored(arm);
+        const double at = fraction(bits) * whole;
+        for (const auto arm : eligible_)
+            if ((running += explored(arm)) > at) return arm;
+        return eligible_.back();  // the product may round to the whole
+    }
+
+  private:
+    double weight(std::uint32_t arm) const { return std::max(least_, wants_[arm]); }
+
+    std::span<const double> wants_;
+    Arms eligible_;
+    double least_, sum_ = 0.0, each_, shared_, rate_;
+};
+
+}  // namespace
+
+Choice decide(const double* scores, const Exploring& exploring, Word t, const Coins& coins, Arms eligible) {
+    const Law law(exploring, t, eligible);
+    const Best best = best_arm(scores, eligible);
+    const bool explores = coins.coin < law.rate();
+    const auto arm = explores ? law.drawn(coins.pick) : tied_arm(scores, eligible, best, coins.tie);
+    return law.choice(arm, explores, best.count, scores[arm] == best.score);
+}
+
+Choice decide(const Estimates& estimates, const Exploring& exploring, Word t, const double* x, const Coins& coins,
+              Arms eligible, double* scratch) {
+    estimates.scores(x, scratch);
+    return decide(scratch, exploring, t, coins, eligible);
+}
+
+Choice decide_known(const Exploring& exploring, Word t, const Coins& coins, Arms eligible, std::uint32_t best) {
+    const Law law(exploring, t, eligible);
+    const bool explores = coins.coin < law.rate();
+    const auto arm = explores ? law.drawn(coins.pick) : best;
+    return law.choice(arm, explores, 1, arm == best);
+}
+
+void probabilities(const double* scores, const Exploring& exploring, Word t, Arms eligible, std::span<double> out) {
+    const Law law(exploring, t, eligible);
+    const Best best = best_arm(scores, eligible);
+    for (const auto arm : eligible) out[arm] = law.propensity(arm, best.count, scores[arm] == best.score);
+}
+
+Choice Evidence::choose(const Statistics& all, const Step& step, const Coins& coins) const {
+    double* scores = step.scratch(0, all.width());
+    return decide(all.estimates(), in_force(all), step.t, view(all, step), coins, step.eligible, scores);
+}
+
+void Evidence::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
+    double* scores = step.scratch(0, all.width());
+    all.estimates().scores(view(all, step), scores);
+    armlet::probabilities(scores, in_force(all), step.t, step.eligible, out);
+}
+
+}  // namespace armlet

@@ -1,0 +1,58 @@
+// Contextual epsilon-greedy by evidence: an arm is explored the more the fewer rows its sums hold, whatever x is.
+#pragma once
+#include <algorithm>
+
+#include "rules/choice.hpp"
+
+namespace armlet {
+
+// When a step explores and which arm it takes then, as things stand.
+struct Exploring {
+    std::span<const double> wants;  // (K,): min(1, exp(1 - n_a / q))
+    double q;                       // rows for each arm that are always explored
+    double cap;                     // explores at most so often by evidence
+    double floor;                   // and so often whatever is known, all eligible arms alike
+
+    // No arm has a smaller weight.
+    double least(Word t) const { return std::min(1.0, q / static_cast<double>(t)); }
+};
+
+// Explore with probability min(cap, S), S the sum of w_a = max(min(1, q / t), want_a) over the eligible arms, and then
+// arm a with w_a / S; in between the best estimate plays.
+struct Evidence {
+    using State = Statistics;
+    static constexpr const char* works_on = "Statistics";
+
+    double p;  // q times the number of active arms
+    double cap, floor;
+    bool learn_always;  // from every step, or from explored steps only
+
+    double q(const Statistics& all) const { return p / static_cast<double>(all.n_active()); }
+    // Only after refresh(); it looks into the statistics.
+    Exploring in_force(const Statistics& all) const { return {all.wants(), q(all), cap, floor}; }
+
+    void refresh(Statistics& all, Word) const {
+        all.refresh();
+        all.refresh_wants(q(all));
+    }
+    Choice choose(const Statistics& all, const Step& step, const Coins& coins) const;
+    void probabilities(const Statistics& all, const Step& step, std::span<double> out) const;
+    bool learns(bool explored) const { return explored || learn_always; }
+    void learn(Statistics& all, const Row& row) const { learn_row(all, row); }
+    void correct(Statistics& all, const Row& row, double before) const { correct_row(all, row, before); }
+};
+
+// One step, from the scores.
+Choice decide(const double* scores, const Exploring& exploring, Word t, const Coins& coins, Arms eligible);
+
+// The same from the estimates; `scratch` holds estimates.width values.
+Choice decide(const Estimates& estimates, const Exploring& exploring, Word t, const double* x, const Coins& coins,
+              Arms eligible, double* scratch);
+
+// The same when the best arm is known, and known to be the only one.
+Choice decide_known(const Exploring& exploring, Word t, const Coins& coins, Arms eligible, std::uint32_t best);
+
+// The probability of each eligible arm at step t, from the scores; `out` holds a zero for every arm.
+void probabilities(const double* scores, const Exploring& exploring, Word t, Arms eligible, std::span<double> out);
+
+}  // namespace armlet

@@ -1,0 +1,191 @@
+#include "state/units.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "linear/simd.hpp"
+
+namespace armlet {
+
+namespace {
+
+constexpr double ordinary = 1024.0;      // values up to this size have their origin at zero
+constexpr double growth = 0.1;           // of the rows, from one snapshot to the next
+constexpr double rounding = 0x1p-46;     // 64 units in the last place: a variance below is none
+constexpr double least_square = 1e-120;  // and one below this has lost its digits, or its x could overflow
+
+// Eight bits of a value, or zero.
+double rounded(double value) {
+    if (!(std::fabs(value) > ordinary)) return 0.0;
+    int exponent;
+    const double fraction = std::frexp(value, &exponent);
+    return std::ldexp(std::nearbyint(fraction * 256.0), exponent - 8);
+}
+
+// Zero if what is left of the mean square is rounding.
+double deviation_of(double square, double mean) {
+    const double variance = square - mean * mean;
+    return variance > rounding * square && variance > least_square ? std::sqrt(variance) : 0.0;
+}
+
+ARMLET_INLINE void shift_body(const double* x, const double* origin, std::size_t d, double* out) {
+    for (std::size_t j = 0; j < d; ++j) out[j] = x[j] - origin[j];
+}
+
+ARMLET_DISPATCH(shift, (const double* x, const double* origin, std::size_t d, double* out), (x, origin, d, out))
+
+ARMLET_INLINE void look_body(const double* x, const double* origin, const double* m, const double* t, std::size_t d,
+                             double* out) {
+    for (std::size_t j = 0; j < d; ++j) out[j] = ((x[j] - origin[j]) - m[j]) * t[j];
+}
+
+ARMLET_DISPATCH(look,
+                (const double* x, const double* origin, const double* m, const double* t, std::size_t d, double* out),
+                (x, origin, m, t, d, out))
+
+// Column k from its diagonal down: (A_ik - m_k A_i0 - m_i (A_k0 - m_k A_00)) t_k t_i, with y_0 = 1.
+ARMLET_INLINE void standardise_matrix_body(const double* A, const double* m, const double* t, std::size_t size,
+                                           double* out) {
+    const double* first = A;
+    for (std::size_t k = 0; k < size; ++k) {
+        const double mk = m[k], tk = t[k], ck = first[k] - mk * first[0];
+        const std::size_t length = size - k;
+        const double *sums = first + k, *means = m + k, *scales = t + k;
+        for (std::size_t i = 0; i < length; ++i) out[i] = (((A[i] - mk * sums[i]) - means[i] * ck) * tk) * scales[i];
+        A += length, out += length;
+    }
+}
+
+ARMLET_DISPATCH(standardise_matrix, (const double* A, const double* m, const double* t, std::size_t size, double* out),
+                (A, m, t, size, out))
+
+}  // namespace
+
+Units::Units(Kind kind, std::size_t dim, std::span<const double> origin)
+    : size_(kind == Kind::free ? dim + 1 : dim), is_given_(!origin.empty()), rank_(size_) {
+    if (kind == Kind::as_given) return;
+    origin_.assign(origin.begin(), origin.end());
+    origin_.resize(size_);
+    middle_.resize(size_), spread_.resize(size_), m_.resize(size_), t_.resize(size_);
+    scale();
+}
+
+const double* Units::row(const double* x, double* out) const {
+    if (!is_free()) return x;
+    out[0] = 1.0;
+    shift(x, origin_.data() + 1, size_ - 1, out + 1);
+    return out;
+}
+
+const double* Units::view(const double* x, double* out) const {
+    if (!is_free()) return x;
+    out[0] = 1.0;
+    look(x, origin_.data() + 1, m_.data() + 1, t_.data() + 1, size_ - 1, out + 1);
+    return out;
+}
+
+void Units::set_origin(const double* x, double r) {
+    if (is_given_) return;
+    origin_[0] = rounded(r);
+    for (std::size_t j = 1; j < size_; ++j) origin_[j] = rounded(x[j - 1]);
+}
+
+void Units::set_origin(const Units& other) {
+    if (!is_given_) origin_ = other.origin_;
+}
+
+// With y = y' + shift of the features and r = r' + shift of rewards.
+void Units::rebase(std::span<double> record, const Units& other) const {
+    if (!is_free() || has_origin_of(other)) return;
+    std::vector<double> moved(size_);
+    for (std::size_t j = 1; j < size_; ++j) moved[j] = other.origin_[j] - origin_[j];
+    const double raised = other.origin_[0] - origin_[0], n = record[0], sum_r = record[1];
+    double *b = record.data() + 3, *first = b + size_, *A = first;
+    // A_i0 are still to be read by the columns after: they come last
+    for (std::size_t k = 1; k < size_; ++k) {
+        A += size_ - k + 1;
+        for (std::size_t i = k; i < size_; ++i) A[i - k] += moved[k] * first[i] + moved[i] * (first[k] + moved[k] * n);
+    }
+    for (std::size_t j = 1; j < size_; ++j) {
+        b[j] += moved[j] * sum_r;
+        first[j] += moved[j] * n;
+        b[j] += raised * first[j];
+    }
+    record[2] += raised * (2.0 * sum_r + raised * n);
+    record[1] += raised * n;
+    b[0] += raised * n;
+}
+
+void Units::scale() {
+    m_[0] = 0.0, t_[0] = 1.0, rank_ = 1;
+    for (std::size_t j = 1; j < size_; ++j) {
+        m_[j] = middle_[j];
+        t_[j] = spread_[j] > 0.0 ? 1.0 / spread_[j] : 0.0;
+        rank_ += spread_[j] > 0.0;
+    }
+}
+
+void Units::renew(const Sums& sums) {
+    std::vector<double> first(size_), squares(size_);
+    double n = 0.0, r = 0.0, rr = 0.0;
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) {
+        const double* A = sums.A(arm);
+        n += A[0], r += sums.b(arm)[0], rr += sums.sum_rr(arm);
+        for (std::size_t j = 1; j < size_; ++j) first[j] += A[j];
+        for (std::size_t j = 1; j < size_; ++j) A += size_ - j + 1, squares[j] += *A;
+    }
+    const bool any = n > 0.0;
+    if (!any && !is_given_) std::fill(origin_.begin(), origin_.end(), 0.0);
+    first[0] = r, squares[0] = rr;
+    for (std::size_t j = 0; j < size_; ++j) {
+        middle_[j] = any ? first[j] / n : 0.0;
+        spread_[j] = any ? deviation_of(squares[j] / n, middle_[j]) : 0.0;
+    }
+    left_ = any ? growth * n : 0.0;
+    scale();
+}
+
+void Units::standardise(const double* A, const double* b, double* A_z, double* b_z) const {
+    standardise_matrix(A, m_.data(), t_.data(), size_, A_z);
+    const double r0 = middle_[0], left = b[0] - r0 * A[0];
+    for (std::size_t j = 0; j < size_; ++j) b_z[j] = ((b[j] - r0 * A[j]) - m_[j] * left) * t_[j];
+}
+
+double Units::centred_squares(std::span<const double> record) const {
+    const double r0 = middle_[0];
+    return (record[2] - r0 * record[1]) - r0 * (record[1] - r0 * record[0]);
+}
+
+double Units::to_user(const double* theta, std::size_t step, double* slopes) const {
+    double intercept = base() + theta[0];
+    for (std::size_t j = 1; j < size_; ++j) {
+        const double slope = theta[j * step] * t_[j];
+        slopes[j - 1] = slope;
+        intercept -= slope * (m_[j] + origin_[j]);
+    }
+    return intercept;
+}
+
+std::vector<double> Units::values() const {
+    std::vector<double> out;
+    if (is_free()) out.push_back(left_);
+    for (const auto* part : {&origin_, &middle_, &spread_}) out.insert(out.end(), part->begin(), part->end());
+    return out;
+}
+
+void Units::restore(std::span<const double> values) {
+    left_ = values[0];
+    values = values.subspan(1);
+    for (auto* part : {&origin_, &middle_, &spread_}) {
+        std::copy_n(values.begin(), size_, part->begin());
+        values = values.subspan(size_);
+    }
+    scale();
+}
+
+std::size_t Units::bytes() const {
+    return (origin_.capacity() + middle_.capacity() + spread_.capacity() + m_.capacity() + t_.capacity()) *
+           sizeof(double);
+}
+
+}  // namespace armlet

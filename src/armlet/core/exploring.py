@@ -1,0 +1,137 @@
+"""When a step explores and which arm it takes then, whatever the context is: the laws of epsilon-greedy policies.
+
+By steps, Algorithm 1's: arms take turns, or one rate is shared by all alike. By evidence: an arm is explored the more
+the fewer rows its sums hold. An arm that is explored with probability exp(1 - n/q) has n = q (1 + log(t/q)) rows by
+step t, hence probability q/t: where arms neither come nor go and rewards are prompt that is p/t for all of them, as in
+Algorithm 1, but it needs no clock. Every operation is in the order of the kernel's, so both agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from armlet.core.choosing import below
+from armlet.core.types import Bool, Float64, Int64
+
+LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+"""log 2 in two parts; the first has so many zeros at its end that a small whole number times it is exact."""
+DEGREE: Final = 13
+"""Of Taylor's series: r^14 / 14! is below 2^-56 for |r| <= log(2) / 2."""
+
+
+def falling_exp(u: Float64) -> Float64:
+    """Give exp(u) for u <= 0 by a fixed sequence of IEEE operations: no two libraries' exp agree to the last bit.
+
+    Within 2 units of the last place; 0 below -700.
+
+    Examples
+    --------
+    >>> falling_exp(np.array([0.0, -1.0, -1000.0])).round(6).tolist()
+    [1.0, 0.367879, 0.0]
+    """
+    bounded = np.maximum(u, -700.0)
+    k = np.rint(bounded * 1.4426950408889634)
+    r = (bounded - k * LN2[0]) - k * LN2[1]
+    total = np.full(len(u), 1.0 / math.factorial(DEGREE))
+    for i in reversed(range(DEGREE)):
+        total = total * r + 1.0 / math.factorial(i)
+    out: Float64 = np.where(u >= -700.0, np.ldexp(total, k.astype(np.int64)), 0.0)
+    return out
+
+
+def wants(n: Float64, q: float) -> Float64:
+    """Give min(1, exp(1 - n/q)), how much arms with n rows want to be explored: 1 up to q rows.
+
+    Examples
+    --------
+    >>> wants(np.array([0.0, 5.0, 10.0, 15.0]), 5.0).round(4).tolist()
+    [1.0, 1.0, 0.3679, 0.1353]
+    """
+    with np.errstate(over="ignore"):
+        u = 1.0 - n / q
+    out: Float64 = np.where(u >= 0.0, 1.0, np.minimum(1.0, falling_exp(np.minimum(u, 0.0))))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Exploring:
+    """Whether a step explores, and with which arm."""
+
+    arms: Int64  # (m,): those that exploring may take
+    rate: float  # the probability that the step explores
+    chances: Float64  # (m,): that it explores and takes this arm
+    given: Float64  # (m,): that it takes this arm, given that it explores
+
+    def drawn(self, bits: int) -> int:
+        """Give the arm that 64 random bits point at, all alike."""
+        return int(self.arms[below(bits, len(self.arms))])
+
+    def given_exploring(self, arm: int) -> float:
+        """Give the probability of an arm, given that the step explores."""
+        return float(self.given[np.searchsorted(self.arms, arm)])
+
+
+class Weighted(Exploring):
+    """The same with arms that are not alike."""
+
+    def drawn(self, bits: int) -> int:
+        """Give the first arm at which the running sum of chances passes the bits' share of the whole."""
+        running = np.cumsum(self.chances)  # from left to right, as the kernel adds
+        found = int(np.searchsorted(running, (bits >> 11) * 2.0**-53 * running[-1], side="right"))
+        return int(self.arms[min(found, len(self.arms) - 1)])  # the product may round to the whole
+
+
+def turn(arms: Int64, t: int) -> Exploring:
+    """Give the law of a step that plays arm t mod K.
+
+    Examples
+    --------
+    >>> turn(np.array([0, 2, 5]), 4).arms.tolist()
+    [2]
+    """
+    return Exploring(arms[t % len(arms)][None], 1.0, np.ones(1), np.ones(1))
+
+
+def alike(arms: Int64, rate: float) -> Exploring:
+    """Give the law of a step that explores at a rate, all arms alike.
+
+    Examples
+    --------
+    >>> alike(np.array([0, 2]), 0.5).chances.tolist()
+    [0.25, 0.25]
+    """
+    m = len(arms)
+    return Exploring(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m))
+
+
+def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.0, floor: float = 0.0) -> Weighted:
+    """Give the law of a step that explores what lacks rows.
+
+    An arm weighs w = max(min(1, q/t), min(1, exp(1 - n/q))). With probability `floor` an eligible arm is drawn, all
+    alike; else the step explores with probability min(cap, sum of w), and takes an arm with its share of that sum.
+
+    Parameters
+    ----------
+    n
+        (K,): the rows of every arm.
+    q
+        Rows that each arm is given to begin with.
+
+    Examples
+    --------
+    >>> law = by_evidence(np.array([60.0, 60.0, 0.0]), np.array([True, True, True]), 10**6, q=5.0)
+    >>> round(law.rate, 3), law.given.round(3).tolist()
+    (1.0, [0.0, 0.0, 1.0])
+    >>> by_evidence(np.array([60.0, 60.0, 0.0]), np.array([True, True, False]), 10**6, q=5.0).rate.__round__(6)
+    3.3e-05
+    """
+    arms = np.flatnonzero(eligible)
+    weights = np.maximum(min(1.0, q / t), wants(n[arms], q))
+    total = float(np.cumsum(weights)[-1])
+    shared = (1.0 - floor) * min(cap, total)
+    chances, rate = floor / len(arms) + shared * (weights / total), floor + shared
+    return Weighted(arms, rate, chances, np.minimum(1.0, chances / rate))

@@ -1,0 +1,1 @@
+"""p found while Algorithm 1 runs."""

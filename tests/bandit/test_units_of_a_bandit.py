@@ -1,0 +1,89 @@
+"""What a bandit says of units, and the law that only exploits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core.types import Policy
+from armlet.core.units import Units
+from support.in_python import InPython
+
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(60, 3))
+ARMS = RNG.integers(0, 4, size=60)
+REWARDS = X[:, 0] * (ARMS - 1.5) + 100.0
+
+
+def make(policy: Policy, **settings: object) -> armlet.Bandit:
+    return armlet.Bandit(range(4), 3, policy=policy, seed=1, **settings)  # type: ignore[arg-type]
+
+
+def test_a_bandit_says_its_units() -> None:
+    assert make(armlet.LinUCB()).units == "free"
+    assert make(armlet.LinUCB(units="as given")).units == "as given"
+    assert make(armlet.Algorithm1(p=60)).units == "as given"
+    assert make(armlet.Exp3(horizon=10)).units == "as given"
+
+
+@pytest.mark.parametrize("units", ["free", "as given"])
+def test_units_of_a_bandit_are_a_setting_of_its_policy(units: Units) -> None:
+    bandit = make(armlet.Greedy(), units=units)
+    assert bandit.units == units
+    assert bandit.policy == armlet.Greedy(units=units)
+    assert armlet.from_bytes(bandit.to_bytes()).units == units
+
+
+@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=60), armlet.Exp3(horizon=10), InPython(p=60)], ids=repr)
+def test_free_units_are_refused_where_a_policy_cannot(policy: Policy) -> None:
+    assert make(policy, units="as given").units == "as given"
+    with pytest.raises(ValueError, match=r"units is 'free', but \w+ takes units as given; leave units out"):
+        make(policy, units="free")
+
+
+def test_other_words_are_refused() -> None:
+    with pytest.raises(ValueError, match="units is 'metric'; choose 'free' or 'as given'"):
+        make(armlet.Greedy(), units="metric")
+
+
+@pytest.mark.parametrize("units", ["free", "as given"])
+def test_the_greedy_law_is_predict_as_probabilities(units: Units) -> None:
+    bandit = make(armlet.Greedy(units=units))
+    bandit.partial_fit(X, ARMS, REWARDS)
+    for eligible in (None, [0, 2]):
+        law = bandit.greedy_proba(X, eligible=eligible)
+        assert np.array_equal(np.argmax(law, axis=1), bandit.predict(X, eligible=eligible))
+        assert np.array_equal(np.sort(law, axis=1)[:, -1], np.ones(60))
+        assert np.array_equal(law, bandit.predict_proba(X, eligible=eligible)), "greedy has nothing but this law"
+
+
+def test_the_greedy_law_shares_among_arms_that_tie() -> None:
+    bandit = make(armlet.Greedy())
+    bandit.retire_arm(3)
+    np.testing.assert_array_equal(bandit.greedy_proba(X[:2]), np.tile([1 / 3, 1 / 3, 1 / 3, 0.0], (2, 1)))
+
+
+def test_the_greedy_law_is_not_the_turn_of_a_warm_up() -> None:
+    bandit = make(armlet.Algorithm1(p=1000))
+    bandit.partial_fit(X, ARMS, REWARDS, explored=True)
+    turns, learned = bandit.predict_proba(X), bandit.greedy_proba(X)
+    assert len(np.unique(turns, axis=0)) == 1, "whatever the context is"
+    assert len(np.unique(learned, axis=0)) > 1
+
+
+def test_a_policy_without_estimates_has_no_greedy_law() -> None:
+    with pytest.raises(TypeError, match="keeps no linear estimates"):
+        make(armlet.Exp3(horizon=10)).greedy_proba(X)
+
+
+def test_expectations_are_in_the_units_of_the_user() -> None:
+    bandit = make(armlet.Greedy(ridge=1e-6))
+    x = np.column_stack([X, np.ones(60)])
+    bandit.partial_fit(X, ARMS, REWARDS)
+    seen = bandit.predict_expectations(X)
+    for arm in range(4):
+        rows = arm == ARMS
+        slopes = np.linalg.lstsq(x[rows], REWARDS[rows], rcond=None)[0]
+        # the intercept has a row at the mean of all rewards: that moves it by less than the spread over the rows
+        assert np.abs(seen[:, arm] - x @ slopes).max() < 2.0

@@ -1,0 +1,247 @@
+"""The exploring law by evidence: the kernel against numpy, to the last bit, and its exponential against the true."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from armlet import Bandit, Policy
+from armlet.core import exploring, kernel
+from armlet.core.kernel import Evidence, Statistics
+from armlet.core.reference import Reference
+from armlet.core.ridge import Ridge
+from armlet.core.types import Arm, Bool, Float64
+from armlet.environments import FigureA
+from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from support.bandits import facts
+from support.in_python import EvidenceInPython
+from support.streams import Stream, streams
+
+laws = st.fixed_dictionaries(
+    {
+        "p": st.floats(0.01, 60),
+        "cap": st.sampled_from([1.0, 0.5, 0.07]),
+        "floor": st.sampled_from([0.0, 0.02, 0.6, 1.0]),
+    }
+)
+
+
+def true_exp(u: float) -> Decimal:
+    with localcontext() as context:
+        context.prec = 60
+        return Decimal(u).exp()
+
+
+@given(st.floats(-700, 0))
+def test_falling_exp_is_within_two_units_of_the_last_place(u: float) -> None:
+    ours, true = float(exploring.falling_exp(np.array([u]))[0]), true_exp(u)
+    assert abs(Decimal(ours) - true) <= 2 * Decimal(np.spacing(float(true)))
+
+
+def test_falling_exp_ends_in_zero() -> None:
+    assert exploring.falling_exp(np.array([-700.1, -1e300, -np.inf])).tolist() == [0.0, 0.0, 0.0]
+    assert exploring.falling_exp(np.array([0.0, -0.0])).tolist() == [1.0, 1.0]
+
+
+counts = st.one_of(st.floats(0, 1e6), st.integers(0, 1000).map(float), st.sampled_from([0.0, 1e-300, 1e40]))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(counts, min_size=1, max_size=20), st.floats(1e-40, 1e40))
+def test_wants_are_the_same_bits_in_numpy_and_in_the_kernel(n: list[float], q: float) -> None:
+    rows = np.array(n)
+    ours = exploring.wants(rows, q)
+    np.testing.assert_array_equal(kernel.wants(rows, q), ours)
+    assert ((ours >= 0.0) & (ours <= 1.0)).all()
+    assert (ours[rows <= q] == 1.0).all()
+
+
+def mask(rng: np.random.Generator, n_arms: int, active: Bool) -> Bool:
+    some = (rng.random(n_arms) < 0.6) & active
+    return some if some.any() else active
+
+
+def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Reference:
+    how = {"clock": "evidence", "cap": policy.cap, "floor": policy.floor, "learns_from": policy.learns_from}
+    ridge = Ridge.parse(policy.ridge)
+    return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=ridge, **how)  # type: ignore[arg-type]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    stream=streams(max_dim=6, max_arms=8, work=1500),
+    law=laws,
+    seed=st.integers(0, 2**64),
+    late=st.integers(0, 10**6),
+    policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy, EvidenceInPython]),
+)
+def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
+    stream: Stream, law: dict[str, float], seed: int, late: int, policy_type: type[ContextualEpsilonGreedy]
+) -> None:
+    policy = policy_type(ridge="1/n", **law)  # type: ignore[arg-type]
+    bandit, slow = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed), oracle(stream, policy, seed)
+    rng = np.random.default_rng(seed)
+    bandit._advance(late)
+    for t, (x, rewards) in enumerate(zip(stream.contexts, stream.rewards, strict=True), start=late + 1):
+        arm = int(rng.integers(stream.n_arms))
+        if rng.random() < 0.1 and (not slow.active[arm] or slow.active.sum() > 1):
+            slow.active[arm] = not slow.active[arm]
+            (bandit.restore_arm if slow.active[arm] else bandit.retire_arm)(arm)
+        eligible = mask(rng, stream.n_arms, slow.active)
+        labels = np.flatnonzero(eligible).tolist()
+        chances = bandit.predict_proba([x], eligible=labels)[0]
+        ours, theirs = bandit.decide(x, eligible=labels), slow.decide(t, x, eligible)
+        assert (ours.arm, ours.propensity, ours.explored) == theirs[:3]
+        assert ours.given_exploring == theirs.given_exploring
+        assert chances[int(ours.arm)] == ours.propensity
+        assert abs(chances.sum() - 1.0) < 1e-12
+        weight = float(rng.choice([0.25, 1.0, 3.5]))
+        bandit.learn(ours, float(rewards[theirs.arm]), weight=weight)
+        if theirs.explored or policy.learns_from == "every step":
+            slow.add(theirs.arm, x, float(rewards[theirs.arm]), weight)
+    np.testing.assert_array_equal(bandit.state.n, slow.n)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    stream=streams(max_dim=6, max_arms=8, work=1500),
+    law=laws,
+    seed=st.integers(0, 2**64),
+    policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy]),
+)
+def test_rollout_plays_the_reference(
+    stream: Stream, law: dict[str, float], seed: int, policy_type: type[ContextualEpsilonGreedy]
+) -> None:
+    policy = policy_type(**law)  # type: ignore[arg-type]
+    choices = oracle(stream, policy, seed).run(stream.contexts, stream.rewards)
+    start = policy.init(stream.n_arms, stream.dim)
+    fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
+    assert fast.arms.tolist() == [choice.arm for choice in choices]
+    assert fast.explored.tolist() == [choice.explored for choice in choices]
+    assert fast.propensities.tolist() == [choice.propensity for choice in choices]
+
+
+def trained(policy: Policy, n_arms: int, dim: int, seed: int) -> Bandit:
+    bandit = Bandit(range(n_arms), dim, policy=policy, seed=seed)
+    for x in np.random.default_rng(seed).normal(size=(200, dim)):
+        decision = bandit.decide(x)
+        bandit.learn(decision, float(x[0] * int(decision.arm)))
+    bandit.add_arm("new")
+    bandit.retire_arm(0)
+    return bandit
+
+
+@pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, AllDataEpsilonGreedy, EvidenceInPython])
+@pytest.mark.parametrize("floor", [0.0, 0.3])
+def test_many_decisions_are_those_made_one_by_one(policy_type: type[ContextualEpsilonGreedy], floor: float) -> None:
+    policy = policy_type(p=3.0, cap=0.4, floor=floor)
+    one, many = (trained(policy, 5, 3, seed=9) for _ in range(2))
+    X = np.random.default_rng(2).normal(size=(300, 3))
+    eligible: list[Arm] = [1, 3, 4, "new"]
+    batch = many.decide_many(X, eligible=eligible)
+    assert [facts(each) for each in batch] == [facts(one.decide(x, eligible=eligible)) for x in X]
+    assert batch.given_exploring.tolist() == [each.given_exploring for each in batch]
+    assert {each.arm for each in batch} == set(eligible)
+
+
+TABLE = FigureA(theta=((1.0, 0.0), (0.0, 1.0), (0.5, 0.5))).table()
+
+
+@pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, AllDataEpsilonGreedy])
+def test_simulated_steps_explore_as_rollouts_do(policy_type: type[ContextualEpsilonGreedy]) -> None:
+    """The coins are the same, and whether a step explores looks at rows alone: no two worlds tell the difference."""
+    T, policy = 1500, policy_type(p=12)
+    start, rule, at = policy.init(3, 2), policy.rule(), np.arange(1, T + 1)
+    assert TABLE is not None
+    run = kernel.simulate_steps(TABLE, start=start, rule=rule, horizon=T, checkpoints=at, world_seed=3, policy_seed=4)
+    slow, rng = Reference(3, 2, 12.0, 4, clock="evidence", learns_from=policy.learns_from), np.random.default_rng(1)
+    explored = [slow_step(slow, t, rng.normal(size=2)) for t in range(1, T + 1)]
+    if policy.learns_from == "explored steps":
+        assert np.diff(run.explored, prepend=0.0).astype(bool).tolist() == explored
+        np.testing.assert_array_equal(run.statistics.n, slow.n)
+    assert run.statistics.n.sum() == (run.explored[-1] if policy.learns_from == "explored steps" else T)
+
+
+def slow_step(slow: Reference, t: int, x: Float64) -> bool:
+    choice = slow.decide(t, x)
+    slow.update(x, choice, 1.0)
+    return choice.explored
+
+
+def test_events_refuse_a_rule_that_goes_by_evidence() -> None:
+    policy, at = ContextualEpsilonGreedy(p=12), np.array([10])
+    start, rule = policy.init(3, 2), policy.rule()
+    with pytest.raises(ValueError, match=r"Evidence explores by the rows .*; use simulate_steps"):
+        kernel.simulate_events(
+            TABLE,  # type: ignore[arg-type]
+            start=start,
+            rule=rule,  # type: ignore[arg-type]
+            horizon=10,
+            checkpoints=at,
+            world_seed=1,
+            policy_seed=2,
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"p": 0.0}, "p is 0"), ({"cap": 0.0}, "cap is 0"), ({"cap": 1.5}, "cap is 1.5"), ({"floor": -0.1}, "floor is")],
+)
+def test_kernel_names_what_is_wrong(change: dict[str, float], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        Evidence(**{"p": 1.0, "cap": 1.0, "floor": 0.0, "learn_always": False, **change})  # type: ignore[arg-type]
+
+
+def test_state_counts_active_arms_through_all_changes() -> None:
+    state = Statistics(3, 1)
+    state.set_active(1, False)
+    assert (state.n_active, state.active.tolist()) == (2, [True, False, True])
+    state.add_arm()
+    assert (state.copy().n_active, state.copy().active.tolist()) == (3, [True, False, True, True])
+    state.set_active(1, False)  # again
+    assert state.n_active == 3
+    state.remove_arm(1)
+    assert (state.n_active, state.active.tolist()) == (3, [True, True, True])
+    with pytest.raises(IndexError, match="arm is 3 but there are 3 arms"):
+        state.set_active(3, False)
+
+
+def records(n: list[float]) -> Float64:
+    out = np.zeros((len(n), 5))
+    out[:, 0] = out[:, 4] = n
+    return out
+
+
+def test_wants_follow_the_sums_whatever_changes_them() -> None:
+    """Weights are kept from step to step: every way to change n must renew them."""
+    policy = ContextualEpsilonGreedy(p=6)
+    x = np.ones(1)
+    bandit = Bandit(range(3), 1, policy=policy, seed=1)
+
+    def check() -> None:
+        said = bandit.predict_proba([[1.0]])[0]
+        np.testing.assert_array_equal(said, policy.probabilities(bandit.state, bandit.t + 1, x, bandit.state.active))
+
+    check()
+    bandit.state.restore(records([9.0, 20.0, 3.0]))
+    check()
+    decision = bandit.decide(x)
+    bandit.learn(decision, 1.0, weight=7.0)
+    check()
+    if decision.explored:
+        bandit.forget(decision, 1.0)
+    check()
+    bandit.retire_arm(2)
+    check()
+    bandit.restore_arm(2)
+    other = Bandit(range(3), 1, policy=policy, seed=2)
+    other.state.restore(records([4.0, 0.0, 30.0]))
+    bandit.merge(other)
+    check()
+    bandit.remove_arm(0)
+    check()
+    assert bandit.state.n_arms == 2
