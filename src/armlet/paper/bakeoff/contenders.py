@@ -9,16 +9,17 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.core.types import Float64, Int64, Policy
 from armlet.datasets import Table
-from armlet.simulation.commands import make_policy
+from armlet.simulation.named import make_policy
 from armlet.simulation.compare import parse_policy
 
 USUAL: Final = (
-    "OptimisticEpsilonGreedy",
-    "LinUCB",
-    "Greedy",
-    "ThompsonSampling",
+    "OptimisticEpsilonGreedy:units=free",
+    "LinUCB:units=free",
+    "ThompsonSampling:units=free",
+    "Greedy:units=free",
+    "ContextualEpsilonGreedy:p=auto,horizon={rows},units=free",
+    "OptimisticEpsilonGreedy:units=as given",
     "SquareCB",
-    "ContextualEpsilonGreedy:p=auto,horizon={rows}",
     "Uniform",
 )
 """What is played if nothing else is asked for; the first is held against the rivals, the last is the floor."""

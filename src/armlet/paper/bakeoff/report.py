@@ -16,7 +16,7 @@ from armlet.paper.experiment import Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 from armlet.report import plots
-from armlet.report.document import Table
+from armlet.report.tables import Table
 
 SINGLE: Final = "VW, best setting of all in hindsight"
 PER_TABLE: Final = "VW, best setting of each table in hindsight"
