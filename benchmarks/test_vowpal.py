@@ -13,10 +13,11 @@ import pytest
 from armlet.datasets import read_table
 from armlet.paper.bakeoff import vowpal
 from armlet.paper.bakeoff.experiment import shuffled
+from armlet.parallel.seeds import Seeds
 from support.tables import made_text
 
 TABLE = read_table("balanced/made", made_text(1, 400))
-ORDER = shuffled(1, TABLE.name, 0, len(TABLE), 400)
+ORDER = shuffled(Seeds(1), TABLE.name, 0, len(TABLE), 400)
 
 
 @pytest.mark.parametrize("group", list(vowpal.GROUPS))

@@ -22,6 +22,7 @@ from armlet.paper.bakeoff.comparing import Runs, strict_score, tally, winner, z_
 from armlet.paper.bakeoff.experiment import Settings, configured, pack, shuffled, unpack
 from armlet.paper.bakeoff.report import PER_TABLE, SINGLE, Field, Ground, with_hindsight
 from armlet.parallel.progress import silent
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.manifest import ResultsError
 from support.tables import make_wheel, pinned_to
 
@@ -65,7 +66,7 @@ def played(settings: Settings, out: Path, said: list[str] | None = None) -> Path
 @pytest.mark.usefixtures("calls")
 def test_mistakes_are_counted_while_learning() -> None:
     table = datasets.load("keel", "balanced/first")
-    order = shuffled(1, table.name, 0, len(table), 1000)
+    order = shuffled(Seeds(1), table.name, 0, len(table), 1000)
     assert sorted(order) == list(range(120))
     greedy, uniform = (contenders.mistakes(table, order, name, seed=1) for name in ("Greedy", "Uniform"))
     assert set(uniform) == {0.0, 1.0}

@@ -55,7 +55,9 @@ def bakeoff(
         manifest = _begin(folder, settings, seed, where, ours)
         start = time.monotonic()
         try:
-            lab, rivals = (Lab(seed=seed, where=where, shelf=shelf, progress=progress) for shelf in (ours, theirs))
+            lab, rivals = (
+                Lab(seed=seed, name=KIND, where=where, shelf=shelf, progress=progress) for shelf in (ours, theirs)
+            )
             found = find(settings, lab, rivals)
             manifest["status"] = "finished"
         except BaseException:
@@ -71,7 +73,9 @@ def rebuild(folder: str | os.PathLike[str], tell: Callable[[str], None] = print)
     """Judge what was played once more and write the report anew."""
     manifest, place = read_manifest(folder), Path(folder)
     settings = Settings(**{name: _tuple(manifest[name]) for name in Settings.__dataclass_fields__})
-    lab, rivals = (Archive(seed=manifest["seed"], shelf=Shelf(place / "data" / side)) for side in ("armlet", "vowpal"))
+    lab, rivals = (
+        Archive(seed=manifest["seed"], name=KIND, shelf=Shelf(place / "data" / side)) for side in ("armlet", "vowpal")
+    )
     return _tell(Reproduction({KIND: find(settings, lab, rivals)}), place, manifest, tell)
 
 

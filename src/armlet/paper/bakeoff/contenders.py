@@ -9,8 +9,8 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.core.types import Float64, Int64, Policy
 from armlet.datasets import Table
-from armlet.simulation.named import make_policy
 from armlet.simulation.compare import parse_policy
+from armlet.simulation.named import make_policy
 
 USUAL: Final = (
     "OptimisticEpsilonGreedy:units=free",

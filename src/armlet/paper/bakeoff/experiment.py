@@ -7,7 +7,6 @@ the whole run, learning included. All meet the same orders.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,6 +20,7 @@ from armlet.paper.bakeoff import contenders, vowpal
 from armlet.paper.bakeoff.comparing import Runs
 from armlet.paper.bakeoff.report import Field, Ground, judge
 from armlet.paper.experiment import Experiment, Findings
+from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays
 
@@ -77,7 +77,7 @@ def configured(scale: Scale, given: Mapping[str, Any]) -> Settings:
 class Task:
     """One policy, or one group of Vowpal Wabbit's settings, on one table in one order."""
 
-    seed: int
+    seeds: Seeds
     table: str
     shuffle: int
     rows: int
@@ -90,25 +90,24 @@ class Task:
 def play(task: Task) -> Arrays:
     """Give the share of mistakes of every setting, and the mistakes themselves, packed: (settings, ceil(n / 64))."""
     table = datasets.load(COLLECTION, task.table)
-    order = shuffled(task.seed, task.table, task.shuffle, len(table), task.rows)
+    order = shuffled(task.seeds, task.table, task.shuffle, len(table), task.rows)
+    seed = task.seeds.seed("coins", task.table, task.shuffle)
     if task.side == "armlet":
-        found = np.array([contenders.mistakes(table, order, task.contender, seed=task.shuffle)])
+        found = np.array([contenders.mistakes(table, order, task.contender, seed=seed)])
     else:
-        found = np.array(vowpal.mistakes(table, order, vowpal.GROUPS[task.contender], seed=task.shuffle + 1))
+        found = np.array(vowpal.mistakes(table, order, vowpal.GROUPS[task.contender], seed=seed % 2**31))
     return {"errors": found.mean(axis=1), "mistakes": pack(found)}
 
 
-def shuffled(seed: int, table: str, shuffle: int, n: int, rows: int) -> Int64:
+def shuffled(seeds: Seeds, table: str, shuffle: int, n: int, rows: int) -> Int64:
     """Give the order in which the rows of a table are played, the first so many of them.
 
     Examples
     --------
-    >>> sorted(shuffled(1, "balanced/iris", 0, 4, 10).tolist())
+    >>> sorted(shuffled(Seeds(1), "balanced/iris", 0, 4, 10).tolist())
     [0, 1, 2, 3]
     """
-    name = int.from_bytes(hashlib.sha256(table.encode()).digest()[:4])
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(13, name, shuffle)))
-    return rng.permutation(n)[:rows].astype(np.int64)
+    return seeds.rng("shuffle", table, shuffle).permutation(n)[:rows].astype(np.int64)
 
 
 def pack(mistakes: Float64) -> Int64:
@@ -149,13 +148,13 @@ def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
     grounds = survey(settings)
     found: dict[str, dict[str, Runs]] = {ground.name: {} for ground in grounds}
     for group in groups(settings.rivals):
-        tasks = _tasks(settings, lab.seed, grounds, group, "vowpal")
+        tasks = _tasks(settings, lab.seeds, grounds, group, "vowpal")
         label = f"Bake-off: Vowpal Wabbit, {group} ({len(vowpal.GROUPS[group])} settings)"
         _gather(found, grounds, tasks, (rivals or lab).map(f"vowpal-{group}", play, tasks, label))
     for index, policy in enumerate(settings.policies):
-        tasks = _tasks(settings, lab.seed, grounds, policy, "armlet")
+        tasks = _tasks(settings, lab.seeds, grounds, policy, "armlet")
         _gather(found, grounds, tasks, lab.map(f"policy-{index}", play, tasks, f"Bake-off: {policy}"))
-    return judge([Field(ground, found[ground.name]) for ground in grounds], settings.policies, lab.seed)
+    return judge([Field(ground, found[ground.name]) for ground in grounds], settings.policies, lab.seeds)
 
 
 def groups(rivals: Rivals) -> tuple[str, ...]:
@@ -179,11 +178,11 @@ def survey(settings: Settings) -> list[Ground]:
     return out
 
 
-def _tasks(settings: Settings, seed: int, grounds: Sequence[Ground], contender: str, side: str) -> list[Task]:
+def _tasks(settings: Settings, seeds: Seeds, grounds: Sequence[Ground], contender: str, side: str) -> list[Task]:
     theirs = side == "vowpal"
     return [
         Task(
-            seed=seed,
+            seeds=seeds,
             table=ground.name,
             shuffle=shuffle,
             rows=settings.rows,
@@ -202,7 +201,7 @@ def _gather(
     """Put what tasks found under their table and contender, all shuffles together."""
     for ground in grounds:
         mine = [(task, each) for task, each in zip(tasks, results, strict=True) if task.table == ground.name]
-        orders = tuple(shuffled(task.seed, task.table, task.shuffle, ground.n, task.rows) for task, _ in mine)
+        orders = tuple(shuffled(task.seeds, task.table, task.shuffle, ground.n, task.rows) for task, _ in mine)
         rows = [unpack(np.asarray(each["mistakes"], dtype=np.int64), ground.played) for _, each in mine]
         for setting in range(len(rows[0])):
             label = named(mine[0][0], setting)

@@ -15,6 +15,7 @@ from armlet.paper.bakeoff.comparing import Runs, Test, tally
 from armlet.paper.experiment import Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet.parallel.seeds import Seeds
 from armlet.report import plots
 from armlet.report.tables import Table
 
@@ -58,11 +59,11 @@ class Field:
         return (self.runs[name].error - self.best) / room if room > 0 else 0.0
 
 
-def judge(fields: Sequence[Field], policies: Sequence[str], seed: int) -> Findings:
+def judge(fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Findings:
     """Rank, draw and judge, apart for every kind of table."""
     kinds = dict.fromkeys(field.ground.name.partition("/")[0] for field in fields)
     told = [
-        _kind(kind, [field for field in fields if field.ground.name.startswith(f"{kind}/")], policies, seed)
+        _kind(kind, [field for field in fields if field.ground.name.startswith(f"{kind}/")], policies, seeds)
         for kind in kinds
     ]
     return Findings(tuple(verdict for verdict, _ in told), tuple(section for _, section in told))
@@ -86,13 +87,13 @@ def norms(fields: Sequence[Field], name: str) -> Float64:
     return np.array([field.norm(name) for field in fields])
 
 
-def _kind(kind: str, played: Sequence[Field], policies: Sequence[str], seed: int) -> tuple[Verdict, Section]:
+def _kind(kind: str, played: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> tuple[Verdict, Section]:
     fields = with_hindsight(played)
     rivals = [setting.label for setting in vowpal.USUAL if setting.label in fields[0].runs]
     hindsight = [name for name in (SINGLE, PER_TABLE) if name in fields[0].runs]
     shown = sorted((*policies, *rivals, *hindsight), key=lambda name: norms(fields, name).mean())
-    verdict = _verdict(kind, fields, policies, rivals, hindsight, seed)
-    figure = plots.bars(shown, [_norm(fields, name, seed) for name in shown], xlabel="0 best, 1 uniform play")
+    verdict = _verdict(kind, fields, policies, rivals, hindsight, seeds)
+    figure = plots.bars(shown, [_norm(fields, name, seeds) for name in shown], xlabel="0 best, 1 uniform play")
     section = Section(
         claim=f"bakeoff-{kind}",
         heading=f"Bake-off, {kind} tables",
@@ -106,7 +107,7 @@ def _kind(kind: str, played: Sequence[Field], policies: Sequence[str], seed: int
             ),
         ),
         tables=(
-            _ranking(fields, shown, [*rivals[:2], *hindsight], seed),
+            _ranking(fields, shown, [*rivals[:2], *hindsight], seeds),
             _matrix(fields, shown),
             *([_errors(fields, shown)] if len(fields) <= MOST else []),
         ),
@@ -137,13 +138,13 @@ def _notes(kind: str, fields: Sequence[Field], rivals: Sequence[str]) -> tuple[s
     return (how, tests, who)
 
 
-def _ranking(fields: Sequence[Field], shown: Sequence[str], against: Sequence[str], seed: int) -> Table:
+def _ranking(fields: Sequence[Field], shown: Sequence[str], against: Sequence[str], seeds: Seeds) -> Table:
     large = [field for field in fields if field.ground.played >= LARGE]
     head = ("", "norm", f"norm, {LARGE} rows or more ({len(large)})", "error", *(f"against {name}" for name in against))
     rows = [
         (
             name,
-            f"{_norm(fields, name, seed):.3f}",
+            f"{_norm(fields, name, seeds):.3f}",
             f"{norms(large, name).mean():.3f}" if large else "",
             f"{np.mean([field.runs[name].error for field in fields]):.3f}",
             *(_score(fields, name, other) for other in against),
@@ -188,12 +189,12 @@ def _tally(fields: Sequence[Field], name: str, other: str, test: Test) -> tuple[
     return tally([field.runs[name] for field in fields], [field.runs[other] for field in fields], test)
 
 
-def _norm(fields: Sequence[Field], name: str, seed: int) -> Estimate:
+def _norm(fields: Sequence[Field], name: str, seeds: Seeds) -> Estimate:
     """Give the mean norm, and its interval over tables: they are what is independent here."""
     found = norms(fields, name)
     if len(found) < 2:
         return _exact(float(found.mean()))
-    return bootstrap(mean_of_runs, found, rng=np.random.default_rng([seed, 13]))
+    return bootstrap(mean_of_runs, found, rng=seeds.rng("tables drawn again", name))
 
 
 def _exact(value: float) -> Estimate:
@@ -206,7 +207,7 @@ def _verdict(
     policies: Sequence[str],
     rivals: Sequence[str],
     hindsight: Sequence[str],
-    seed: int,
+    seeds: Seeds,
 ) -> Verdict:
     ours = policies[0]
     claim = Claim(
@@ -223,7 +224,7 @@ def _verdict(
     if kind == "balanced":
         bounds += [(each, 0.0) for each in hindsight[:1]]
     statistics = [
-        Statistic("norm of uniform play", _norm(fields, _FLOOR, seed), Criterion("within", 0.9, 1.1), Role.CONTROL)
+        Statistic("norm of uniform play", _norm(fields, _FLOOR, seeds), Criterion("within", 0.9, 1.1), Role.CONTROL)
         for _ in range(_FLOOR in fields[0].runs)
     ]
     for name, least in bounds:
@@ -232,7 +233,7 @@ def _verdict(
             label = f"wins minus losses against {name}, {'z-test' if test == 'z' else 'stricter test'}"
             statistics.append(Statistic(label, _exact(float(wins - losses)), Criterion("above", least), role))
     if not rivals:
-        statistics.append(Statistic("norm", _norm(fields, ours, seed), Criterion("below", 0.5)))
+        statistics.append(Statistic("norm", _norm(fields, ours, seeds), Criterion("below", 0.5)))
     return Verdict(claim=claim, statistics=tuple(statistics), explanations=_WHY)
 
 
