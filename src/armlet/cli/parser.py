@@ -23,6 +23,7 @@ examples:
   armlet list                                    name every world, policy and experiment
   armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
+  armlet bakeoff                                 real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
   armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
 """
 
