@@ -20,7 +20,7 @@ from armlet.core.types import Float64
 from armlet.paper.bakeoff import command, contenders, vowpal, vowpal_worker
 from armlet.paper.bakeoff.comparing import Runs, strict_score, tally, winner, z_score
 from armlet.paper.bakeoff.experiment import Settings, configured, pack, shuffled, unpack
-from armlet.paper.bakeoff.report import PER_TABLE, SINGLE, Field, Ground, with_hindsight
+from armlet.paper.bakeoff.fields import PER_TABLE, SINGLE, Field, Ground, with_hindsight
 from armlet.parallel.progress import silent
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.manifest import ResultsError
@@ -252,6 +252,8 @@ def test_without_vowpal_wabbit_ours_are_still_ranked(calls: Path, tmp_path: Path
     assert main(["bakeoff", *arguments, *chosen, "--out", str(tmp_path / "out")]) == 0
     assert not calls.read_text()
     assert "Vowpal Wabbit was not played." in (tmp_path / "out" / "report.html").read_text()
+    verdict = json.loads((tmp_path / "out" / "verdicts.json").read_text())[0]
+    assert verdict["outcome"] == "not settled by these runs"
 
 
 @pytest.mark.usefixtures("calls")

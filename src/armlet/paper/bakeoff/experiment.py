@@ -18,7 +18,8 @@ from armlet import datasets
 from armlet.core.types import Float64, Int64
 from armlet.paper.bakeoff import contenders, vowpal
 from armlet.paper.bakeoff.comparing import Runs
-from armlet.paper.bakeoff.report import Field, Ground, judge
+from armlet.paper.bakeoff.fields import Field, Ground
+from armlet.paper.bakeoff.report import judge
 from armlet.paper.experiment import Experiment, Findings
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab, Scale
