@@ -19,7 +19,6 @@ USUAL: Final = (
     "Greedy:units=free",
     "ContextualEpsilonGreedy:p=auto,horizon={rows},units=free",
     "OptimisticEpsilonGreedy:units=as given",
-    "SquareCB",
     "Uniform",
 )
 """What is played if nothing else is asked for; the first is held against the rivals, the last is the floor."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -152,9 +152,11 @@ def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
         tasks = _tasks(settings, lab.seeds, grounds, group, "vowpal")
         label = f"Bake-off: Vowpal Wabbit, {group} ({len(vowpal.GROUPS[group])} settings)"
         _gather(found, grounds, tasks, (rivals or lab).map(f"vowpal-{group}", play, tasks, label))
-    for index, policy in enumerate(settings.policies):
-        tasks = _tasks(settings, lab.seeds, grounds, policy, "armlet")
-        _gather(found, grounds, tasks, lab.map(f"policy-{index}", play, tasks, f"Bake-off: {policy}"))
+    ours = [_tasks(settings, lab.seeds, grounds, policy, "armlet") for policy in settings.policies]
+    label = f"Bake-off: {len(ours)} of our policies"
+    results = iter(lab.map("policies", play, list(chain(*ours)), label))
+    for tasks in ours:
+        _gather(found, grounds, tasks, list(islice(results, len(tasks))))
     return judge([Field(ground, found[ground.name]) for ground in grounds], settings.policies, lab.seeds)
 
 
