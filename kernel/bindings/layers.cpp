@@ -98,28 +98,31 @@ void refuse_merge(Snapshots&, nb::handle, nb::handle) {
 }  // namespace
 
 void bind_layers(nb::module_& m) {
-    nb::class_<Layers>(m, "Layers", nb::dynamic_attr(), "Several sets of statistics about the same arms.")
-        .def("__init__", &create, nb::arg("n_layers"), nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
-             nb::arg("ridge") = "paper", nb::arg("value") = 1.0, nb::arg("units") = "as given",
-             nb::arg("origin") = nb::none())
-        .def("__len__", &Layers::size)
-        .def("__getitem__", &layer, nb::arg("layer"), nb::rv_policy::reference_internal,
-             "One set of statistics; it is the layer itself, not a copy.")
-        .def_prop_ro("n_arms", &Layers::n_arms)
-        .def_prop_ro("dim", &Layers::dim)
-        .def_prop_ro("nbytes", &Layers::bytes, "Bytes held by all layers.")
-        .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
-             "All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).")
-        .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
-             nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
-             "Takes back what `arrays` gave, if these are sums of rows.")
-        .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
-        .def("subtract", &subtract, nb::arg("earlier"), nb::arg("into"),
-             "Takes the earlier one's arm i away from this arm into[i].")
-        .def("renew", &Layers::renew, "In free units: takes the means and deviations of all rows anew.")
-        .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
-        .def("remove_arm", &remove_arm, nb::arg("arm"))
-        .def("copy", [](const Layers& layers) { return Layers(layers); });
+    auto layers =
+        nb::class_<Layers>(m, "Layers", nb::dynamic_attr(), "Several sets of statistics about the same arms.")
+            .def("__init__", &create, nb::arg("n_layers"), nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
+                 nb::arg("ridge") = "paper", nb::arg("value") = 1.0, nb::arg("units") = "as given",
+                 nb::arg("origin") = nb::none())
+            .def("__len__", &Layers::size)
+            .def("__getitem__", &layer, nb::arg("layer"), nb::rv_policy::reference_internal,
+                 "One set of statistics; it is the layer itself, not a copy.")
+            .def_prop_ro("n_arms", &Layers::n_arms)
+            .def_prop_ro("dim", &Layers::dim)
+            .def_prop_ro("nbytes", &Layers::bytes, "Bytes held by all layers.")
+            .def(
+                "arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
+                "All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).")
+            .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
+                 nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
+                 "Takes back what `arrays` gave, if these are sums of rows.")
+            .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
+            .def("subtract", &subtract, nb::arg("earlier"), nb::arg("into"),
+                 "Takes the earlier one's arm i away from this arm into[i].")
+            .def("renew", &Layers::renew, "In free units: takes the means and deviations of all rows anew.")
+            .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
+            .def("remove_arm", &remove_arm, nb::arg("arm"))
+            .def("copy", [](const Layers& layers) { return Layers(layers); });
+    layers.attr("not_summed") = nb::make_tuple("units");
     nb::class_<Snapshots, Layers>(m, "Snapshots", nb::dynamic_attr(),
                                   "Two layers: the rows that each arm was last solved for, and all of them.")
         .def("__init__", &create_snapshots, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),

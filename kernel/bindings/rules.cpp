@@ -1,5 +1,6 @@
 #include "bindings/rule_binding.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -25,7 +26,7 @@ std::vector<std::string> names_of(const std::variant<Rs...>*) {
 template <typename... Rs>
 std::vector<std::string> names_by_the_clock(const std::variant<Rs...>*) {
     std::vector<std::string> out;
-    ((GoesByTheClock<Rs> ? out.push_back(name_of<Rs>()) : void()), ...);
+    (((GoesByTheClock<Rs> || GoesByEvidence<Rs>) ? out.push_back(name_of<Rs>()) : void()), ...);
     return out;
 }
 
@@ -144,9 +145,19 @@ ForcedSampling forced_sampling(Word q, double h) {
     return {q, h};
 }
 
-OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth) {
+void check_floor(double floor) {
+    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+}
+
+OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth, bool by_evidence, double floor) {
     check_not_negative("p", p), check_not_negative("width_scale", width_scale), check_positive("growth", growth);
-    return {p, width_scale, growth};
+    check_floor(floor);
+    return {p, width_scale, growth, by_evidence, floor};
+}
+
+void check_share(const char* name, double value) {
+    if (!(value > 0.0 && value <= 1.0))
+        fail(PyExc_ValueError, std::string(name) + " is " + text(value) + "; it must lie in (0, 1]");
 }
 
 AutoSchedule auto_schedule(double horizon, double caution, double start, double most, bool round_robin) {
@@ -155,15 +166,24 @@ AutoSchedule auto_schedule(double horizon, double caution, double start, double 
     check_positive("caution", caution);
     if (!(start >= 1.0 && start <= largest_value))
         fail(PyExc_ValueError, "start is " + text(start) + "; it must be at least 1");
-    if (!(most > 0.0 && most <= 1.0)) fail(PyExc_ValueError, "most is " + text(most) + "; it must lie in (0, 1]");
+    check_share("most", most);
     return {horizon, caution, start, most, round_robin};
 }
 
 Evidence evidence(double p, double cap, double floor, bool learn_always) {
     check_positive("p", p);
-    if (!(cap > 0.0 && cap <= 1.0)) fail(PyExc_ValueError, "cap is " + text(cap) + "; it must lie in (0, 1]");
-    if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
+    check_share("cap", cap), check_floor(floor);
     return {p, cap, floor, learn_always};
+}
+
+AutoEvidence auto_evidence(std::optional<double> horizon, double caution, double start, double most, double even,
+                           double cap, double floor) {
+    if (horizon && !(*horizon >= 1.0 && *horizon <= largest_value))
+        fail(PyExc_ValueError, "horizon is " + text(*horizon) + "; it must be at least 1, and finite, or None");
+    check_positive("caution", caution), check_positive("start", start);
+    check_share("most", most), check_share("even", even), check_share("cap", cap);
+    check_floor(floor);
+    return {{horizon.value_or(0.0), caution, most, even}, start, cap, floor};
 }
 
 // ---- one overload for each rule of the list
@@ -200,7 +220,8 @@ void bind(nb::module_& m, Of<ForcedSampling>) {
 void bind(nb::module_& m, Of<OptimisticGreedy>) {
     nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
                                  "Explore with probability p / t, else play the highest bound of rare solves.")
-        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"));
+        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"),
+             nb::arg("by_evidence") = false, nb::arg("floor") = 0.0);
 }
 
 void bind(nb::module_& m, Of<AutoSchedule>) {
@@ -213,6 +234,13 @@ void bind(nb::module_& m, Of<Evidence>) {
     nb::class_<Evidence>(m, "Evidence", "Explore the arms that lack rows, by weight, else play the best estimate.")
         .def(nb::new_(&evidence), nb::kw_only(), nb::arg("p"), nb::arg("cap"), nb::arg("floor"),
              nb::arg("learn_always"));
+}
+
+void bind(nb::module_& m, Of<AutoEvidence>) {
+    nb::class_<AutoEvidence>(m, "AutoEvidence",
+                             "The evidence clock with a p that sets itself, and shares of it by arm.")
+        .def(nb::new_(&auto_evidence), nb::kw_only(), nb::arg("horizon").none(), nb::arg("caution"), nb::arg("start"),
+             nb::arg("most"), nb::arg("even"), nb::arg("cap") = 1.0, nb::arg("floor") = 0.0);
 }
 
 template <typename... Rs>

@@ -7,6 +7,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/rule_binding.hpp"
+#include "simulate/pace.hpp"
 #include "simulate/simulate.hpp"
 
 namespace armlet {
@@ -131,12 +132,7 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word hori
     const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
-    const auto pace = schedule_of(rule, model);
-    if (std::holds_alternative<Evidence>(rule))
-        fail(PyExc_ValueError,
-             "Evidence explores by the rows that arms have, not by the clock alone, so nothing can be jumped over; use "
-             "simulate_steps, or a policy with clock='steps'");
-    if (!pace || (pace->learn_always && std::isfinite(pace->p)))
+    if (!Pace::exists(rule, model) || Pace(rule, model).learns_always())
         fail(PyExc_ValueError, "the policy learns from every step, so nothing can be jumped over; use simulate_steps");
     const Table read = read_table(table, *model.all);
     const Run run = read_run(horizon, checkpoints);

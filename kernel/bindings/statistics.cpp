@@ -181,6 +181,11 @@ double noise(Statistics& s) {
     return s.noise();
 }
 
+double typical_noise(Statistics& s) {
+    refresh_factors(s);
+    return s.typical_noise();
+}
+
 void follow(Statistics& s, std::size_t arm, Statistics& later) {
     check_arm(s, arm);
     check_same_units(s, later);
@@ -286,78 +291,85 @@ void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::st
 }  // namespace
 
 void bind_statistics(nb::module_& m) {
-    nb::class_<Statistics>(m, "Statistics", nb::dynamic_attr(),
-                           "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
-        .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
-             nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none())
-        .def_prop_ro("n_arms", &Statistics::n_arms)
-        .def_prop_ro("dim", &Statistics::dim, "The number of values in a context, d.")
-        .def_prop_ro(
-            "units", [](const Statistics& s) { return s.units().is_free() ? "free" : "as given"; },
-            nb::sig("def units(self) -> typing.Literal['free', 'as given']"),
-            "'as given', where y = x and all that follows is of x and r; or 'free', where sums are of y = (1, x - o) "
-            "and r - l, and estimates of z = (1, (x - o - m) / s) and r - l - r0.")
-        .def_prop_ro(
-            "deviation", [](const Statistics& s) { return s.units().is_free() ? s.units().deviation() : 1.0; },
-            "Of all rewards, when units were last looked at; 1 in units as given.")
-        .def_prop_ro(
-            "base", [](const Statistics& s) { return s.units().base(); },
-            "What scores leave out, since all arms share it: l + r0 in free units, else 0.")
-        .def_prop_ro("nbytes", &Statistics::bytes, "Bytes held: sums, estimates and marks of what is to be solved.")
-        .def_prop_ro(
-            "n", [](Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
-        .def_prop_ro(
-            "sum_r", [](Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r, or of r - l.")
-        .def_prop_ro(
-            "sum_rr", [](Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2, or of (r - l)^2.")
-        .def_prop_ro("b", &vectors, owned, "(K, D): sum of r y.")
-        .def_prop_ro("A", &matrices, owned, "(K, D, D): sum of y y'.")
-        .def("records", &records,
-             "(K, 3 + D + D (D + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
-        .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
-        .def("renew", &Statistics::renew, "In free units: takes the means and deviations of all rows anew.")
-        .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed: slopes in the user's units.")
-        .def("intercepts", &intercepts,
-             "(K,): what is expected at x = 0, in the user's units; 0 if units are as given.")
-        .def(
-            "standard", [](const Statistics& s, nb::handle X) { return standard(s.units(), X); }, nb::arg("X"),
-            "(n, D): rows of z, or in units as given of X itself.")
-        .def("standard_estimates", &standard_estimates, "(K, D): theta_hat of z.")
-        .def("scores", &scores, nb::arg("x"), "(K,): z' theta_hat, the expected reward less `base`.")
-        .def("widths", &widths, nb::arg("x"),
-             "(K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
-        .def("rough_widths", &rough_widths, nb::arg("x"),
-             "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
-        .def(
-            "inflations", &inflations,
-            "(K,): how many times too large squared rough widths are on average over the arm's rows; inf without rows.")
-        .def("noise", &noise,
-             "The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, "
-             "else the root of the mean squared reward, or 1.")
-        .def("follow", &follow, nb::arg("arm"), nb::arg("later"),
-             "Makes an arm's sums those of others that have seen the same rows and more.")
-        .def("log_determinants", &log_determinants, "(K,): log det V.")
-        .def_prop_ro("versions", &versions, owned, "(K,): a stamp for each arm; no two states of its sums share one.")
-        .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,
-             "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
-        .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"), nb::arg("weight") = 1.0,
-             "The row stays, its reward changes.")
-        .def("merge", &merge_statistics, nb::arg("other"), nb::arg("into"),
-             "Adds the other's arm i to this arm into[i].")
-        .def("subtract", &subtract_statistics, nb::arg("earlier"), nb::arg("into"),
-             "Takes the earlier one's arm i away from this arm into[i].")
-        .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
-        .def("remove_arm", &remove_arm, nb::arg("arm"))
-        .def_prop_ro("n_active", &Statistics::n_active, "How many arms are not retired.")
-        .def_prop_ro("active", &active, owned, "(K,): which arms are not retired.")
-        .def("set_active", &set_active, nb::arg("arm"), nb::arg("active"),
-             "Says whether an arm may be played; a bandit tells its state by itself.")
-        .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
-             "All that must be kept, by name.")
-        .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
-             nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
-             "Takes back what `arrays` gave, if these are sums of rows.")
-        .def("copy", [](const Statistics& s) { return Statistics(s); });
+    auto statistics =
+        nb::class_<Statistics>(m, "Statistics", nb::dynamic_attr(),
+                               "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
+            .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
+                 nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none())
+            .def_prop_ro("n_arms", &Statistics::n_arms)
+            .def_prop_ro("dim", &Statistics::dim, "The number of values in a context, d.")
+            .def_prop_ro(
+                "units", [](const Statistics& s) { return s.units().is_free() ? "free" : "as given"; },
+                nb::sig("def units(self) -> typing.Literal['free', 'as given']"),
+                "'as given', where y = x and all that follows is of x and r; or 'free', where sums are of y = (1, x - "
+                "o) "
+                "and r - l, and estimates of z = (1, (x - o - m) / s) and r - l - r0.")
+            .def_prop_ro(
+                "deviation", [](const Statistics& s) { return s.units().is_free() ? s.units().deviation() : 1.0; },
+                "Of all rewards, when units were last looked at; 1 in units as given.")
+            .def_prop_ro(
+                "base", [](const Statistics& s) { return s.units().base(); },
+                "What scores leave out, since all arms share it: l + r0 in free units, else 0.")
+            .def_prop_ro("nbytes", &Statistics::bytes, "Bytes held: sums, estimates and marks of what is to be solved.")
+            .def_prop_ro(
+                "n", [](Statistics& s) { return column(s, 0); }, owned, "(K,): how many rows, by weight.")
+            .def_prop_ro(
+                "sum_r", [](Statistics& s) { return column(s, 1); }, owned, "(K,): sum of r, or of r - l.")
+            .def_prop_ro(
+                "sum_rr", [](Statistics& s) { return column(s, 2); }, owned, "(K,): sum of r^2, or of (r - l)^2.")
+            .def_prop_ro("b", &vectors, owned, "(K, D): sum of r y.")
+            .def_prop_ro("A", &matrices, owned, "(K, D, D): sum of y y'.")
+            .def("records", &records,
+                 "(K, 3 + D + D (D + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
+            .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
+            .def("renew", &Statistics::renew, "In free units: takes the means and deviations of all rows anew.")
+            .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed: slopes in the user's units.")
+            .def("intercepts", &intercepts,
+                 "(K,): what is expected at x = 0, in the user's units; 0 if units are as given.")
+            .def(
+                "standard", [](const Statistics& s, nb::handle X) { return standard(s.units(), X); }, nb::arg("X"),
+                "(n, D): rows of z, or in units as given of X itself.")
+            .def("standard_estimates", &standard_estimates, "(K, D): theta_hat of z.")
+            .def("scores", &scores, nb::arg("x"), "(K,): z' theta_hat, the expected reward less `base`.")
+            .def("widths", &widths, nb::arg("x"),
+                 "(K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
+            .def("rough_widths", &rough_widths, nb::arg("x"),
+                 "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
+            .def("inflations", &inflations,
+                 "(K,): how many times too large squared rough widths are on average over the arm's rows; inf without "
+                 "rows.")
+            .def("noise", &noise,
+                 "The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d "
+                 "rows, "
+                 "else the root of the mean squared reward, or 1.")
+            .def("typical_noise", &typical_noise, "The same, but so that one arm that is much noisier hardly counts.")
+            .def("follow", &follow, nb::arg("arm"), nb::arg("later"),
+                 "Makes an arm's sums those of others that have seen the same rows and more.")
+            .def("log_determinants", &log_determinants, "(K,): log det V.")
+            .def_prop_ro("versions", &versions, owned,
+                         "(K,): a stamp for each arm; no two states of its sums share one.")
+            .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,
+                 "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
+            .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"),
+                 nb::arg("weight") = 1.0, "The row stays, its reward changes.")
+            .def("merge", &merge_statistics, nb::arg("other"), nb::arg("into"),
+                 "Adds the other's arm i to this arm into[i].")
+            .def("subtract", &subtract_statistics, nb::arg("earlier"), nb::arg("into"),
+                 "Takes the earlier one's arm i away from this arm into[i].")
+            .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
+            .def("remove_arm", &remove_arm, nb::arg("arm"))
+            .def_prop_ro("n_active", &Statistics::n_active, "How many arms are not retired.")
+            .def_prop_ro("active", &active, owned, "(K,): which arms are not retired.")
+            .def("set_active", &set_active, nb::arg("arm"), nb::arg("active"),
+                 "Says whether an arm may be played; a bandit tells its state by itself.")
+            .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
+                 "All that must be kept, by name.")
+            .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
+                 nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
+                 "Takes back what `arrays` gave, if these are sums of rows.")
+            .def("copy", [](const Statistics& s) { return Statistics(s); });
+    // what depends on the order of rows, so that merging cannot just add it up
+    statistics.attr("not_summed") = nb::make_tuple("units");
     bind_units(m);
     bind_layers(m);
     bind_tuned(m);

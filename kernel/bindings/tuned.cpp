@@ -28,7 +28,11 @@ nb::dict arrays(Tuned& tuned) {
     out["records"] =
         to_numpy(std::vector<double>(records.begin(), records.end()), {tuned.n_arms(), tuned.record_size()});
     out["sample"] = to_numpy(std::move(sample), {rows, dim});
-    if (tuned.units().is_free()) out["units"] = units_array(tuned.units());
+    if (tuned.units().is_free()) {
+        const auto shares = tuned.tuner.shares();
+        out["units"] = units_array(tuned.units());
+        out["shares"] = to_numpy(std::vector<double>(shares.begin(), shares.end()), {tuned.n_arms()});
+    }
     out["tuning"] = to_numpy(std::vector<double>{tuned.tuner.raised(), tuned.tuner.next()}, {std::size_t{2}});
     return out;
 }
@@ -36,6 +40,13 @@ nb::dict arrays(Tuned& tuned) {
 void check_size(std::span<const double> values, double most) {
     for (const double value : values)
         if (!(std::fabs(value) <= most)) fail(PyExc_ValueError, "the sample or p is beyond what rows lead to");
+}
+
+std::span<const double> read_shares(nb::handle given, std::size_t n_arms) {
+    const std::span shares(doubles(given, "shares", {n_arms}), n_arms);
+    for (const double share : shares)
+        if (!(share > 0.0 && share <= largest_sum)) fail(PyExc_ValueError, "the shares of p are not all above 0");
+    return shares;
 }
 
 void restore_arrays(Tuned& tuned, nb::dict arrays) {
@@ -48,11 +59,15 @@ void restore_arrays(Tuned& tuned, nb::dict arrays) {
     check_size(sample, largest_value), check_size(tuning, largest_sum);
     if (rows > Tuner::room || tuning[0] < 0.0 || tuning[1] < 0.0)
         fail(PyExc_ValueError, "the sample is too large, or p or the next look is negative");
-    std::span<const double> units;
-    if (tuned.units().is_free()) units = read_units(tuned.units(), arrays["units"]);
+    std::span<const double> units, shares;
+    if (tuned.units().is_free()) {
+        units = read_units(tuned.units(), arrays["units"]);
+        shares = read_shares(arrays["shares"], n_arms);
+    }
     tuned.restore(records);
     tuned.restore_units(units);
     tuned.tuner.restore(tuning[0], tuning[1], sample);
+    tuned.tuner.share(shares);
 }
 
 Statistics& read_sums(nb::handle given, const char* name) {
@@ -63,11 +78,13 @@ Statistics& read_sums(nb::handle given, const char* name) {
 
 // Of sums without a p of their own nothing but the rows is known.
 void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into) {
+    const double rows = rows_of(tuned);
     merge_statistics(tuned, read_sums(other, "other"), into);
-    if (nb::isinstance<Tuned>(other))
-        tuned.tuner.merge(nb::cast<const Tuned&>(other).tuner);
-    else
-        tuned.tuner.look_soon();
+    tuned.tuner.look_soon();
+    if (!nb::isinstance<Tuned>(other)) return;
+    const auto& from = nb::cast<const Tuned&>(other);
+    tuned.tuner.merge(from.tuner);
+    tuned.tuner.merge_shares(rows, from.tuner, rows_of(from), into);
 }
 
 void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
@@ -77,6 +94,7 @@ void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& 
 
 void add_arm(Tuned& tuned) {
     tuned.append_arm();
+    tuned.tuner.append_arm();
     tuned.tuner.look_soon();
 }
 
@@ -85,17 +103,37 @@ void remove_arm(Tuned& tuned, std::size_t arm) {
         fail(PyExc_IndexError,
              "arm is " + std::to_string(arm) + " but there are " + std::to_string(tuned.n_arms()) + " arms");
     tuned.erase_arm(arm);
+    tuned.tuner.erase_arm(arm);
     tuned.tuner.look_soon();
 }
 
-bool learned(Tuned& tuned, const AutoSchedule& rule, nb::handle x, double weight, Word t) {
+template <typename R>
+bool learned(Tuned& tuned, const R& rule, nb::handle x, double weight, Word t) {
     return rule.look_if_due(tuned, doubles(x, "x", {tuned.dim()}), weight, t);
+}
+
+template <typename R>
+double p_of(const Tuned& tuned, const R& rule) {
+    return rule.p(tuned);
 }
 
 nb::tuple prospect(Tuned& tuned, const AutoSchedule& rule, double t) {
     Prospect seen = look(rule, tuned, tuned.tuner.sample(), t);
     const std::size_t n = seen.losses.size();
     return nb::make_tuple(seen.noise, seen.gap, to_numpy(std::move(seen.losses), {n}), seen.p);
+}
+
+nb::tuple outlook(Tuned& tuned, const AutoEvidence& rule, double t) {
+    if (!tuned.units().is_free()) fail(PyExc_ValueError, "the sums are in units as given; the rule looks at free ones");
+    Outlook seen = look(rule.how, tuned, tuned.tuner.sample(), t);
+    const std::size_t n = seen.losses.size(), arms = seen.shares.size();
+    return nb::make_tuple(seen.noise, seen.gap, to_numpy(std::move(seen.losses), {n}), seen.p,
+                          to_numpy(std::move(seen.shares), {arms}));
+}
+
+Array<double> shares(const Tuned& tuned) {
+    const auto all = tuned.tuner.shares();
+    return to_numpy(std::vector<double>(all.begin(), all.end()), {all.size()});
 }
 
 Array<double> sample(const Tuned& tuned) {
@@ -119,16 +157,22 @@ void bind_tuned(nb::module_& m) {
             .def_prop_ro(
                 "next_look", [](const Tuned& tuned) { return tuned.tuner.next(); },
                 "Rows at which p is looked at again.")
-            .def(
-                "p", [](const Tuned& tuned, const AutoSchedule& rule) { return rule.p(tuned); }, nb::arg("rule"),
-                "The p in force.")
+            .def_prop_ro("shares", &shares, owned,
+                         "(K,): of p, whatever they add up to; empty if all arms share alike.")
+            .def("p", &p_of<AutoSchedule>, nb::arg("rule"), "The p in force.")
+            .def("p", &p_of<AutoEvidence>, nb::arg("rule"))
             .def("look", &prospect, nb::arg("rule"), nb::arg("t"),
                  nb::sig("def look(self, rule: AutoSchedule, t: float) -> tuple[float, float, NDArray[numpy.float64], "
                          "float]"),
                  "Noise, gap, losses with 1, 1.5, 1.5^2, ... times the rows, and the p that they ask for. A question.")
-            .def("learned", &learned, nb::arg("rule"), nb::arg("x"), nb::arg("weight"), nb::arg("t"),
-                 "An explored row was added to the sums: keeps its context and looks, if it is time. Whether p has "
-                 "changed.")
+            .def("look", &outlook, nb::arg("rule"), nb::arg("t"),
+                 nb::sig("def look(self, rule: AutoEvidence, t: float) -> tuple[float, float, NDArray[numpy.float64], "
+                         "float, NDArray[numpy.float64]]"),
+                 "The same, and each arm's share of p.")
+            .def("learned", &learned<AutoSchedule>, nb::arg("rule"), nb::arg("x"), nb::arg("weight"), nb::arg("t"),
+                 "An explored row was added to the sums: keeps its context and looks, if it is time. Whether p, or a "
+                 "share of it, may have changed.")
+            .def("learned", &learned<AutoEvidence>, nb::arg("rule"), nb::arg("x"), nb::arg("weight"), nb::arg("t"))
             .def("merge", &merge, nb::arg("other"), nb::arg("into"),
                  nb::sig("def merge(self, other: Statistics, into: collections.abc.Sequence[int]) -> None"),
                  "Adds the other's arm i to this arm into[i].")
@@ -144,7 +188,7 @@ void bind_tuned(nb::module_& m) {
                  "Takes back what `arrays` gave, if these are sums of rows.")
             .def("copy", [](const Tuned& state) { return Tuned(state); });
     // what depends on the order of rows, so that merging cannot just add it up
-    tuned.attr("not_summed") = nb::make_tuple("sample", "tuning");
+    tuned.attr("not_summed") = nb::make_tuple("sample", "shares", "tuning", "units");
 }
 
 }  // namespace armlet

@@ -2,25 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <limits>
 
 #include "linear/widths.hpp"
+#include "rules/forecast.hpp"
 
 namespace armlet {
 
 namespace {
-
-constexpr double growth = 1.1;         // rows at a look over rows at the one before
-constexpr double multiple = 1.5;       // of rows, between two predictions
-constexpr std::size_t multiples = 11;  // up to 57 times the rows; beyond, losses fall as their inverse
-constexpr double finer = 1.25;         // between two candidates for p
-constexpr int nodes = 24;              // of the integral over what is left of the horizon
-
-double rows_of(const Statistics& sums) {
-    double n = 0.0;
-    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) n += sums.count(arm);
-    return n;
-}
 
 // What is known about one arm: its estimate, and how well it is known.
 struct Known {
@@ -51,19 +40,7 @@ Known know(Statistics& sums, std::size_t arm, std::span<const double> sample) {
     return known;
 }
 
-// E max(0, deviation z - lead) for a standard normal z.
-double regret_of(double lead, double deviation) {
-    if (!(deviation > 0.0)) return 0.0;
-    const double z = lead / deviation;
-    const double density = std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi);
-    return std::max(0.0, deviation * (density - z * 0.5 * std::erfc(z / std::numbers::sqrt2)));
-}
-
 // The arm that looks best in one context against the rival whose being better would cost most.
-struct Duel {
-    double lead, deviation;
-};
-
 Duel duel(std::span<const Known> arms, std::size_t i, double noise) {
     std::size_t best = 0;
     for (std::size_t a = 1; a < arms.size(); ++a)
@@ -74,24 +51,9 @@ Duel duel(std::span<const Known> arms, std::size_t i, double noise) {
         if (a == best) continue;
         const double lead = arms[best].means[i] - arms[a].means[i];
         const double deviation = noise * std::sqrt(arms[a].variances[i] + arms[best].variances[i]);
-        if (const double cost = regret_of(lead, deviation); cost > most) most = cost, out = {lead, deviation};
+        if (const Duel one{lead, deviation}; one.regret() > most) most = one.regret(), out = one;
     }
     return out;
-}
-
-// What exploiting still loses when there are `times` as many rows. The true lead is about normal around the estimated
-// one; by then the estimate will have moved by all of that variance but 1 / times, and choices with it.
-double loss_of(const Duel& d, double times) {
-    const double now = regret_of(d.lead, d.deviation);
-    return std::max(0.0, now - regret_of(d.lead, d.deviation * std::sqrt(1.0 - 1.0 / times)));
-}
-
-double interpolate(std::span<const double> losses, double times) {
-    const double place = std::log(times) / std::log(multiple);
-    const auto last = static_cast<double>(losses.size() - 1);
-    if (place >= last) return losses.back() * std::pow(multiple, last) / times;
-    const auto k = static_cast<std::size_t>(std::max(0.0, place));
-    return losses[k] + (place - static_cast<double>(k)) * (losses[k + 1] - losses[k]);
 }
 
 // The regret to expect from step t to the horizon T with a given p, after n rows: exploring costs the gap, exploiting
@@ -103,19 +65,19 @@ double future(const Prospect& prospect, double p, double t, double n, double T) 
         cost += prospect.gap * (end - t), rows += end - t, t = end;
     }
     if (t >= T) return cost;
-    const double span = std::log(T / t), step = span / (nodes - 1);
+    const double span = std::log(T / t), step = span / (forecast_nodes - 1);
     double area = 0.0;
-    for (int k = 0; k < nodes; ++k) {  // over log s
+    for (int k = 0; k < forecast_nodes; ++k) {  // over log s
         const double s = t * std::exp(k * step), exploiting = std::max(0.0, s - p);
         const double loss = interpolate(prospect.losses, (rows + p * k * step) / n) * exploiting;
-        area += k == 0 || k == nodes - 1 ? 0.5 * loss : loss;
+        area += k == 0 || k == forecast_nodes - 1 ? 0.5 * loss : loss;
     }
     return cost + prospect.gap * p * span + area * step;
 }
 
 double best_p(const Prospect& prospect, const AutoSchedule& rule, double n_arms, double t, double n) {
     double best = 0.0, least = std::numeric_limits<double>::infinity();
-    for (double p = n_arms; p <= rule.most * rule.horizon; p *= finer)
+    for (double p = n_arms; p <= rule.most * rule.horizon; p *= candidate_ratio)
         if (const double cost = future(prospect, p, t, n, rule.horizon); cost < least) least = cost, best = p;
     return best;
 }
@@ -135,7 +97,7 @@ bool is_blank(Statistics& sums) {
 Prospect look(const AutoSchedule& rule, Statistics& sums, std::span<const double> sample, double t) {
     const std::size_t m = sample.size() / sums.dim(), n_arms = sums.n_arms();
     const double n = rows_of(sums), arms = static_cast<double>(n_arms), d = static_cast<double>(sums.dim());
-    Prospect out{0.0, 0.0, std::vector<double>(multiples), 0.0};
+    Prospect out{0.0, 0.0, std::vector<double>(row_multiples), 0.0};
     t = std::max(t, n);
     if (m == 0 || n_arms < 2 || !(n > 0.0) || t >= rule.horizon) return out;
     if (is_blank(sums)) return out.p = rule.most * rule.horizon, out;
@@ -147,10 +109,10 @@ Prospect look(const AutoSchedule& rule, Statistics& sums, std::span<const double
         const Duel one = duel(known, i, out.noise);
         double best = known[0].means[i], sum = 0.0;
         for (const auto& arm : known) best = std::max(best, arm.means[i]), sum += arm.means[i];
-        out.gap += (best - sum / arms + loss_of(one, 1.0)) / static_cast<double>(m);
+        out.gap += (best - sum / arms + one.loss(1.0)) / static_cast<double>(m);
         double times = 1.0;
         for (auto& loss : out.losses)
-            loss += rule.caution * loss_of(one, times) / static_cast<double>(m), times *= multiple;
+            loss += rule.caution * one.loss(times) / static_cast<double>(m), times *= row_multiple;
     }
     out.p = best_p(out, rule, arms, t, n);
     return out;
@@ -163,7 +125,7 @@ bool AutoSchedule::look_if_due(Tuned& tuned, const double* x, double weight, Wor
     tuner.keep(x);
     const double n = rows_of(tuned), n_arms = static_cast<double>(tuned.n_arms());
     if (n < std::max(tuner.next(), start * n_arms)) return false;
-    tuner.look_at(std::max(n + 1.0, growth * n));
+    tuner.look_at(std::max(n + 1.0, look_growth * n));
     const double before = p(tuned), now = std::max(static_cast<double>(t), n);
     const double wanted = look(*this, tuned, tuner.sample(), now).p;
     // every step may explore up to the next look, but no longer: it may see things differently

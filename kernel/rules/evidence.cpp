@@ -8,10 +8,10 @@ namespace {
 class Law {
   public:
     Law(const Exploring& exploring, Word t, Arms eligible)
-        : wants_(exploring.wants), eligible_(eligible), least_(exploring.least(t)) {
+        : exploring_(exploring), t_(t), eligible_(eligible), least_(Exploring::least(exploring.q, t)) {
         for (const auto arm : eligible) sum_ += weight(arm);
         const double by_evidence = std::min(exploring.cap, sum_);
-        each_ = exploring.floor / static_cast<double>(eligible.size());
+        each_ = exploring.floor > 0.0 ? exploring.floor / static_cast<double>(eligible.size()) : 0.0;
         shared_ = (1.0 - exploring.floor) * by_evidence;
         rate_ = exploring.floor + shared_;
     }
@@ -27,24 +27,35 @@ class Law {
         return {arm, propensity(arm, n_best, is_best), explores, 0, std::min(1.0, explored(arm) / rate_)};
     }
     // The first arm at which the running sum of explored() passes the bits' share of the whole.
-    std::uint32_t drawn(Word bits) const {
+    std::uint32_t drawn(Word bits) const { return at(fraction(bits)); }
+    std::uint32_t at(double share) const {
         double whole = 0.0, running = 0.0;
         for (const auto arm : eligible_) whole += explored(arm);
-        const double at = fraction(bits) * whole;
+        const double end = share * whole;
         for (const auto arm : eligible_)
-            if ((running += explored(arm)) > at) return arm;
+            if ((running += explored(arm)) > end) return arm;
         return eligible_.back();  // the product may round to the whole
     }
 
   private:
-    double weight(std::uint32_t arm) const { return std::max(least_, wants_[arm]); }
+    double weight(std::uint32_t arm) const {
+        const auto quotas = exploring_.quotas;
+        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_), exploring_.wants[arm]);
+    }
 
-    std::span<const double> wants_;
+    const Exploring& exploring_;
+    Word t_;
     Arms eligible_;
     double least_, sum_ = 0.0, each_, shared_, rate_;
 };
 
 }  // namespace
+
+double exploring_rate(const Exploring& exploring, Word t, Arms eligible) { return Law(exploring, t, eligible).rate(); }
+
+std::uint32_t explored_arm(const Exploring& exploring, Word t, double share, Arms eligible) {
+    return Law(exploring, t, eligible).at(share);
+}
 
 Choice decide(const double* scores, const Exploring& exploring, Word t, const Coins& coins, Arms eligible) {
     const Law law(exploring, t, eligible);
@@ -73,15 +84,15 @@ void probabilities(const double* scores, const Exploring& exploring, Word t, Arm
     for (const auto arm : eligible) out[arm] = law.propensity(arm, best.count, scores[arm] == best.score);
 }
 
-Choice Evidence::choose(const Statistics& all, const Step& step, const Coins& coins) const {
+Choice choose_by(const Exploring& exploring, const Statistics& all, const Step& step, const Coins& coins) {
     double* scores = step.scratch(0, all.width());
-    return decide(all.estimates(), in_force(all), step.t, view(all, step), coins, step.eligible, scores);
+    return decide(all.estimates(), exploring, step.t, view(all, step), coins, step.eligible, scores);
 }
 
-void Evidence::probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
+void probabilities_by(const Exploring& exploring, const Statistics& all, const Step& step, std::span<double> out) {
     double* scores = step.scratch(0, all.width());
     all.estimates().scores(view(all, step), scores);
-    armlet::probabilities(scores, in_force(all), step.t, step.eligible, out);
+    probabilities(scores, exploring, step.t, step.eligible, out);
 }
 
 }  // namespace armlet

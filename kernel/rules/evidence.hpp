@@ -12,10 +12,16 @@ struct Exploring {
     double q;                       // rows for each arm that are always explored
     double cap;                     // explores at most so often by evidence
     double floor;                   // and so often whatever is known, all eligible arms alike
+    // (K,): a q for each arm, if they differ.
+    std::span<const double> quotas = {};
 
-    // No arm has a smaller weight.
-    double least(Word t) const { return std::min(1.0, q / static_cast<double>(t)); }
+    // No arm of q rows has a smaller weight.
+    static double least(double q, Word t) { return std::min(1.0, q / static_cast<double>(t)); }
 };
+
+// One step with fresh estimates.
+Choice choose_by(const Exploring& exploring, const Statistics& all, const Step& step, const Coins& coins);
+void probabilities_by(const Exploring& exploring, const Statistics& all, const Step& step, std::span<double> out);
 
 // Explore with probability min(cap, S), S the sum of w_a = max(min(1, q / t), want_a) over the eligible arms, and then
 // arm a with w_a / S; in between the best estimate plays.
@@ -33,14 +39,23 @@ struct Evidence {
 
     void refresh(Statistics& all, Word) const {
         all.refresh();
-        all.refresh_wants(q(all));
+        refresh_wants(all);
     }
-    Choice choose(const Statistics& all, const Step& step, const Coins& coins) const;
-    void probabilities(const Statistics& all, const Step& step, std::span<double> out) const;
+    void refresh_wants(Statistics& all) const { all.refresh_wants(q(all)); }
+    Choice choose(const Statistics& all, const Step& step, const Coins& coins) const {
+        return choose_by(in_force(all), all, step, coins);
+    }
+    void probabilities(const Statistics& all, const Step& step, std::span<double> out) const {
+        probabilities_by(in_force(all), all, step, out);
+    }
     bool learns(bool explored) const { return explored || learn_always; }
     void learn(Statistics& all, const Row& row) const { learn_row(all, row); }
     void correct(Statistics& all, const Row& row, double before) const { correct_row(all, row, before); }
 };
+
+// The probability that step t explores, and the arm that it takes then, by a number on [0, 1).
+double exploring_rate(const Exploring& exploring, Word t, Arms eligible);
+std::uint32_t explored_arm(const Exploring& exploring, Word t, double share, Arms eligible);
 
 // One step, from the scores.
 Choice decide(const double* scores, const Exploring& exploring, Word t, const Coins& coins, Arms eligible);

@@ -19,7 +19,7 @@ class Radii {
   public:
     Radii(const Optimism& rule, const Statistics& statistics) : rule_(rule), lam_(statistics.ridge().value) {
         if (rule.radius == Optimism::Radius::constant) {
-            constant_ = rule.by_noise ? rule.scale * statistics.noise() : rule.scale;
+            constant_ = rule.by_noise ? rule.scale * statistics.typical_noise() : rule.scale;
             return;
         }
         const auto n_arms = static_cast<double>(statistics.n_arms());

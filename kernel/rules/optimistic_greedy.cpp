@@ -34,7 +34,7 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
     const Statistics& solved = rows.solved();
     const std::size_t n_arms = solved.n_arms(), size = solved.view_size(), width = solved.width();
     double* scores = step.scratch(1, width);
-    if (schedule(n_arms).warming_up(step.t)) return scores;
+    if (takes_turns(rows, step.t)) return scores;
     double *means = step.scratch(0, width), *squares = step.scratch(2, size), *seen = step.scratch(3, width);
     const double radius = width_scale * solved.noise(), *x = view(solved, step);
     for (std::size_t j = 0; j < size; ++j) squares[j] = x[j] * x[j];
@@ -56,11 +56,15 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
 }
 
 Choice OptimisticGreedy::choose(const Snapshots& rows, const Step& step, const Coins& coins) const {
-    return decide(leading_bounds(rows, step), schedule(rows.n_arms()), step.t, coins, step.eligible);
+    const double* bounds = leading_bounds(rows, step);
+    if (by_evidence) return decide(bounds, exploring(rows), step.t, coins, step.eligible);
+    return decide(bounds, schedule(rows.n_arms()), step.t, coins, step.eligible);
 }
 
 void OptimisticGreedy::probabilities(const Snapshots& rows, const Step& step, std::span<double> out) const {
-    armlet::probabilities(leading_bounds(rows, step), schedule(rows.n_arms()), step.t, step.eligible, out);
+    const double* bounds = leading_bounds(rows, step);
+    if (by_evidence) return armlet::probabilities(bounds, exploring(rows), step.t, step.eligible, out);
+    armlet::probabilities(bounds, schedule(rows.n_arms()), step.t, step.eligible, out);
 }
 
 }  // namespace armlet

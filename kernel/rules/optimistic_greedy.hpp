@@ -1,6 +1,8 @@
-// Algorithm 1's exploration, and in between an upper confidence bound from all rows, of estimates that are solved anew
-// only once an arm has learned enough, with widths that are worked out only for arms in the lead.
+// The exploration of Algorithm 1, by steps or by evidence, and in between an upper confidence bound from all rows, of
+// estimates that are solved anew only once an arm has learned enough, with widths that are worked out only for arms in
+// the lead.
 #pragma once
+#include "rules/evidence.hpp"
 #include "rules/schedule.hpp"
 #include "state/layers.hpp"
 
@@ -14,11 +16,14 @@ struct OptimisticGreedy {
     double p;            // explore step t with probability p / t; 0: p is the number of arms
     double width_scale;  // widths are multiplied by this and by the estimated deviation of the noise
     double growth;       // an arm is solved anew when its n has grown by this share
+    bool by_evidence;    // explores by the rows of all steps that arms have, instead of by the clock
+    double floor;        // by evidence: explores so often whatever is known
 
     void refresh(Snapshots& rows, Word t) const {
         rows.all().let_rows_wait();
         rows.solved().keep_variances();
-        if (!schedule(rows.n_arms()).warming_up(t)) rows.solved().refresh();
+        if (by_evidence) rows.all().refresh_wants(q(rows));
+        if (!takes_turns(rows, t)) rows.solved().refresh();
     }
     Choice choose(const Snapshots& rows, const Step& step, const Coins& coins) const;
     void probabilities(const Snapshots& rows, const Step& step, std::span<double> out) const;
@@ -29,6 +34,11 @@ struct OptimisticGreedy {
     }
     void correct(Snapshots& rows, const Row& row, double before) const { correct_row(rows.all(), row, before); }
 
+    bool takes_turns(const Snapshots& rows, Word t) const {
+        return !by_evidence && schedule(rows.n_arms()).warming_up(t);
+    }
+    double q(const Snapshots& rows) const { return p > 0.0 ? p / static_cast<double>(rows.all().n_active()) : 1.0; }
+    Exploring exploring(const Snapshots& rows) const { return {rows.all().wants(), q(rows), 1.0, floor}; }
     Schedule schedule(std::size_t n_arms) const { return {p > 0.0 ? p : static_cast<double>(n_arms), true, true}; }
     // Whether the arm has enough more rows than those that its estimate is from.
     bool is_due(const Snapshots& rows, std::size_t arm) const {
@@ -36,7 +46,7 @@ struct OptimisticGreedy {
     }
     // The estimate at x plus a multiple of its width, of each eligible arm: the rough width sqrt(sum_j x_j^2
     // (V_a^-1)_jj), and the width itself for the arms that come into the lead, unless rough ones fit the arm's own
-    // rows. While `schedule` warms up nothing is worked out, for nothing is looked at.
+    // rows. While arms take turns nothing is worked out, for nothing is looked at.
     const double* leading_bounds(const Snapshots& rows, const Step& step) const;
 };
 

@@ -12,6 +12,16 @@ std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
     });
 }
 
+std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
+    return with_state(rule, model, []<typename R>(const R& one, auto& state) -> std::optional<Exploring> {
+        if constexpr (GoesByEvidence<R>) {
+            one.refresh_wants(state);
+            return one.in_force(state);
+        }
+        return std::nullopt;
+    });
+}
+
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,
               Scratch& scratch, Propensities wanted) {
     return with_state(rule, model, [&](const auto& one, auto& state) {

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "rules/auto_evidence.hpp"
 #include "rules/auto_schedule.hpp"
 #include "rules/choice.hpp"
 #include "rules/evidence.hpp"
@@ -19,7 +20,8 @@
 namespace armlet {
 
 // All that is derived from the list: which types are rules, what they are called, bound, read and played as.
-using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence>;
+using Rule =
+    std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence, AutoEvidence>;
 
 // What a rule is. `choose` and `probabilities` find the state refreshed and change nothing; `out` is full of zeros.
 template <typename R>
@@ -40,6 +42,12 @@ concept GoesByTheClock = requires(const R& rule, const typename R::State& state)
     { rule.in_force(state) } -> std::same_as<Schedule>;
 };
 
+// A rule that explores by the rows of each arm alone, and else plays the best estimate: likewise.
+template <typename R>
+concept GoesByEvidence = requires(const R& rule, const typename R::State& state) {
+    { rule.in_force(state) } -> std::same_as<Exploring>;
+};
+
 // Calls f(rule, its state).
 template <typename F>
 decltype(auto) with_state(const Rule& rule, const Model& model, F&& f) {
@@ -49,6 +57,9 @@ decltype(auto) with_state(const Rule& rule, const Model& model, F&& f) {
 
 // When the rule explores as things stand, if it is one of those that do so by the clock.
 std::optional<Schedule> schedule_of(const Rule& rule, const Model& model);
+
+// Likewise, if it is one of those that do so by evidence. It looks into the statistics, until they change.
+std::optional<Exploring> exploring_of(const Rule& rule, const Model& model);
 
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,
               Scratch& scratch, Propensities wanted = Propensities::exact);

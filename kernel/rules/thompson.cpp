@@ -58,7 +58,7 @@ double propensity_of(std::uint32_t arm, std::span<const double> chances, Arms el
 }  // namespace
 
 double Thompson::v(const Statistics& all, Word t) const {
-    if (!theory) return by_noise ? scale * all.noise() : scale;
+    if (!theory) return by_noise ? scale * all.typical_noise() : scale;
     const double log_odds = std::log(static_cast<double>(t) / delta);
     return noise_scale * std::sqrt(9.0 * static_cast<double>(all.dim()) * log_odds) * scale;
 }

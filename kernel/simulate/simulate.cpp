@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simulate/greedy.hpp"
+#include "simulate/pace.hpp"
 
 namespace armlet {
 
@@ -22,19 +23,20 @@ class Draws {
         : alias_(world.chances), world_seed_(world_seed), policy_seed_(policy_seed) {}
 
     // Steps first .. first + n - 1, where first - 1 is a multiple of 4.
-    void draw(const Schedule& schedule, Word first, std::size_t n) {
+    void draw(const Pace& pace, Word first, std::size_t n) {
         first_ = first, n_ = n, has_contexts_ = false;
-        toss_from(schedule, 0);
+        toss_from(pace, 0);
     }
 
-    // The schedule has changed: tosses again from place k on. The coins are the same, what they mean is not.
-    void toss_from(const Schedule& schedule, std::size_t k) {
+    // The pace has changed: tosses again from place k on. The coins are the same, what they mean is not.
+    void toss_from(const Pace& pace, std::size_t k) {
         if (k >= n_) return;
-        if (schedule.warming_up(first_ + n_ - 1)) return void(std::fill_n(explored_.begin() + k, n_ - k, 1));
-        const double highest = schedule.rate(first_ + k);  // rates fall: few steps need a division
+        const double highest = pace.rate(first_ + k);  // rates fall: few steps need another
+        if (highest >= 1.0 && pace.rate(first_ + n_ - 1) >= 1.0)
+            return void(std::fill_n(explored_.begin() + k, n_ - k, 1));
         for (; k < n_; ++k) {
             const double coin = toss(policy_seed_, first_ + k).coin;
-            explored_[k] = coin < highest && coin < schedule.rate(first_ + k);
+            explored_[k] = coin < highest && coin < pace.rate(first_ + k);
         }
     }
 
@@ -70,31 +72,11 @@ class Draws {
     std::array<std::uint32_t, most> contexts_;
 };
 
-// When to explore: for good, or until a row that is learned changes it.
-class Pace {
+// Algorithm 1 and its like step by step. Between two explorations the estimates stand, so at most the contexts matter.
+class PacedRun {
   public:
-    Pace(const Rule& rule, const Model& model) : rule_(rule), model_(model), schedule_(*schedule_of(rule, model)) {}
-
-    const Schedule& schedule() const { return schedule_; }
-
-    // Returns whether the schedule has changed.
-    bool learn(const Row& row) {
-        armlet::learn(rule_, model_, row);
-        const Schedule now = *schedule_of(rule_, model_);
-        return std::exchange(schedule_, now) != now;
-    }
-
-  private:
-    const Rule& rule_;
-    const Model& model_;
-    Schedule schedule_;
-};
-
-// Algorithm 1 step by step. Between two explorations the estimates stand, so at most the contexts matter.
-class ScheduleRun {
-  public:
-    ScheduleRun(const World& world, const Rule& rule, const Model& model, const Run& run, Seed world_seed,
-                Seed policy_seed)
+    PacedRun(const World& world, const Rule& rule, const Model& model, const Run& run, Seed world_seed,
+             Seed policy_seed)
         : world_(world),
           pace_(rule, model),
           world_seed_(world_seed),
@@ -107,7 +89,7 @@ class ScheduleRun {
     Curve play(Word horizon) {
         for (Word first = 1; first <= horizon; first += Draws::most) {
             const std::size_t n = std::min<Word>(Draws::most, horizon - first + 1);
-            draws_.draw(pace_.schedule(), first, n);
+            draws_.draw(pace_, first, n);
             for (std::size_t k = 0; k < n; ledger_.reach(first + k - 1)) k = advance(first, k, n);
         }
         return std::move(ledger_.curve);
@@ -116,9 +98,9 @@ class ScheduleRun {
   private:
     // Plays one step or a whole stretch, from place k among the n that were drawn; returns the place after it.
     std::size_t advance(Word first, std::size_t k, std::size_t n) {
-        const bool explored = draws_.explored(k), learns = pace_.schedule().learns(explored);
+        const bool explored = draws_.explored(k), learns = pace_.learns(explored);
         if (learns || greedy_.foresight() == Foresight::none) {
-            if (step(first + k, explored, learns)) draws_.toss_from(pace_.schedule(), k + 1);
+            if (step(first + k, explored, learns)) draws_.toss_from(pace_, k + 1);
             return k + 1;
         }
         const std::size_t end = draws_.next_explored(k, std::min<Word>(n, ledger_.next() - first + 1));
@@ -126,7 +108,7 @@ class ScheduleRun {
         return end;
     }
 
-    // Returns whether the schedule has changed.
+    // Returns whether the pace has changed.
     bool step(Word t, bool explored, bool learns) {
         const std::size_t i = contexts_(t), arm = choose(t, i, explored);
         ledger_.pay(greedy_.loss(i, arm), explored);
@@ -137,9 +119,8 @@ class ScheduleRun {
     }
 
     std::size_t choose(Word t, std::size_t i, bool explored) {
-        if (pace_.schedule().round_robin && pace_.schedule().warming_up(t)) return t % world_.n_arms;
         const Coins coins = toss(policy_seed_, t);
-        return explored ? below(coins.pick, world_.n_arms) : greedy_.play(i, coins.tie);
+        return explored ? pace_.explored_arm(t, coins.pick) : greedy_.play(i, coins.tie);
     }
 
     const World& world_;
@@ -155,8 +136,9 @@ class ScheduleRun {
 
 Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
                      Seed policy_seed) {
-    if (schedule_of(rule, model))
-        return ScheduleRun(world, rule, model, run, world_seed, policy_seed).play(run.horizon);
+    // by evidence every row that is learned changes the pace: not worth the while if that is every step
+    if (schedule_of(rule, model) || (Pace::exists(rule, model) && !learns(rule, false)))
+        return PacedRun(world, rule, model, run, world_seed, policy_seed).play(run.horizon);
     const auto losses = world.losses();
     std::vector<std::uint32_t> every(world.n_arms);
     std::iota(every.begin(), every.end(), 0u);
@@ -207,18 +189,17 @@ void exploit(const World& world, Greedy& greedy, Ledger& ledger, Sampler& sample
     }
 }
 
-// The first step after t that explores, or beyond the horizon. P(none up to s) = (1 - p / (t + 1)) ... (1 - p / s), a
-// ratio of gamma functions, drawn by thinning: p / u falls, so candidates of the rate p / (t + 1) are kept with
-// probability (t + 1) / u, and each candidate is the start of a tighter bound.
-Word next_exploration(const Schedule& schedule, Word t, Word horizon, Sampler& sampler) {
+// The first step after t that explores, or beyond the horizon, drawn by thinning: rates fall, so candidates of the rate
+// at t + 1 are kept with the probability that rates have fallen to, and each candidate is the start of a tighter bound.
+Word next_exploration(const Pace& pace, Word t, Word horizon, Sampler& sampler) {
     while (t < horizon) {
-        const double bound = schedule.rate(t + 1);
+        const double bound = pace.rate(t + 1);
         if (bound >= 1.0) return t + 1;
         // a rate of almost 0 makes it infinite, or 0 / 0
         const double jump = std::max(0.0, std::floor(std::log1p(-sampler.uniform()) / std::log1p(-bound)));
         if (jump >= static_cast<double>(horizon - t)) return horizon + 1;
         const Word candidate = t + 1 + static_cast<Word>(jump);
-        if (sampler.uniform() * bound < schedule.rate(candidate)) return candidate;
+        if (sampler.uniform() * bound < pace.rate(candidate)) return candidate;
         t = candidate;
     }
     return horizon + 1;
@@ -231,14 +212,13 @@ Curve simulate_events(const World& world, const Model& model, const Rule& rule, 
     Pace pace(rule, model);
     Ledger ledger(run.checkpoints);
     const Alias draw(world.chances);
-    const auto n_arms = static_cast<double>(world.n_arms);
     for (Word t = 0; t < run.horizon;) {
-        const Word event = next_exploration(pace.schedule(), t, run.horizon, sampler);
+        const Word event = next_exploration(pace, t, run.horizon, sampler);
         exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
         if (event > run.horizon) break;
         const std::size_t i = draw(sampler.uniform());
-        const bool turn = pace.schedule().round_robin && pace.schedule().warming_up(event);
-        const auto arm = turn ? event % world.n_arms : static_cast<std::size_t>(sampler.uniform() * n_arms);
+        const std::size_t arm =
+            pace.takes_turns(event) ? event % world.n_arms : pace.explored_arm(event, sampler.uniform());
         ledger.pay(greedy.loss(i, arm), true);
         const double v = sampler.uniform(), reward = world.reward(i, arm, sampler.uniform(), v);
         greedy.look_again_at(arm);

@@ -8,6 +8,12 @@
 
 namespace armlet {
 
+namespace {
+
+constexpr double trust = 32.0;  // rows
+
+}  // namespace
+
 void Solved::mark_all(const Sums& sums) {
     n_arms_ = sums.n_arms(), dim_ = sums.dim();
     theta_.assign(dim_ * width(), 0.0);
@@ -56,6 +62,9 @@ void Solved::solve(const Sums& sums, const Units& units) {
         is_stale_[arm] = 0;
     }
     stale_.clear();
+    if (!keeps_factors()) return;
+    noise_ = measured_noise();
+    typical_noise_ = measured_typical_noise();
 }
 
 // In free units the constant is penalised as by one row at the pooled mean reward, whatever the ridge of the slopes.
@@ -121,7 +130,7 @@ double Solved::measure_inflation(const System& s, std::size_t arm) const {
     return s.n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
 }
 
-double Solved::noise() const {
+double Solved::measured_noise() const {
     const auto d = static_cast<double>(rank_);
     double residual = 0.0, freedom = 0.0, squares = 0.0, raw = 0.0, n = 0.0;
     for (const Fit& fit : fits_) {
@@ -131,6 +140,21 @@ double Solved::noise() const {
     if (raw > 0.0 && squares <= 0x1p-46 * raw) return 0.0;  // in free units: all rewards are the same, to rounding
     if (freedom > 0.0) return std::sqrt(residual / freedom);
     return n > 0.0 ? std::sqrt(std::max(squares, 0.0) / n) : 1.0;
+}
+
+// A mean of the arms' own precisions: an arm that is much noisier than the others hardly moves it, where it would rule
+// the mean of squares. To each arm's rows `trust` rows of the pooled noise are added, or one that was lucky at first
+// would seem to have none; arms of fewer rows count less.
+double Solved::measured_typical_noise() const {
+    const double pooled = noise_ * noise_;
+    double precisions = 0.0, weights = 0.0;
+    for (const Fit& fit : fits_) {
+        // a ridge takes fewer degrees of freedom than its rank
+        const double freedom = std::max(fit.n - static_cast<double>(rank_), 0.25 * fit.n);
+        const double own = (fit.residual + trust * pooled) / (freedom + trust), weight = freedom / (freedom + trust);
+        precisions += weight / own, weights += weight;
+    }
+    return pooled > 0.0 && weights > 0.0 ? std::sqrt(weights / precisions) : noise_;
 }
 
 void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {

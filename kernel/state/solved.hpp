@@ -60,7 +60,8 @@ class Solved {
     }
     const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
     double reach(std::size_t arm) const { return floors_[arm].reach; }
-    double noise() const;
+    double noise() const { return noise_; }
+    double typical_noise() const { return typical_noise_; }
     double inflation(std::size_t arm) const { return fits_[arm].inflation; }
     std::span<const double> log_determinants() const { return log_determinants_; }
 
@@ -98,6 +99,8 @@ class Solved {
     void solve_as_unseen(const System& system, std::size_t arm);
     void raise_floor(const System& system, std::size_t arm);
     void measure_fit(const System& system, std::size_t arm);
+    double measured_noise() const;
+    double measured_typical_noise() const;
     double measure_inflation(const System& system, std::size_t arm) const;
 
     std::size_t n_arms_ = 0, dim_ = 0;
@@ -110,6 +113,7 @@ class Solved {
     std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
     std::vector<Floor> floors_;                       // empty unless factors are kept
     std::vector<Fit> fits_;                           // likewise
+    double noise_ = 1.0, typical_noise_ = 1.0;        // likewise
 };
 
 }  // namespace armlet

@@ -10,6 +10,7 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
       row_(units_.is_free() ? units_.size() : 0),
       sums_(n_arms, units_.size()),
       solved_(ridge),
+      wants_(n_arms),
       is_retired_(n_arms),
       versions_(n_arms) {
     solved_.mark_all(sums_);
@@ -26,7 +27,7 @@ void Statistics::touch(std::size_t arm) {
 void Statistics::touch_all() {
     if (waiting_.is_open()) waiting_.resize(n_arms());
     solved_.mark_all(sums_);
-    wants_.mark_all();
+    wants_.mark_all(n_arms());
     find_witness();
 }
 
@@ -181,7 +182,7 @@ void Statistics::restore_units(std::span<const double> units) {
 
 std::size_t Statistics::bytes() const {
     return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           wants_.bytes() + is_retired_.capacity() + versions_.capacity() * sizeof(std::int64_t);
+           wants_.bytes() + is_retired_.size() + versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

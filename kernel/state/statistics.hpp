@@ -77,6 +77,8 @@ class Statistics {
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
     // nothing was seen.
     double noise() const { return solved_.noise(); }
+    // The same, but so that one arm that is much noisier than the others hardly counts.
+    double typical_noise() const { return solved_.typical_noise(); }
     // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
     // variances kept and fresh. Infinite for an arm without rows.
     double inflation(std::size_t arm) const { return solved_.inflation(arm); }
@@ -91,7 +93,11 @@ class Statistics {
     // min(1, exp(1 - n_a / q)) of every arm; only after refresh_wants().
     std::span<const double> wants() const { return wants_.values(); }
     void refresh_wants(double q) {
-        wants_.refresh(q, n_arms(), [this](std::size_t arm) { return count(arm); });
+        wants_.refresh(q, [this](std::size_t arm) { return count(arm); });
+    }
+    // With a q for each arm.
+    void refresh_wants(std::span<const double> quotas) {
+        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm); });
     }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.

@@ -1,8 +1,23 @@
 #include "state/tuned.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace armlet {
+
+namespace {
+
+double sum(std::span<const double> shares) { return std::accumulate(shares.begin(), shares.end(), 0.0); }
+
+}  // namespace
+
+void Tuner::append_arm() {
+    if (!shares_.empty()) shares_.push_back(sum(shares_) / static_cast<double>(shares_.size()));
+}
+
+void Tuner::erase_arm(std::size_t arm) {
+    if (!shares_.empty()) shares_.erase(shares_.begin() + static_cast<std::ptrdiff_t>(arm));
+}
 
 void Tuner::keep(const double* x) {
     std::copy_n(x, dim_, sample_.data() + (first_ + size_) % room * dim_);
@@ -50,6 +65,23 @@ void Tuner::merge(const Tuner& other) {
         }
     }
     restore(std::max(p_, other.p_), 0.0, both);
+}
+
+void Tuner::merge_shares(double rows, const Tuner& other, double other_rows, std::span<const std::size_t> into) {
+    if (shares_.empty() || other.shares_.empty()) return;
+    // an arm of one side only must keep some share, whatever the rows
+    const double mine = std::max(rows, 1.0) / sum(shares_), theirs = std::max(other_rows, 1.0) / sum(other.shares_);
+    for (double& share : shares_) share *= mine;
+    for (std::size_t i = 0; i < into.size(); ++i) shares_[into[i]] += theirs * other.shares_[i];
+}
+
+void Tuned::set_quotas(double p) {
+    const auto shares = tuner.shares();
+    double total = 0.0;
+    for (std::size_t arm = 0; arm < shares.size(); ++arm)
+        if (is_active(arm)) total += shares[arm];
+    quotas_.resize(shares.size());
+    for (std::size_t arm = 0; arm < shares.size(); ++arm) quotas_[arm] = p * (shares[arm] / total);
 }
 
 }  // namespace armlet

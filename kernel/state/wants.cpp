@@ -34,8 +34,7 @@ double want(double n, double q) {
     return u >= 0.0 ? 1.0 : std::min(1.0, falling_exp(u));
 }
 
-void Wants::start(double q, std::size_t n_arms) {
-    q_ = q;
+void Wants::mark_all(std::size_t n_arms) {
     values_.resize(n_arms);
     is_stale_.assign(n_arms, 1);
     stale_.resize(n_arms);

@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, overload
 
 import numpy
 import numpy.random
@@ -157,7 +157,9 @@ class OptimisticGreedy:
     Explore with probability p / t, else play the highest bound of rare solves.
     """
 
-    def __init__(self, *, p: float, width_scale: float, growth: float) -> None: ...
+    def __init__(
+        self, *, p: float, width_scale: float, growth: float, by_evidence: bool = False, floor: float = 0.0
+    ) -> None: ...
 
 class AutoSchedule:
     """Algorithm 1 with a p that sets itself for a horizon."""
@@ -170,6 +172,21 @@ class Evidence:
     """
 
     def __init__(self, *, p: float, cap: float, floor: float, learn_always: bool) -> None: ...
+
+class AutoEvidence:
+    """The evidence clock with a p that sets itself, and shares of it by arm."""
+
+    def __init__(
+        self,
+        *,
+        horizon: float | None,
+        caution: float,
+        start: float,
+        most: float,
+        even: float,
+        cap: float = 1.0,
+        floor: float = 0.0,
+    ) -> None: ...
 
 def wants(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
@@ -295,6 +312,9 @@ class Statistics:
         The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.
         """
 
+    def typical_noise(self) -> float:
+        """The same, but so that one arm that is much noisier hardly counts."""
+
     def follow(self, arm: int, later: Statistics) -> None:
         """
         Makes an arm's sums those of others that have seen the same rows and more.
@@ -341,6 +361,8 @@ class Statistics:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
     def copy(self) -> Statistics: ...
+
+    not_summed: ClassVar[tuple[str, ...]]
 
 class Units:
     """The units of a state at one moment: what its estimates are of."""
@@ -401,6 +423,8 @@ class Layers:
     def remove_arm(self, arm: int) -> None: ...
     def copy(self) -> Layers: ...
 
+    not_summed: ClassVar[tuple[str, ...]]
+
 class Snapshots(Layers):
     """
     Two layers: the rows that each arm was last solved for, and all of them.
@@ -449,19 +473,36 @@ class Tuned(Statistics):
     def next_look(self) -> float:
         """Rows at which p is looked at again."""
 
+    @property
+    def shares(self) -> NDArray[numpy.float64]:
+        """(K,): of p, whatever they add up to; empty if all arms share alike."""
+
+    @overload
     def p(self, rule: AutoSchedule) -> float:
         """The p in force."""
 
+    @overload
+    def p(self, rule: AutoEvidence) -> float: ...
+    @overload
     def look(self, rule: AutoSchedule, t: float) -> tuple[float, float, NDArray[numpy.float64], float]:
         """
         Noise, gap, losses with 1, 1.5, 1.5^2, ... times the rows, and the p that they ask for. A question.
         """
 
+    @overload
+    def look(
+        self, rule: AutoEvidence, t: float
+    ) -> tuple[float, float, NDArray[numpy.float64], float, NDArray[numpy.float64]]:
+        """The same, and each arm's share of p."""
+
+    @overload
     def learned(self, rule: AutoSchedule, x: object, weight: float, t: int) -> bool:
         """
-        An explored row was added to the sums: keeps its context and looks, if it is time. Whether p has changed.
+        An explored row was added to the sums: keeps its context and looks, if it is time. Whether p, or a share of it, may have changed.
         """
 
+    @overload
+    def learned(self, rule: AutoEvidence, x: object, weight: float, t: int) -> bool: ...
     def merge(self, other: Statistics, into: Sequence[int]) -> None:
         """Adds the other's arm i to this arm into[i]."""
 
@@ -607,7 +648,7 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence | AutoEvidence,
     seed: int,
     t: int,
     propensities: str,
@@ -625,7 +666,7 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence,
+    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence | AutoEvidence,
     horizon: int,
     checkpoints: object,
     world_seed: int,
@@ -636,7 +677,7 @@ def simulate_steps(
 def simulate_events(
     table: object,
     start: Any,
-    rule: Schedule | AutoSchedule,
+    rule: Schedule | AutoSchedule | Evidence | AutoEvidence,
     horizon: int,
     checkpoints: object,
     generator: numpy.random.Generator,

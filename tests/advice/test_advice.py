@@ -15,7 +15,7 @@ from armlet.advice import Advice, Prior, advise, ask, others
 from armlet.advice import runs as advice_runs
 from armlet.advice.ask import found_by
 from armlet.advice.problem import condense
-from armlet.advice.runs import Bench, Task, checkpoints, explorations, play
+from armlet.advice.runs import Bench, Task, checkpoints, explorations, explorations_as_printed, play
 from armlet.advice.search import Search
 from armlet.advice.sources import SourceLike
 from armlet.advice.trial import Trial
@@ -55,7 +55,7 @@ def test_the_parts_of_an_advice_agree_with_each_other(advice: Advice) -> None:
     row = next(row for row in advice.grid if row.p == advice.p)
     assert row.mean == advice.regret.mean == min(row.mean for row in advice.grid)
     assert advice.regret.predictive[0] <= row.spread[0] <= row.mean <= row.spread[1] <= advice.regret.predictive[1]
-    assert advice.bill.explored == pytest.approx(explorations(advice.p, 5000))
+    assert advice.bill.explored == pytest.approx(explorations(advice.p, advice.n_arms, 5000), rel=0.1)
     assert advice.bill.lost == pytest.approx(advice.bill.explored * 0.075)  # what a random action loses a step
     assert advice.regret.random == pytest.approx(0.075 * 5000)
     assert advice.more_data.regret == 0  # there is one problem, and it is known
@@ -146,10 +146,17 @@ def test_a_billion_decisions_are_answered_in_jumps() -> None:
     assert "cut at step" in found.others.note
 
 
-def test_explored_steps_follow_the_harmonic_sum() -> None:
+def test_explored_steps_as_printed_follow_the_harmonic_sum() -> None:
     # 10 warm-up steps, then 10/t
-    assert explorations(10, 1000) == pytest.approx(10 + sum(10 / t for t in range(11, 1001)), rel=1e-12)
-    assert explorations(10, 7) == 7
+    assert explorations_as_printed(10, 1000) == pytest.approx(10 + sum(10 / t for t in range(11, 1001)), rel=1e-12)
+    assert explorations_as_printed(10, 7) == 7
+
+
+@pytest.mark.parametrize(("p", "horizon"), [(8.0, 5000), (60.0, 1000), (400.0, 1000)])
+def test_explored_steps_by_evidence_are_about_those_of_runs(p: float, horizon: int) -> None:
+    """The formula lets counts go by their means, which is right to a tenth or better where q is not tiny."""
+    task = Task(HABITS.table(), p, np.array([horizon]), [(run, 1000 + run) for run in range(64)])
+    assert play(task)[:, 2, 0].mean() == pytest.approx(explorations(p, HABITS.n_arms, horizon), rel=0.1)
 
 
 def test_steps_and_jumps_tell_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,3 +286,14 @@ def test_runs_on_fresh_problems_fall_into_the_predictive_interval(family: str) -
     low, high = found.regret.predictive
     # 95 promised; 60 problems behind the interval and 100 judging it give a standard deviation of about 3
     assert np.mean((values >= low) & (values <= high)) >= 0.87
+
+
+def test_the_level_of_rewards_changes_no_advice() -> None:
+    """Units are free: a guess at level 0 or 512 is the same problem to the policy, to rounding."""
+    found = [
+        advise(Prior(n_arms=3, dim=2, effect=0.3, noise=1.0, base_rate=level), horizon=2000, problems=8, runs=8)
+        for level in (0.0, 512.0)
+    ]
+    assert found[0].p == found[1].p
+    assert found[0].regret.mean == pytest.approx(found[1].regret.mean, rel=1e-6)
+    assert found[1].source.endswith("mean reward 512")

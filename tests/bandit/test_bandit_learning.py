@@ -176,7 +176,7 @@ def test_interactions_from_another_process_fold_in_as_they_are() -> None:
 
 
 def labelled(labels: list[Arm], dim: int, **settings: Any) -> Bandit:
-    policy = settings.pop("policy", AllDataEpsilonGreedy(p=max(9, len(labels))))
+    policy = settings.pop("policy", AllDataEpsilonGreedy(p=max(9, len(labels)), clock="steps"))
     return Bandit(labels, dim, policy=policy, **{"seed": 1, **settings})
 
 

@@ -189,7 +189,7 @@ def test_an_array_of_labels_holds_them_unchanged(labels: list[Arm], kind: str) -
 
 @pytest.mark.parametrize("arms", [["no", "yes"], [0, 1], [-7, 2**40]])
 def test_predictions_go_into_the_metrics_of_sklearn(arms: list[Arm]) -> None:
-    bandit = Bandit(arms, 1, policy=LinUCB(), seed=1)
+    bandit = Bandit(arms, 1, policy=LinUCB(units="as given"), seed=1)
     bandit.partial_fit([[1.0], [-1.0]], [arms[1], arms[0]], [1.0, 1.0])
     predicted = bandit.predict([[1.0], [-1.0], [2.0]])
     truth = np.array([arms[1], arms[0], arms[0]])

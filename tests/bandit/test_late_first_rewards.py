@@ -16,7 +16,16 @@ import pytest
 import armlet
 from armlet.core.choosing import below
 from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import AutoSchedule, Schedule, Simulated, Statistics, coins, simulate_events, simulate_steps
+from armlet.core.kernel import (
+    AutoSchedule,
+    Schedule,
+    Simulated,
+    Statistics,
+    Tuned,
+    coins,
+    simulate_events,
+    simulate_steps,
+)
 from armlet.core.reference import Reference
 from armlet.core.types import Interaction, Policy
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
@@ -26,7 +35,7 @@ N_ARMS, DIM, SEED = 3, 2, 11
 LEARN_FROM_EXPLORED: list[Policy] = [
     armlet.Algorithm1(p=3),
     armlet.Algorithm1(p=4.5, warmup="uniform"),
-    armlet.ContextualEpsilonGreedy(p="auto", horizon=1000),
+    armlet.ContextualEpsilonGreedy(p="auto", horizon=1000, units="as given", clock="steps"),
     RunningMinimumEpsilonGreedy(start=1),
     armlet.ContextualUCB(history="explored", p=3),
     armlet.PEGE(),
@@ -191,7 +200,7 @@ def simulation(name: str) -> tuple[Callable[..., Simulated[Any]], Schedule | Aut
 
 def simulated(name: str) -> str:
     simulate, rule = simulation(name)
-    start = armlet.ContextualEpsilonGreedy(p="auto", horizon=10).init(2, 2) if "auto" in name else Statistics(2, 2)
+    start = Tuned(2, 2) if "auto" in name else Statistics(2, 2)
     at = np.array([1, 10, 100, 3000])
     settings = {"rule": rule, "horizon": 3000, "checkpoints": at, "world_seed": 1, "policy_seed": 2}
     run = simulate(WORLD, start=start, **settings)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from armlet import Bandit, Policy
 from armlet.core import exploring, kernel
@@ -26,6 +28,7 @@ laws = st.fixed_dictionaries(
         "p": st.floats(0.01, 60),
         "cap": st.sampled_from([1.0, 0.5, 0.07]),
         "floor": st.sampled_from([0.0, 0.02, 0.6, 1.0]),
+        "units": st.sampled_from(["as given", "free"]),
     }
 )
 
@@ -66,9 +69,8 @@ def mask(rng: np.random.Generator, n_arms: int, active: Bool) -> Bool:
 
 
 def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Reference:
-    how = {"clock": "evidence", "cap": policy.cap, "floor": policy.floor, "learns_from": policy.learns_from}
-    ridge = Ridge.parse(policy.ridge)
-    return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=ridge, **how)  # type: ignore[arg-type]
+    shared = {name: getattr(policy, name) for name in ("clock", "cap", "floor", "learns_from", "units")}
+    return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(policy.ridge), **shared)
 
 
 @settings(max_examples=150, deadline=None)
@@ -80,7 +82,7 @@ def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Refere
     policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy, EvidenceInPython]),
 )
 def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
-    stream: Stream, law: dict[str, float], seed: int, late: int, policy_type: type[ContextualEpsilonGreedy]
+    stream: Stream, law: dict[str, object], seed: int, late: int, policy_type: type[ContextualEpsilonGreedy]
 ) -> None:
     policy = policy_type(ridge="1/n", **law)  # type: ignore[arg-type]
     bandit, slow = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed), oracle(stream, policy, seed)
@@ -114,7 +116,7 @@ def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
     policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy]),
 )
 def test_rollout_plays_the_reference(
-    stream: Stream, law: dict[str, float], seed: int, policy_type: type[ContextualEpsilonGreedy]
+    stream: Stream, law: dict[str, object], seed: int, policy_type: type[ContextualEpsilonGreedy]
 ) -> None:
     policy = policy_type(**law)  # type: ignore[arg-type]
     choices = oracle(stream, policy, seed).run(stream.contexts, stream.rewards)
@@ -172,19 +174,35 @@ def slow_step(slow: Reference, t: int, x: Float64) -> bool:
     return choice.explored
 
 
-def test_events_refuse_a_rule_that_goes_by_evidence() -> None:
-    policy, at = ContextualEpsilonGreedy(p=12), np.array([10])
-    start, rule = policy.init(3, 2), policy.rule()
-    with pytest.raises(ValueError, match=r"Evidence explores by the rows .*; use simulate_steps"):
-        kernel.simulate_events(
-            TABLE,  # type: ignore[arg-type]
-            start=start,
-            rule=rule,  # type: ignore[arg-type]
-            horizon=10,
-            checkpoints=at,
-            world_seed=1,
-            policy_seed=2,
-        )
+@pytest.mark.parametrize(("cap", "floor"), [(1.0, 0.0), (0.3, 0.0), (1.0, 0.05)])
+def test_events_have_the_law_of_steps(cap: float, floor: float) -> None:
+    policy, regret = ContextualEpsilonGreedy(p=12, cap=cap, floor=floor), {}
+    assert TABLE is not None
+    for name, simulation in {"steps": kernel.simulate_steps, "events": kernel.simulate_events}.items():
+        play: Any = simulation
+        runs = [
+            play(
+                TABLE,
+                start=policy.init(3, 2),
+                rule=policy.rule(),
+                horizon=1000,
+                checkpoints=np.array([1000]),
+                world_seed=1000 + seed,
+                policy_seed=seed,
+            )
+            for seed in range(400)
+        ]
+        regret[name] = [float(run.regret[0]) for run in runs], [float(run.explored[0]) for run in runs]
+    for one, other in zip(*regret.values(), strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 0.01  # seeds are fixed: it passes or it does not
+
+
+def test_events_refuse_a_rule_that_learns_from_every_step() -> None:
+    policy = AllDataEpsilonGreedy(p=12)
+    assert TABLE is not None
+    how = {"horizon": 10, "checkpoints": np.array([10]), "world_seed": 1, "policy_seed": 2}
+    with pytest.raises(ValueError, match="learns from every step, so nothing can be jumped over; use simulate_steps"):
+        kernel.simulate_events(TABLE, start=policy.init(3, 2), rule=policy.rule(), **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +236,7 @@ def records(n: list[float]) -> Float64:
 
 def test_wants_follow_the_sums_whatever_changes_them() -> None:
     """Weights are kept from step to step: every way to change n must renew them."""
-    policy = ContextualEpsilonGreedy(p=6)
+    policy = ContextualEpsilonGreedy(p=6, units="as given")
     x = np.ones(1)
     bandit = Bandit(range(3), 1, policy=policy, seed=1)
 

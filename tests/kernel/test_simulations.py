@@ -14,7 +14,7 @@ from armlet.core import kernel
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.kernel import Rollout, Schedule, Simulated, Statistics
 from armlet.core.types import Float64, Int64
-from armlet.policies import Algorithm1
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 
 LANE = 1 << 64  # the second word of a Philox counter
 
@@ -44,7 +44,9 @@ def reward(world: FiniteWorld, i: int, arm: int, u: float, v: float) -> float:
     )
 
 
-def run(world: FiniteWorld, policy: Algorithm1, method: str, seed: int, at: Int64) -> Simulated[Statistics]:
+def run(
+    world: FiniteWorld, policy: Algorithm1 | ContextualEpsilonGreedy, method: str, seed: int, at: Int64
+) -> Simulated[Statistics]:
     simulate: Any = {"steps": kernel.simulate_steps, "events": kernel.simulate_events}[method]
     found: Simulated[Statistics] = simulate(
         world,
@@ -58,7 +60,9 @@ def run(world: FiniteWorld, policy: Algorithm1, method: str, seed: int, at: Int6
     return found
 
 
-def plain_loop(world: FiniteWorld, policy: Algorithm1, seed: int, T: int) -> tuple[Rollout[Statistics], list[int]]:
+def plain_loop(
+    world: FiniteWorld, policy: Algorithm1 | ContextualEpsilonGreedy, seed: int, T: int
+) -> tuple[Rollout[Statistics], list[int]]:
     """Play on the draws of a simulation, made again; with equal chances the context is floor(u M)."""
     M, K = world.means.shape
     places = [int(uniforms(seed, (t - 1) // 4 + LANE)[(t - 1) % 4] * M) for t in range(1, T + 1)]
@@ -77,7 +81,8 @@ def plain_loop(world: FiniteWorld, policy: Algorithm1, seed: int, T: int) -> tup
 @pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
 @pytest.mark.parametrize("how", [{"p": 12.5}, {"p": "auto", "horizon": 2000}])
 def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, how: dict[str, Any]) -> None:
-    world, policy, seed, T = make_world(noise), Algorithm1(**how, warmup=warmup), 77, 400
+    world, seed, T = make_world(noise), 77, 400
+    policy = ContextualEpsilonGreedy(**how, units="as given", clock="steps", warmup=warmup)
     loop, places = plain_loop(world, policy, seed, T)
     simulated = run(world, policy, "steps", seed, np.arange(1, T + 1))
     losses = world.losses[places, loop.arms]

@@ -89,7 +89,7 @@ def test_kernel_equals_the_reference_whatever_rows_come_and_go(
 def test_kernel_plays_the_same_arms_as_the_reference(
     stream: Stream, spare: float, seed: int, ridge: RidgeLike, offset: float, policy_type: type[ContextualEpsilonGreedy]
 ) -> None:
-    policy = policy_type(p=stream.n_arms + spare, ridge=ridge, units="free")
+    policy = policy_type(p=stream.n_arms + spare, ridge=ridge, units="free", clock="steps")
     X, R = stream.contexts + offset, stream.rewards + offset
     slow = Reference(
         stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(ridge), learns_from=policy.learns_from,
@@ -306,3 +306,34 @@ def test_units_do_not_mix() -> None:
         free(2, 3).merge(Statistics(2, 3), [0, 1])
     with pytest.raises(ValueError, match="units is 'metric'; choose 'free' or 'as given'"):
         Statistics(2, 3, units="metric")
+
+
+def test_the_typical_noise_is_hardly_moved_by_one_noisy_arm() -> None:
+    rng = np.random.default_rng(14)
+    deviations, state = np.array([1.0, 1.0, 1.0, 1.0, 20.0]), free(5, 3)
+    rows: list[list[tuple[Float64, float]]] = [[] for _ in range(5)]
+    for i in range(5000):
+        x, arm = rng.normal(size=3), i % 5
+        r = float(x.sum() * arm + deviations[arm] * rng.normal())
+        state.add(arm, x, r)
+        rows[arm].append((x, r))
+    state.renew()
+    X, R = (np.array([row[i] for own in rows for row in own]) for i in (0, 1))
+    Z = np.column_stack([np.ones(5000), (X - X.mean(0)) / X.std(0)]).reshape(5, 1000, 4)
+    Y = (R - R.mean()).reshape(5, 1000)
+    left = np.array(
+        [((y - z @ np.linalg.solve(z.T @ z + np.eye(4), z.T @ y)) ** 2).sum() for z, y in zip(Z, Y, strict=True)]
+    )
+    pooled = left.sum() / (5000 - 20)
+    own, weight = (left + 32 * pooled) / (996 + 32), 996 / (996 + 32)
+    assert state.noise() == pytest.approx(np.sqrt(pooled), rel=1e-6)
+    assert state.typical_noise() == pytest.approx(np.sqrt(5 * weight / (weight / own).sum()), rel=1e-6)
+    assert state.noise() > 8
+    assert state.typical_noise() < 2.2
+
+
+def test_a_single_arm_has_the_noise_of_all() -> None:
+    state = free(1, 2)
+    learn(state, make_stream(50, 2, 1, seed=15))
+    assert state.typical_noise() == pytest.approx(state.noise(), rel=0.1)
+    assert free(2, 2).typical_noise() == 1.0

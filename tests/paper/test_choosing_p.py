@@ -18,7 +18,7 @@ from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.verdicts import Outcome
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.policies.contextual_epsilon_greedy import CAUTION
+from armlet.policies.parts.auto_p import CAUTION
 from armlet.simulation import streams, together
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import block_size
@@ -71,7 +71,7 @@ def made_up(auto: float, literal: float) -> tuple[list[Family], Literal]:
     """Twenty problems on which the best p regrets about 0.1 of random play."""
     share = 0.1 * np.linspace(1.0, 1.2, 20)
     mine = auto * share
-    family = Family("made up", 1000, share, mine, mine, mine, np.full(20, 7.0))
+    family = Family("made up", 1000, share, mine, mine, mine, mine, np.full(20, 7.0))
     best, steps = np.linspace(1.0, 2.0, 20), np.array([10.0, 1000.0])
     paths = np.tile([20.0, 2000.0], (20, 1))
     regret = np.stack([best, literal * best], axis=1)

@@ -286,7 +286,7 @@ def test_rate_by_evidence_needs_the_state() -> None:
 
 
 def test_by_steps_it_is_algorithm_1_to_the_last_bit() -> None:
-    policies = armlet.Algorithm1(p=9.5), ContextualEpsilonGreedy(p=9.5, clock="steps")
+    policies = armlet.Algorithm1(p=9.5), ContextualEpsilonGreedy(p=9.5, clock="steps", units="as given")
     played = []
     for policy in policies:
         bandit = Bandit(range(3), 2, policy=policy, seed=4)

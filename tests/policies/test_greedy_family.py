@@ -23,6 +23,8 @@ from armlet.testing import check_policy
 CONTRACT = [
     Greedy(),
     Greedy(ridge="paper"),
+    Greedy(units="as given"),
+    FixedEpsilon(units="as given"),
     GreedyFirst(),
     GreedyFirst(lambda0=1.0, t0=0, q=1, h=0.1, ridge=1.0),
     FixedEpsilon(),
@@ -54,7 +56,7 @@ def solved(rows: list[tuple[Float64, float]], dim: int, ridge: float) -> Float64
 
 def test_greedy_plays_the_best_ridge_estimate_of_all_rows() -> None:
     rng = np.random.default_rng(3)
-    bandit, rows = Bandit(range(3), 2, policy=Greedy(ridge=0.7), seed=1), [[], [], []]  # type: ignore[var-annotated]
+    bandit, rows = Bandit(range(3), 2, policy=Greedy(ridge=0.7, units="as given"), seed=1), [[], [], []]  # type: ignore[var-annotated]
     theta = rng.normal(size=(3, 2))
     for _ in range(100):
         x = rng.normal(size=2)
@@ -68,9 +70,10 @@ def test_greedy_plays_the_best_ridge_estimate_of_all_rows() -> None:
 
 def test_greedy_locks_in_on_the_first_arm_that_pays() -> None:
     """Arm 1 pays ten times as much, but arm 0 looks better than what was never tried: 0."""
-    seeds = [seed for seed in range(20) if Bandit(range(2), 1, policy=Greedy(), seed=seed).decide([1.0]).arm == 0]
+    policy = Greedy(units="as given")
+    seeds = [seed for seed in range(20) if Bandit(range(2), 1, policy=policy, seed=seed).decide([1.0]).arm == 0]
     assert 4 <= len(seeds) <= 16  # the first step is a drawn tie: both happen
-    bandit = Bandit(range(2), 1, policy=Greedy(), seed=seeds[0])
+    bandit = Bandit(range(2), 1, policy=policy, seed=seeds[0])
     for _ in range(500):
         decision = bandit.decide([1.0])
         bandit.learn(decision, [0.1, 1.0][int(decision.arm)])
@@ -181,7 +184,7 @@ def test_greedy_first_that_never_switches_is_greedy() -> None:
     rng = np.random.default_rng(1)
     first, greedy = (
         Bandit(range(3), 2, policy=policy, seed=4)
-        for policy in (GreedyFirst(lambda0=0.0, ridge=1.0), Greedy(ridge=1.0))
+        for policy in (GreedyFirst(lambda0=0.0, ridge=1.0), Greedy(ridge=1.0, units="as given"))
     )
     for x in rng.normal(size=(200, 2)):
         one, other = first.decide(x), greedy.decide(x)
@@ -233,6 +236,7 @@ def test_fixed_epsilon_mixes_uniform_play_with_the_best_arm() -> None:
     policy = FixedEpsilon(epsilon=0.2)
     state = policy.init(3, 1)
     state.add(2, np.array([1.0]), 1.0)
+    state.add(0, np.array([1.0]), 0.5)
     chances = policy.probabilities(state, 5, np.array([1.0]), np.array([True, False, True]))
     np.testing.assert_allclose(chances, [0.1, 0.0, 0.9], rtol=1e-15)
 
@@ -287,7 +291,7 @@ def test_greedy_locks_in_on_figure_a_and_greedy_first_does_not() -> None:
     world = FigureA.draw(np.random.default_rng(6))
     greedy, first = (
         simulate(world, policy, horizon=2000, runs=3, seed=1, method="python", engine="serial")
-        for policy in (Greedy(), GreedyFirst())
+        for policy in (Greedy(units="as given"), GreedyFirst())
     )
     growth = (greedy.at(2000) - greedy.at(1000)) / greedy.at(1000)
     assert np.count_nonzero(abs(growth - 1) < 0.1) >= 2  # linear: the second half costs what the first did

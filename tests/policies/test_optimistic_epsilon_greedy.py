@@ -13,6 +13,7 @@ from armlet.core import kernel
 from armlet.core.errors import DecisionError, MergeError
 from armlet.core.kernel import Decision
 from armlet.core.types import Bool, Float64, Int64, Interaction
+from armlet.core.units import Units
 from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED, OptimisticEpsilonGreedy
 
 K, D = 4, 3
@@ -104,7 +105,7 @@ def lead(rough: Float64, exact: Float64, inflation: Float64) -> tuple[int, float
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_decisions_follow_the_definition(settings: dict[str, Any]) -> None:
-    policy = OptimisticEpsilonGreedy(**settings)
+    policy = OptimisticEpsilonGreedy(**settings, units="as given")
     bandit, byhand = Bandit(range(K), D, policy=policy, seed=1), LongHand(policy)
     (X, rewards), p, agreed = world(600), settings.get("p", K), 0
     for t, (x, row) in enumerate(zip(X, rewards, strict=True), 1):
@@ -129,7 +130,7 @@ def test_decisions_follow_the_definition(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: dict[str, Any]) -> None:
-    policy = OptimisticEpsilonGreedy(**settings)
+    policy = OptimisticEpsilonGreedy(**settings, units="as given")
     state, byhand, (X, rewards) = policy.init(K, D), LongHand(policy), world(300)
     for t, (x, row) in enumerate(zip(X, rewards, strict=True), 1):
         arm = t * t % (K - 1)  # the last arm is never played
@@ -145,12 +146,14 @@ def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: d
             np.testing.assert_allclose(policy.estimates(state), thetas, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("units", ["free", "as given"])
 @pytest.mark.parametrize("dim", [1, 3, 8, 9, 20])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_kernel_plays_as_the_python_form_does(settings: dict[str, Any], dim: int) -> None:
+def test_kernel_plays_as_the_python_form_does(settings: dict[str, Any], dim: int, units: Units) -> None:
     X, rewards = world(400, seed=dim, dim=dim)
     compiled, readable = (
-        Bandit(range(K), dim, policy=kind(**settings), seed=9) for kind in (OptimisticEpsilonGreedy, InPython)
+        Bandit(range(K), dim, policy=kind(**settings, units=units), seed=9)
+        for kind in (OptimisticEpsilonGreedy, InPython)
     )
     for one, other in zip(play(compiled, X, rewards), play(readable, X, rewards), strict=True):
         assert (one.arm, one.propensity, one.explored) == (other.arm, other.propensity, other.explored)

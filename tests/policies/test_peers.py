@@ -62,7 +62,7 @@ def posteriors(policy: ThompsonSampling, state: Statistics) -> Float64:
 @several
 @given(log=logs, alpha=scales, ridge=ridges)
 def test_linucb_has_the_estimates_and_bounds_of_mabwiser(log: Log, alpha: float, ridge: float) -> None:
-    policy = LinUCB(alpha=alpha, ridge=ridge)
+    policy = LinUCB(alpha=alpha, ridge=ridge, units="as given")
     state = learned(policy, log)
     theirs = mabwiser(LearningPolicy.LinUCB(alpha=alpha, l2_lambda=ridge), log)
     models = theirs._imp.arm_to_model
@@ -73,7 +73,7 @@ def test_linucb_has_the_estimates_and_bounds_of_mabwiser(log: Log, alpha: float,
 
 def test_mabwiser_plays_arms_that_linucb_would() -> None:
     """Live, with ridge = 1; where arms tie, as at the start, MABWiser plays the first and Armlet any of them."""
-    stream, policy = make_stream(200, 4, 5, seed=3), LinUCB(alpha=0.7)
+    stream, policy = make_stream(200, 4, 5, seed=3), LinUCB(alpha=0.7, units="as given")
     bandit = armlet.Bandit(arms=range(5), dim=4, policy=policy, seed=1)
     mab = MAB(list(range(5)), LearningPolicy.LinUCB(alpha=0.7), seed=1)
     mab.fit(list(range(5)), [0.0] * 5, np.zeros((5, 4)))
@@ -108,7 +108,7 @@ class Recorder:
 @given(log=logs, v=scales, ridge=ridges)
 def test_thompson_sampling_draws_from_the_posterior_of_mabwiser(log: Log, v: float, ridge: float) -> None:
     """Its alpha is our v: both draw from N(theta_hat, v^2 V^-1)."""
-    policy, recorder = ThompsonSampling(v=v, ridge=ridge), Recorder()
+    policy, recorder = ThompsonSampling(v=v, ridge=ridge, units="as given"), Recorder()
     state, theirs = learned(policy, log), mabwiser(LearningPolicy.LinTS(alpha=v, l2_lambda=ridge), log)
     for model in theirs._imp.arm_to_model.values():
         model.rng = recorder
@@ -121,7 +121,7 @@ def test_thompson_sampling_draws_from_the_posterior_of_mabwiser(log: Log, v: flo
 @given(log=logs, v=scales, ridge=ridges)
 def test_thompson_sampling_draws_from_the_posterior_of_river(log: Log, v: float, ridge: float) -> None:
     """Its beta is the precision of a reward, 1 / v^2, and its alpha that of the prior, ridge / v^2."""
-    policy = ThompsonSampling(v=v, ridge=ridge)
+    policy = ThompsonSampling(v=v, ridge=ridge, units="as given")
     state = learned(policy, log)
     found = posteriors(policy, state)
     for arm in range(log.n_arms):
@@ -159,7 +159,7 @@ def test_propensities_are_how_often_mabwisers_epsilon_greedy_plays_an_arm() -> N
 
 def test_samples_of_an_arm_have_the_law_of_mabwisers() -> None:
     """Two-sample Kolmogorov-Smirnov for each arm, 20,000 draws; fixed seeds, level 1e-3."""
-    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, ridge=2.0)
+    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, ridge=2.0, units="as given")
     state, mab = learned(policy, log), mabwiser(LearningPolicy.LinTS(alpha=0.8, l2_lambda=2.0), log)
     x = log.asked[0]
     z = np.array([kernel.normals(*kernel.coins(3, t)[1:3], 4) for t in range(1, DRAWS + 1)])
@@ -171,7 +171,7 @@ def test_samples_of_an_arm_have_the_law_of_mabwisers() -> None:
 
 def test_propensities_are_how_often_mabwisers_thompson_sampling_plays_an_arm() -> None:
     """Given a generator for each arm, since by itself it draws the same normals for all; fixed seeds, level 1e-3."""
-    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, ridge=2.0)
+    log, policy = make_log(dim=3, n_arms=4, seed=5), ThompsonSampling(v=0.8, ridge=2.0, units="as given")
     mab, x = mabwiser(LearningPolicy.LinTS(alpha=0.8, l2_lambda=2.0), log), log.asked[0]
     chances = policy.probabilities(learned(policy, log), 20, x, np.ones(4, dtype=np.bool_))
     for arm, model in mab._imp.arm_to_model.items():
@@ -181,5 +181,5 @@ def test_propensities_are_how_often_mabwisers_thompson_sampling_plays_an_arm() -
 
 @pytest.mark.parametrize("ridge", [0.01, 100.0])
 def test_the_width_of_an_arm_that_was_never_played_is_that_of_the_ridge_alone(ridge: float) -> None:
-    policy, x = LinUCB(alpha=1.0, ridge=ridge), np.array([0.6, 0.8])
+    policy, x = LinUCB(alpha=1.0, ridge=ridge, units="as given"), np.array([0.6, 0.8])
     assert_close(policy.upper_bounds(policy.init(2, 2), x), ridge**-0.5)  # |x| / sqrt(ridge)

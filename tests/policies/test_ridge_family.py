@@ -17,6 +17,7 @@ from armlet.core import kernel
 from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
 from armlet.core.types import Choice, Float64, Interaction, Policy
+from armlet.core.units import Units
 from armlet.policies.linucb import LinUCB
 from armlet.policies.oful import OFUL
 from armlet.policies.ols_bandit import OLSBandit
@@ -38,7 +39,11 @@ policies = st.sampled_from(
         OFUL(radius="joint", ridge=3.0, width_scale=0.2),
         ThompsonSampling(v=0.7),
         ThompsonSampling(v=0.0),
-        ThompsonSampling(width_scale=0.1, ridge=0.5),
+        ThompsonSampling(width_scale=0.1, ridge=0.5, units="as given"),
+        LinUCB(units="as given"),
+        LinUCB(alpha=0.3, ridge=0.1, units="as given"),
+        ThompsonSampling(v=0.7, units="as given"),
+        ThompsonSampling(),
     ]
 )
 
@@ -91,13 +96,14 @@ def test_kernel_plays_the_same_arms_as_the_policy(stream: Stream, policy: Ridged
     q=st.integers(1, 4),
     h=st.sampled_from([1e-3, 0.3, 2.0, 1e6]),
     ridge=st.sampled_from([1e-6, 1.0]),
+    units=st.sampled_from(["free", "as given"]),
     seed=seeds,
     level=levels,
 )
 def test_kernel_plays_the_same_arms_as_the_ols_bandit(
-    stream: Stream, q: int, h: float, ridge: float, seed: int, level: int
+    stream: Stream, q: int, h: float, ridge: float, units: Units, seed: int, level: int
 ) -> None:
-    policy = OLSBandit(q=q, h=h, ridge=ridge)
+    policy = OLSBandit(q=q, h=h, ridge=ridge, units=units)
     choices, state = play_layers(policy, stream, seed)
     start = policy.init(stream.n_arms, stream.dim)
     _kernel._use_level(level)
@@ -220,7 +226,7 @@ def test_linucb_is_the_printed_algorithm() -> None:
         A[a] += np.outer(x, x)
         b[a] += r[a] * x
         played.append(a)
-    choices, _ = play(LinUCB(alpha=alpha), stream, seed=1)
+    choices, _ = play(LinUCB(alpha=alpha, units="as given"), stream, seed=1)
     assert [choice.arm for choice in choices] == played
 
 
@@ -248,13 +254,13 @@ def test_a_forced_arm_that_may_not_be_played_gives_way() -> None:
 
 
 def test_forced_rows_rule_out_arms_whatever_the_other_rows_say() -> None:
-    policy = OLSBandit(q=1, h=1.0, ridge=1e-9)
+    policy = OLSBandit(q=1, h=1.0, ridge=1e-9, units="as given")
     state, x = policy.init(2, 1), np.ones(1)
     for arm, reward in [(0, 1.0), (1, 0.4)]:
         policy.update(state, Interaction(t=1, x=x, arm=arm, reward=reward, explored=True))
     policy.update(state, Interaction(t=9, x=x, arm=1, reward=9.0, explored=False))
     assert policy.probabilities(state, 9, x, np.ones(2, dtype=np.bool_)).tolist() == [1.0, 0.0]
-    wider = OLSBandit(q=1, h=1.3, ridge=1e-9)
+    wider = OLSBandit(q=1, h=1.3, ridge=1e-9, units="as given")
     assert wider.probabilities(state, 9, x, np.ones(2, dtype=np.bool_)).tolist() == [0.0, 1.0]
 
 
@@ -278,7 +284,7 @@ def test_normals_have_the_normal_distribution() -> None:
 
 def test_a_sample_has_the_posterior_of_its_arm() -> None:
     """Scores from theta ~ N(theta_hat, v^2 V^-1) drawn whole: mean and variance, 40,000 draws, four standard errors."""
-    policy, stream, n = ThompsonSampling(v=0.5), make_stream(60, 3, 2, seed=4), 40_000
+    policy, stream, n = ThompsonSampling(v=0.5, units="as given"), make_stream(60, 3, 2, seed=4), 40_000
     _, state = play(policy, stream, seed=2)
     x, rng = stream.contexts[0], np.random.default_rng(1)
     z = np.array([kernel.normals(*kernel.coins(3, t)[1:3], 2) for t in range(1, n + 1)])
@@ -291,7 +297,7 @@ def test_a_sample_has_the_posterior_of_its_arm() -> None:
 
 
 def test_the_spread_of_the_theory_grows_with_the_step() -> None:
-    policy = ThompsonSampling(noise_scale=0.3, delta=0.1, width_scale=0.5)
+    policy = ThompsonSampling(noise_scale=0.3, delta=0.1, width_scale=0.5, units="as given")
     assert policy.spread(7, 1000) == pytest.approx(0.5 * 0.3 * math.sqrt(9 * 7 * math.log(1000 / 0.1)), rel=1e-15)
 
 

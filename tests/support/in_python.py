@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from armlet.core.exploring import Clock
+from armlet.core.units import Units
 from armlet.policies import Algorithm1, AllDataEpsilonGreedy, ContextualEpsilonGreedy
-from armlet.policies.contextual_epsilon_greedy import Clock
 
 
 class InPython(Algorithm1):
@@ -20,6 +21,7 @@ class AllDataBySteps(AllDataEpsilonGreedy):
     """Algorithm 1 on all rows, but otherwise as printed."""
 
     clock: Clock = "steps"
+    units: Units = "as given"
 
 
 class AllDataInPython(AllDataBySteps):

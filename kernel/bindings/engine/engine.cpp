@@ -66,6 +66,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
     if (!rule_) asked_.emplace(policy, state, dim_);
+    if (statistics_ && !statistics_->units().is_free()) digits_.emplace(dim_);
     tell_state();
 }
 
@@ -127,6 +128,20 @@ void Engine::check_reward(double reward) const {
     if (range_ && !(reward >= range_->low && reward <= range_->high))
         fail(PyExc_ValueError, "reward is " + text(reward) + " but reward_range is (" + text(range_->low) + ", " +
                                    text(range_->high) + "); leave it out, or make a bandit with a wider range");
+}
+
+// Said once, before the row is learned and before the turn is taken, since a warning may run Python.
+void Engine::watch_digits(const double* x, std::size_t dim, double reward) {
+    if (!digits_ || !digits_->is_open() || dim != dim_) return;
+    std::vector<double> row(x, x + dim);
+    if (scales_) scale(row.data());
+    const auto found = digits_->see(row.data(), reward);
+    if (!found) return;
+    const std::string what = *found == 0 ? "rewards" : "feature " + std::to_string(*found - 1) + " of contexts";
+    const std::string message = what +
+                                " lie so far from zero, next to how much they vary, that sums of squares lose most of "
+                                "their digits; take units='free' where the policy has it, or subtract a typical value";
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) throw nb::python_error();
 }
 
 // ---- the clock
@@ -241,6 +256,7 @@ void Engine::update(const Decision& d, std::uint32_t arm, double reward, double 
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
+    watch_digits(d.x, d.dim(), r);
     const auto turn = learn_turn();
     check_state();
     check_learnable(d);

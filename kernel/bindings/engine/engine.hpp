@@ -8,6 +8,7 @@
 #include "bindings/engine/streams.hpp"
 #include "bindings/engine/turns.hpp"
 #include "rules/rules.hpp"
+#include "state/digits.hpp"
 
 namespace armlet {
 
@@ -70,6 +71,7 @@ class Engine {
     void scale(double* x) const;
     double read_reward(nb::handle value) const;
     void check_reward(double reward) const;
+    void watch_digits(const double* x, std::size_t dim, double reward);
     Word next_steps(std::size_t n) const;
     void check_alive() const;
     void check_state() const;
@@ -106,7 +108,8 @@ class Engine {
     bool learns_always_;
     Turns turns_;
     Scratch scratch_;
-    std::vector<double> scaled_;  // one context
+    std::vector<double> scaled_;        // one context
+    std::optional<DigitWatch> digits_;  // in units as given
 };
 
 }  // namespace armlet

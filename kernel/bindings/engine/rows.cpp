@@ -114,12 +114,13 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);
-    } else if (const auto* by_evidence = std::get_if<Evidence>(&*rule_)) {
-        by_evidence->refresh(*statistics_, after);
-        Exploring exploring = by_evidence->in_force(*statistics_);
-        const std::vector<double> wants(exploring.wants.begin(), exploring.wants.end());  // others may learn meanwhile
-        exploring.wants = wants;
-        choose_rows(exploring, contexts, arms, out);
+    } else if (auto exploring = exploring_of(*rule_, model_)) {
+        statistics_->refresh();
+        const std::vector<double> wants(exploring->wants.begin(),
+                                        exploring->wants.end());  // others may learn meanwhile
+        const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());
+        exploring->wants = wants, exploring->quotas = quotas;
+        choose_rows(*exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);
     }
@@ -221,6 +222,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         fail("DecisionError", "decisions holds one decision more than once; learn it once");
+    for (std::size_t i = 0; i < rows; ++i) watch_digits(all[i]->x, all[i]->dim(), r[i]);
     const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
     check_state();
     std::vector<std::uint32_t> arms;
@@ -252,6 +254,7 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
         fail(PyExc_ValueError,
              "there are " + std::to_string(keys.size()) + " arms for " + std::to_string(rows) + " rows of X");
     for (const double reward : r) check_reward(reward);
+    for (std::size_t i = 0; i < rows; ++i) watch_digits(x.data() + i * dim_, dim_, r[i]);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
     const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);

@@ -37,7 +37,7 @@ class Regret:
 class Bill:
     """What exploration takes."""
 
-    explored: float  # decisions, p (1 + H_T - H_p)
+    explored: float  # decisions, on average over runs
     share: float  # of the horizon
     lost: float  # reward, in the user's units
 
@@ -79,7 +79,7 @@ class Advice:
     unit: str
     source: str
     problems: int
-    runs: int  # of Algorithm 1, all p of the grid together
+    runs: int  # all p of the grid together
     grid: tuple[Row, ...]  # every p on the same problems and seeds; every number below is taken from these runs
     regret: Regret
     bill: Bill

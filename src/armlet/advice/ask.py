@@ -1,7 +1,7 @@
 """`armlet.advise`: from what is known of a problem to the p that regrets least on such problems.
 
-Simulates Algorithm 1 (Section 4) exactly in law, in jumps, so long horizons cost little more than short ones. About ten
-seconds on two cores for K, d <= 10 and T = 10^5.
+Simulates ContextualEpsilonGreedy (free units, evidence as the clock) exactly in law, in jumps, so long horizons cost
+little more than short ones. About ten seconds on two cores for K, d <= 10 and T = 10^5.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from armlet.advice.others import Comparison, compare
 from armlet.advice.pilot import ArmCheck
 from armlet.advice.posterior import Posterior
 from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
-from armlet.advice.runs import Bench, Progress, checkpoints, explorations
+from armlet.advice.runs import Bench, Progress, checkpoints
 from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
 from armlet.advice.spread import mean_interval, predictive
@@ -135,7 +135,7 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
         runs=trial.regret.size,
         grid=tuple(_row(trial, place) for place in range(len(trial.ps))),
         regret=_regret(trial, _gap(used) * bench.horizon, mean - saved),
-        bill=_bill(p, bench.horizon, _gap(used)),
+        bill=_bill(trial, _gap(used)),
         found_by=found_by(trial, np.array([problem.table.gap for problem in used])),
         half=_wrong(trial, -2),
         double=_wrong(trial, 2),
@@ -175,9 +175,9 @@ def _regret(trial: Trial, random: float, best: float) -> Regret:
     )
 
 
-def _bill(p: float, horizon: int, gap: float) -> Bill:
-    explored = explorations(p, horizon)
-    return Bill(explored=explored, share=explored / horizon, lost=explored * gap)
+def _bill(trial: Trial, gap: float) -> Bill:
+    explored = float(trial.curves[trial.best, :, :, 2, -1].mean())
+    return Bill(explored=explored, share=explored / float(trial.steps[-1]), lost=explored * gap)
 
 
 def found_by(trial: Trial, gaps: Float64) -> int | None:

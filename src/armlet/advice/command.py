@@ -34,7 +34,7 @@ OPTIONS: Final = {
 
 LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
 
-GUESS: Final = ("arms", "dim", "effect", "noise", "clicks")
+GUESS: Final = ("arms", "dim", "effect", "noise", "level", "clicks")
 LOG: Final = ("features", "arm", "reward", "propensity", "arm_names", "objective")
 
 
@@ -176,6 +176,8 @@ def _prior(options: Mapping[str, Any]) -> Prior:
     for name in ("arms", "dim", "effect"):
         if options[name] is None:
             raise ValueError(f"{_option(name)} is missing; a guess needs --arms, --dim and --effect")
+    if options["clicks"] is not None and options["level"] is not None:
+        raise ValueError("--level and --clicks do not go together: the share of clicks is a level; give one of them")
     if options["clicks"] is None and options["noise"] is None:
         raise ValueError("--noise is missing; a guess needs it, or --clicks if rewards are 0 or 1")
     return Prior(
@@ -184,7 +186,7 @@ def _prior(options: Mapping[str, Any]) -> Prior:
         effect=options["effect"],
         noise=options["noise"],
         rewards="numbers" if options["clicks"] is None else "clicks",
-        base_rate=options["clicks"],
+        base_rate=options["level"] if options["clicks"] is None else options["clicks"],
     )
 
 

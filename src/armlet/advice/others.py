@@ -1,4 +1,4 @@
-"""LinUCB and Thompson sampling on the same problems and seeds, a few widths each, measured in the noise.
+"""LinUCB and Thompson sampling on the same problems and seeds, in free units too, a few widths of their noise each.
 
 Every step is drawn (`core.kernel.simulate_steps`), so the cost grows with T. There is a budget of operations: dear
 problems get fewer runs, and horizons that do not fit are cut short, which is said.
@@ -28,12 +28,12 @@ BUDGET: Final = 3e9  # nanoseconds of one core, by the estimate of `step_cost`
 FEWEST: Final = 4  # problems
 MOST: Final = 64
 MADE: Final[dict[str, Callable[[float], LinUCB | ThompsonSampling]]] = {
-    "LinUCB": lambda width: LinUCB(alpha=width),
-    "ThompsonSampling": lambda width: ThompsonSampling(v=width),
+    "LinUCB": lambda width: LinUCB(alpha=width, units="free"),
+    "ThompsonSampling": lambda width: ThompsonSampling(v=width, units="free"),
 }
 GOOD: Final = (
-    "Algorithm 1 gives in exchange: a step that costs the same for ever, exact propensities of every arm, and explored "
-    "steps that are a clean random sample"
+    "ContextualEpsilonGreedy gives in exchange: a step that costs the same for ever, exact propensities of every arm, "
+    "and explored steps whose contexts are a clean random sample"
 )
 
 
@@ -57,8 +57,8 @@ class Rival:
     """What a policy came to, with the best of a few settings."""
 
     name: str
-    setting: str  # in units of reward, as the policy wants it
-    width: float  # the same in units of the noise
+    setting: str
+    width: float  # the same as a number, in units of the noise that the policy finds
     mean: float
     interval: Interval  # 95 %, of the mean
     problems: int
@@ -67,10 +67,10 @@ class Rival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Other policies beside Algorithm 1, all by the same step on the same problems."""
+    """Other policies beside ContextualEpsilonGreedy, all by the same step on the same problems."""
 
     horizon: int
-    algorithm1: float  # mean regret of the recommended p
+    ours: float  # mean regret of the recommended p
     interval: Interval
     rivals: tuple[Rival, ...]
     sentence: str
@@ -86,9 +86,8 @@ def compare(bench: Bench, trial: Trial, told: Callable[[float], None]) -> Compar
     """Run the others on some of the problems."""
     horizon, n, runs = _plan(bench, trial)
     settings = [(name, width) for name in MADE for width in WIDTHS]
-    units = [problem.noise or problem.table.gap or 1.0 for problem in bench.problems[:n]]
     tasks = [
-        StepTask(bench.problems[i].table, MADE[name](width * units[i]), horizon, bench.pair(i, r))
+        StepTask(bench.problems[i].table, MADE[name](width), horizon, bench.pair(i, r))
         for name, width in settings
         for i in range(n)
         for r in range(runs)
@@ -98,7 +97,7 @@ def compare(bench: Bench, trial: Trial, told: Callable[[float], None]) -> Compar
         regrets.append(regret)
         told(done / len(tasks))
     by = dict(zip(settings, np.array(regrets).reshape(len(settings), n, runs), strict=True))
-    rivals = tuple(_best(name, by, units, horizon) for name in MADE)
+    rivals = tuple(_best(name, by, horizon) for name in MADE)
     return _compared(trial, horizon, n, rivals, runs)
 
 
@@ -112,14 +111,12 @@ def _plan(bench: Bench, trial: Trial) -> tuple[int, int, int]:
     return horizon, n, min(trial.runs, max(1, total // n))
 
 
-def _best(name: str, by: dict[tuple[str, float], Float64], units: list[float], horizon: int) -> Rival:
+def _best(name: str, by: dict[tuple[str, float], Float64], horizon: int) -> Rival:
     width = min(WIDTHS, key=lambda w: float(by[name, w].mean()))
     values = by[name, width]
-    low, high = width * min(units), width * max(units)
-    value = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
     return Rival(
         name=name,
-        setting=f"{'alpha' if name == 'LinUCB' else 'v'} = {value}",
+        setting=f"{'alpha' if name == 'LinUCB' else 'v'} = {width:g}",
         width=width,
         mean=float(values.mean()),
         interval=mean_interval(_sample(values)),
@@ -143,10 +140,11 @@ def _compared(trial: Trial, horizon: int, n: int, rivals: tuple[Rival, ...], run
     if least.mean < mean:
         sentence = f"{least.name} regrets least here{by}: {least.mean:.4g} against {mean:.4g}. {GOOD}"
     else:
-        sentence = f"Algorithm 1 regrets least here{by}: {mean:.4g} against {least.mean:.4g} of {least.name}. {GOOD}"
+        beside = f"{mean:.4g} against {least.mean:.4g} of {least.name}"
+        sentence = f"ContextualEpsilonGreedy regrets least here{by}: {beside}. {GOOD}"
     played = f"{runs} run{'s' if runs > 1 else ''} on each of the first {n} problems"
     note = f"{len(WIDTHS)} widths each, the best shown, {played}"
     if not whole:
         note += f"; cut at step {horizon:,} of {int(trial.steps[-1]):,}: they draw every step, which takes long"
     interval = mean_interval(_sample(ours))
-    return Comparison(horizon=horizon, algorithm1=mean, interval=interval, rivals=rivals, sentence=sentence, note=note)
+    return Comparison(horizon=horizon, ours=mean, interval=interval, rivals=rivals, sentence=sentence, note=note)

@@ -29,7 +29,7 @@ class Pilot:
     Parameters
     ----------
     X
-        (N, d): the contexts, as the bandit will see them; a constant feature is a column of ones.
+        (N, d): the contexts, as the bandit will see them; it adds a constant by itself.
     arms, rewards
         What was played at each step, and what it paid.
     propensities
@@ -96,6 +96,26 @@ class Pilot:
         X = np.column_stack([values[name] for name in features])
         chances = None if propensity is None else values[propensity]
         return cls(X, frame[arm], values[reward], chances, arm_names)
+
+    def with_constant(self) -> Pilot:
+        """Give the same log with a constant 1 before the features, if no weights of them are one already.
+
+        Examples
+        --------
+        >>> Pilot([[0.5], [0.2]], ["a", "b"], [0.1, 0.9]).with_constant().X.tolist()
+        [[1.0, 0.5], [1.0, 0.2]]
+        >>> flags = Pilot([[0, 1], [1, 0]], ["a", "b"], [0.1, 0.9])
+        >>> flags.with_constant() is flags
+        True
+        """
+        ones = np.ones(self.n_rows)
+        weights = np.linalg.lstsq(self.X, ones, rcond=None)[0]
+        if np.abs(self.X @ weights - ones).max() < 1e-6:
+            return self
+        return Pilot(np.column_stack([ones, self.X]), self._labels(), self.rewards, self.propensities, self.arm_names)
+
+    def _labels(self) -> list[Arm]:
+        return [self.arm_names[place] for place in self.played.tolist()]
 
     @property
     def n_rows(self) -> int:

@@ -1,4 +1,4 @@
-"""The figures of an advice: regret against p, the bill of exploration over time, other policies beside Algorithm 1."""
+"""The figures of an advice: regret against p, the bill of exploration over time, other policies beside."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def regret_by_p(advice: Advice) -> Picture:
 def bill_over_time(advice: Advice, per_day: int | None) -> Picture:
     """Draw what exploration has cost by each decision, or day."""
     steps = np.unique(np.geomspace(1, advice.horizon, 200).round())
-    gap = advice.bill.lost / advice.bill.explored
-    lost = np.array([gap * explorations(advice.p, int(t)) for t in steps])
+    shape = np.array([explorations(advice.p, advice.n_arms, int(t)) for t in steps])
+    lost = advice.bill.lost * shape / shape[-1]
     unit = 1 if per_day is None else per_day
     time = "decisions" if per_day is None else "days"
     with plots.frame(height=3.0, labels=["lost by exploring", "expected regret in all"]) as (figure, axes):
@@ -64,15 +64,15 @@ def bill_over_time(advice: Advice, per_day: int | None) -> Picture:
         figure,
         key="bill",
         alt=f"What exploration has cost over time: it rises quickly, then ever more slowly, to {ends}",
-        caption=f"Paid for exploring: {ends}. Most of it comes early, since decision t is explored with chance p/t.",
+        caption=f"Paid for exploring: {ends}. Most of it comes early: arms with many rows are tried rarely.",
     )
 
 
 def policies(advice: Advice) -> Picture:
-    """Draw what other policies regret beside Algorithm 1."""
+    """Draw what other policies regret beside ContextualEpsilonGreedy."""
     o = advice.others
-    names = ["Algorithm 1", *(rival.name for rival in o.rivals)]
-    found = [(o.algorithm1, o.interval), *((rival.mean, rival.interval) for rival in o.rivals)]
+    names = ["ContextualEpsilonGreedy", *(rival.name for rival in o.rivals)]
+    found = [(o.ours, o.interval), *((rival.mean, rival.interval) for rival in o.rivals)]
     bars = [Estimate(mean, *(ends if math.isfinite(ends[1]) else (mean, mean))) for mean, ends in found]
     figure = plots.bars(names, bars, xlabel=f"regret, {advice.unit}")
     told = ", ".join(f"{name} {number(mean)}" for name, (mean, _) in zip(names, found, strict=True))

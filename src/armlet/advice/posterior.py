@@ -31,7 +31,8 @@ STEADY: Final = 10  # degrees of freedom of the pooled noise in that of each arm
 class Posterior:
     """What a pilot tells of the problem."""
 
-    pilot: Pilot
+    pilot: Pilot  # with a constant
+    given: int  # features, without it
     sign: float  # of the rewards: -1 if they are costs
     noise: Noise
     scale: float  # of the noise, as tables want it
@@ -44,7 +45,8 @@ class Posterior:
 
     @classmethod
     def of(cls, pilot: Pilot, objective: Objective) -> Posterior:
-        """Fit a pilot."""
+        """Fit a pilot; its features and a constant, as the bandit does."""
+        given, pilot = pilot.dim, pilot.with_constant()
         sign = 1.0 if objective == "max" else -1.0
         y = sign * pilot.rewards
         size = np.sqrt(np.square(pilot.X).mean(axis=0))
@@ -57,6 +59,7 @@ class Posterior:
         taus, weights = _spreads(y, P, h)
         return cls(
             pilot=pilot,
+            given=given,
             sign=sign,
             noise=noise,
             scale=scale,
@@ -71,7 +74,7 @@ class Posterior:
     def words(self) -> str:
         """Say what the pilot was."""
         p = self.pilot
-        return f"a pilot of {p.n_rows:,} steps with {p.n_arms} arms and contexts of {p.dim} values"
+        return f"a pilot of {p.n_rows:,} steps with {p.n_arms} arms and contexts of {self.given} values"
 
     def theta(self) -> Float64:
         """Give the posterior mean of theta, (K, d), in the sign of the pilot's rewards."""

@@ -42,7 +42,8 @@ class Prior:
     rewards
         "numbers", with gaussian noise, or "clicks", 0 or 1.
     base_rate
-        The mean reward of a random arm: for clicks a rate between 0 and 1, which must be given.
+        The level of rewards, the mean of a random arm: for clicks a rate between 0 and 1, which must be given; for
+        numbers 0 if left out.
 
     Examples
     --------
@@ -77,6 +78,8 @@ class Prior:
             if self.noise is None:
                 raise ValueError("noise is missing; give the standard deviation of a reward around its mean")
             _positive("noise", self.noise)
+            if self.base_rate is not None:
+                _ends("base_rate", self.base_rate)
             return
         if self.noise is not None:
             raise ValueError(f"noise is {self.noise!r}, but that of clicks follows from their rate; leave it out")
@@ -102,9 +105,12 @@ class Prior:
         Examples
         --------
         >>> Prior(n_arms=5, dim=(2, 4), effect=0.1, noise=1.0).words()
-        'a guess: 5 arms, contexts of 2 to 4 values, effect 0.1, noise 1'
+        'a guess: 5 arms, contexts of 2 to 4 values, effect 0.1, noise 1, mean reward 0'
         """
-        spread = f"noise {_say(self.noise)}" if self.rewards == "numbers" else f"clicks at {_say(self.base_rate)}"
+        if self.rewards == "clicks":
+            spread = f"clicks at {_say(self.base_rate)}"
+        else:
+            spread = f"noise {_say(self.noise)}, mean reward {_say(self.base_rate or 0.0)}"
         shape = f"{_say(self.n_arms)} arms, contexts of {_say(self.dim)} values"
         return f"a guess: {shape}, effect {_say(self.effect)}, {spread}"
 

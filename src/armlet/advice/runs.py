@@ -1,4 +1,4 @@
-"""Runs of Algorithm 1 on many problems, for one p after another, with the same seeds for all.
+"""Runs of ContextualEpsilonGreedy on many problems, for one p after another, with the same seeds for all.
 
 Every run is exact in law. On long horizons it goes in jumps from one exploration to the next, O(p log(T / p)) of them
 whatever T (`core.kernel.simulate_events`); on short ones, where few contexts come twice between two explorations, step
@@ -52,12 +52,27 @@ def play(task: Task) -> Float64:
     return np.stack([np.stack([run.regret, run.exploring, run.explored]) for run in runs])
 
 
-def explorations(p: float, horizon: int) -> float:
-    """Give the expected number of explored steps: all of the first ceil(p), then p/t.
+def explorations(p: float, n_arms: int, horizon: int) -> float:
+    """Give about how many steps explore by evidence, where arms neither come nor go and rewards are prompt.
+
+    All of the first p (1 + log K), by when every arm weighs 1 / K; from then on n rows make a step explore with
+    probability exp(1 + log K - n / p), so that n grows with the logarithm of t.
 
     Examples
     --------
-    >>> round(explorations(2, 4), 6)  # 2 + 2/3 + 2/4
+    >>> round(explorations(60, 6, 100)), round(explorations(60, 6, 100_000))
+    (100, 611)
+    """
+    full = p * (1.0 + math.log(n_arms))
+    return float(horizon) if horizon <= full else full + p * math.log1p((horizon - full) / p)
+
+
+def explorations_as_printed(p: float, horizon: int) -> float:
+    """Give the expected number of explored steps of Algorithm 1: all of the first ceil(p), then p/t.
+
+    Examples
+    --------
+    >>> round(explorations_as_printed(2, 4), 6)  # 2 + 2/3 + 2/4
     3.166667
     """
     warm = math.ceil(p)

@@ -38,8 +38,8 @@ def cost(problem: SampledProblem, p: float, horizon: int) -> float:
     """Estimate the microseconds that a run takes on one core, within a factor of about two."""
     M, d = len(problem.table.chances), problem.dim
     if by_steps(M, horizon):
-        return 60 + 0.02 * horizon + (0.3 + M * (0.01 + 0.0013 * d)) * explorations(p, horizon)
-    return 60 + (0.5 + M * (0.03 + 0.0012 * d)) * explorations(p, horizon)
+        return 60 + 0.02 * horizon + (0.3 + M * (0.01 + 0.0013 * d)) * explorations(p, problem.n_arms, horizon)
+    return 60 + (0.5 + M * (0.03 + 0.0012 * d)) * explorations(p, problem.n_arms, horizon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Search:
             if here.mean() < least:
                 best, lowest, least = j, here, here.mean()
             gap = float(np.mean([problem.table.gap for problem in bench.problems[:problems]]))
-            too_dear = gap * explorations(self.p_at(j + 2), bench.horizon) > least
+            too_dear = gap * explorations(self.p_at(j + 2), self.n_arms, bench.horizon) > least
             if too_dear or (j >= best + 4 and here.mean() > TURNED * least):
                 break
             self.told(0.3 * j / (top + 1))

@@ -19,7 +19,7 @@ CLOSE: Final = 1.1  # times the least regret: as good, for all that matters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Runs of Algorithm 1 with every p of a grid."""
+    """Runs with every p of a grid."""
 
     entries: tuple[int, ...]  # places on the grid K 2^(j/2), rising
     ps: tuple[float, ...]

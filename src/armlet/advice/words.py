@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from armlet.advice.runs import explorations
+from armlet.advice.runs import explorations, explorations_as_printed
 from armlet.report.tables import Table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def headline(advice: Advice) -> str:
 def basis(advice: Advice) -> str:
     """Say what that rests on."""
     problems = "1 problem" if advice.problems == 1 else f"{advice.problems:,} problems"
-    return f"Based on {advice.source}: {problems}, {advice.runs:,} simulated runs of Algorithm 1."
+    return f"Based on {advice.source}: {problems}, {advice.runs:,} simulated runs of ContextualEpsilonGreedy."
 
 
 def sentences(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
@@ -87,9 +87,9 @@ def choices(advice: Advice) -> Table:
 
 
 def rivals(advice: Advice) -> Table:
-    """Set LinUCB and Thompson sampling beside Algorithm 1."""
+    """Set LinUCB and Thompson sampling beside ContextualEpsilonGreedy."""
     o = advice.others
-    rows = [("Algorithm 1", f"p = {exact(advice.p)}", f"{number(o.algorithm1)} {interval(o.interval)}")]
+    rows = [("ContextualEpsilonGreedy", f"p = {exact(advice.p)}", f"{number(o.ours)} {interval(o.interval)}")]
     rows += [(each.name, each.setting, f"{number(each.mean)} {interval(each.interval)}") for each in o.rivals]
     head = ("policy", "setting", f"regret, {advice.unit} [95 % interval]")
     return Table(caption=f"Other policies by decision {o.horizon:,}: {o.note}", head=head, rows=tuple(rows))
@@ -176,7 +176,7 @@ def day(decision: int, per_day: int) -> int:
 
 
 def _explored(advice: Advice, p: float) -> str:
-    return f"{explorations(p, advice.horizon) / advice.horizon:.2%}"
+    return f"{explorations(p, advice.n_arms, advice.horizon) / advice.horizon:.2%}"
 
 
 def _agrees(agrees: bool) -> str:
@@ -259,6 +259,6 @@ def _theorem(advice: Advice) -> str:
     if asked >= T:
         times = number(asked / T)
         return f"{text}, {times} times the horizon: every decision would be random, so it is useless in practice."
-    share = explorations(asked, T) / T
+    share = explorations_as_printed(asked, T) / T
     lost = number(share * advice.regret.random)
     return f"{text}, which explores {share:.0%} of all decisions and loses {lost} {advice.unit} by that alone."

@@ -11,7 +11,7 @@ EXAMPLES = """\
 examples:
   armlet advise --horizon 100000 --world FigureA
   armlet advise --horizon 100000 --arms 5 --dim 8 --effect 0.005..0.02 --clicks 0.02..0.05 --unit clicks
-  armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1 --out advice.html
+  armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1 --level 20 --out advice.html
   armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click --propensity prob
 """
 
@@ -47,6 +47,8 @@ def _add_guess(group: argparse._ArgumentGroup) -> None:
     effect = "what playing at random loses against the best arm, a decision"
     group.add_argument("--effect", type=between, metavar="X", help=f"{effect}: {either}0.005..0.02")
     group.add_argument("--noise", type=between, metavar="X", help="standard deviation of a reward around its mean")
+    level = "the mean reward of a random arm; default: 0"
+    group.add_argument("--level", type=between, metavar="X", help=level)
     group.add_argument("--clicks", type=between, metavar="X", help="rewards are 0 or 1: the share of 1 at random")
 
 

@@ -54,7 +54,7 @@ def play_best(scores: Float64, eligible: Bool, coins: Coins) -> Choice:
     Examples
     --------
     >>> play_best(np.array([1.0, 3.0]), np.array([True, True]), Coins(0.0, 0, 0, 0))
-    Choice(arm=1, propensity=1.0, explored=False, tag=0)
+    Choice(arm=1, propensity=1.0, explored=False, tag=0, given_exploring=None)
     """
     best = best_arms(scores, np.flatnonzero(eligible))
     return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
@@ -66,10 +66,11 @@ def draw(eligible: Bool, coins: Coins) -> Choice:
     Examples
     --------
     >>> draw(np.array([True, False, True]), Coins(0.0, 2**63, 0, 0))
-    Choice(arm=2, propensity=0.5, explored=True, tag=0)
+    Choice(arm=2, propensity=0.5, explored=True, tag=0, given_exploring=0.5)
     """
     arms = np.flatnonzero(eligible)
-    return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True)
+    share = 1.0 / len(arms)
+    return Choice(int(arms[below(coins.pick, len(arms))]), share, True, given_exploring=share)
 
 
 def play_drawn(chances: Float64, coins: Coins) -> Choice:
@@ -78,7 +79,7 @@ def play_drawn(chances: Float64, coins: Coins) -> Choice:
     Examples
     --------
     >>> play_drawn(np.array([0.25, 0.75]), Coins(0.3, 0, 0, 0))
-    Choice(arm=1, propensity=0.75, explored=True, tag=0)
+    Choice(arm=1, propensity=0.75, explored=True, tag=0, given_exploring=None)
     """
     found = int(np.searchsorted(np.cumsum(chances), coins.coin * chances.sum(), side="right"))
     arm = min(found, len(chances) - 1)  # a coin next to 1 may round to beyond the end

@@ -9,13 +9,20 @@ Algorithm 1, but it needs no clock. Every operation is in the order of the kerne
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from armlet.core.choosing import below
-from armlet.core.types import Bool, Float64, Int64
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64
+
+Clock: TypeAlias = Literal["evidence", "steps"]
+"""What says how much to explore: the rows that each arm has, or the count of steps."""
+
+Best: TypeAlias = Callable[[Int64], Int64]
+"""Gives those of some arms that look best; not asked where a step is sure to explore."""
 
 LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 """log 2 in two parts; the first has so many zeros at its end that a small whole number times it is exact."""
@@ -43,7 +50,7 @@ def falling_exp(u: Float64) -> Float64:
     return out
 
 
-def wants(n: Float64, q: float) -> Float64:
+def wants(n: Float64, q: float | Float64) -> Float64:
     """Give min(1, exp(1 - n/q)), how much arms with n rows want to be explored: 1 up to q rows.
 
     Examples
@@ -70,9 +77,25 @@ class Exploring:
         """Give the arm that 64 random bits point at, all alike."""
         return int(self.arms[below(bits, len(self.arms))])
 
-    def given_exploring(self, arm: int) -> float:
-        """Give the probability of an arm, given that the step explores."""
-        return float(self.given[np.searchsorted(self.arms, arm)])
+    def with_best(self, n_arms: int, best: Best) -> Float64:
+        """Give the probability of every arm, where a step that does not explore draws one of the best."""
+        chances = np.zeros(n_arms)
+        chances[self.arms] = self.chances
+        if self.rate < 1.0:
+            among = best(self.arms)
+            chances[among] = np.minimum(1.0, chances[among] + (1.0 - self.rate) / len(among))
+        return chances
+
+    def decide(self, n_arms: int, best: Best, coins: Coins) -> Choice:
+        """Play what exploring takes, or one of the best arms, by the coins."""
+        explored = coins.coin < self.rate
+        if explored:
+            arm = self.drawn(coins.pick)
+        else:
+            among = best(self.arms)
+            arm = int(among[below(coins.tie, len(among))])
+        given = float(self.given[np.searchsorted(self.arms, arm)])
+        return Choice(arm, float(self.with_best(n_arms, best)[arm]), explored, given_exploring=given)
 
 
 class Weighted(Exploring):
@@ -108,7 +131,9 @@ def alike(arms: Int64, rate: float) -> Exploring:
     return Exploring(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m))
 
 
-def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.0, floor: float = 0.0) -> Weighted:
+def by_evidence(
+    n: Float64, eligible: Bool, t: int, *, q: float | Float64, cap: float = 1.0, floor: float = 0.0
+) -> Weighted:
     """Give the law of a step that explores what lacks rows.
 
     An arm weighs w = max(min(1, q/t), min(1, exp(1 - n/q))). With probability `floor` an eligible arm is drawn, all
@@ -119,7 +144,7 @@ def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.
     n
         (K,): the rows of every arm.
     q
-        Rows that each arm is given to begin with.
+        Rows that each arm is given to begin with: the same for all, or one number for each, (K,).
 
     Examples
     --------
@@ -130,7 +155,8 @@ def by_evidence(n: Float64, eligible: Bool, t: int, *, q: float, cap: float = 1.
     3.3e-05
     """
     arms = np.flatnonzero(eligible)
-    weights = np.maximum(min(1.0, q / t), wants(n[arms], q))
+    each = np.broadcast_to(q, n.shape)[arms]
+    weights = np.maximum(np.minimum(1.0, each / t), wants(n[arms], each))
     total = float(np.cumsum(weights)[-1])
     shared = (1.0 - floor) * min(cap, total)
     chances, rate = floor / len(arms) + shared * (weights / total), floor + shared

@@ -24,6 +24,7 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
 
+AutoEvidence = _kernel.AutoEvidence
 AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
 Decisions = _kernel.Decisions
@@ -51,15 +52,17 @@ Rule: TypeAlias = (
     | _kernel.OptimisticGreedy
     | _kernel.AutoSchedule
     | _kernel.Evidence
+    | _kernel.AutoEvidence
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
-Snapshots, and AutoSchedule on Tuned."""
+Snapshots, AutoSchedule and AutoEvidence on Tuned."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
 Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
+    "AutoEvidence",
     "AutoSchedule",
     "Decision",
     "Decisions",
@@ -151,13 +154,15 @@ def simulate_events(
     table: FiniteWorld,
     *,
     start: Statistics,
-    rule: Schedule | AutoSchedule,
+    rule: Schedule | AutoSchedule | Evidence | AutoEvidence,
     horizon: int,
     checkpoints: Int64,
     world_seed: int,
     policy_seed: int,
 ) -> Simulated[Statistics]:
-    """Run the law of Algorithm 1 in jumps from one exploration to the next: cost O(p log T), so T = 10^12 is no matter.
+    """Run Algorithm 1, or its like by evidence, in jumps from one exploration to the next.
+
+    Exact in law, at a cost of O(p log T), so T = 10^12 is no matter.
 
     Examples
     --------

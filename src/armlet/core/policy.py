@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, Shapes, StateT
-from armlet.core.units import Units
+from armlet.core.statistics import record
+from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
+from armlet.core.units import units_of
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Rule
@@ -42,7 +42,6 @@ class BasePolicy(ABC, Generic[StateT]):
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
     rewards: ClassVar[RewardKind] = "any"
-    units: Units = "as given"  # a setting, where a policy can do both
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
@@ -83,7 +82,7 @@ class SumsPolicy(BasePolicy[SumsT]):
     --------
     >>> import numpy as np
     >>> from armlet.policies import Greedy
-    >>> policy = Greedy()
+    >>> policy = Greedy(units="as given")
     >>> state = policy.init(2, 1)
     >>> policy.update(state, Interaction(t=1, x=np.array([1.0]), arm=0, reward=3.0))
     >>> policy.estimates(state).round(3).tolist()
@@ -112,10 +111,8 @@ class RidgePolicy(SumsPolicy[Statistics]):
 
     ridge: RidgeLike
 
-    def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
-        return sum_shapes(n_arms, dim, units=self.units)
-
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start sums without rows, which are solved with the ridge."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim, units=self.units, origin=getattr(self, "origin", None))
+        return Ridge.parse(self.ridge).statistics(
+            n_arms, dim, units=units_of(self), origin=getattr(self, "origin", None)
+        )

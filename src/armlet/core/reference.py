@@ -197,14 +197,9 @@ class Reference:
         return Choice(arm, chance, explored, given_exploring=1.0 / m)
 
     def _by_evidence(self, t: int, x: Float64, playable: Bool) -> Choice:
-        q, tossed = self.p / int(self.active.sum()), coins(self.seed, t)
+        q = self.p / int(self.active.sum())
         law = by_evidence(self.n, playable, t, q=q, cap=self.cap, floor=self.floor)
-        best = best_arms(self.scores(x), law.arms)
-        explored = tossed.coin < law.rate
-        arm = law.drawn(tossed.pick) if explored else int(best[below(tossed.tie, len(best))])
-        share = (1.0 - law.rate) / len(best) if arm in best else 0.0
-        chance = min(1.0, float(law.chances[np.searchsorted(law.arms, arm)]) + share)
-        return Choice(arm, chance, explored, given_exploring=law.given_exploring(arm))
+        return law.decide(self.n_arms, lambda arms: best_arms(self.scores(x), arms), coins(self.seed, t))
 
     def update(self, x: Float64, choice: Choice, reward: float) -> None:
         """Learn from step t if it explored."""

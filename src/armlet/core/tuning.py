@@ -25,14 +25,10 @@ from typing import cast
 
 import numpy as np
 
+from armlet.core.forecast import MULTIPLE, MULTIPLES, NODES, candidates
 from armlet.core.ridge import Ridge
 from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
-
-MULTIPLE = 1.5  # of rows, between two forecasts
-MULTIPLES = 11  # up to 57 times the rows; beyond that losses fall as their inverse
-FINER = 1.25  # between two candidates for p
-NODES = 24  # of the integral over what is left of the horizon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +97,15 @@ def look(rows: Rows, sample: Float64, *, t: float, horizon: float, caution: floa
     times = MULTIPLE ** np.arange(MULTIPLES)
     losses = np.array([_losses(lead, deviation, m).mean() for m in times])
     gap = float((means.max(axis=1) - means.mean(axis=1)).mean() + losses[0])
-    candidates = _candidates(K, most * horizon)
-    costs = [_future(gap, caution * losses, p, t, n, horizon) for p in candidates]
+    listed = candidates(K, most * horizon)
+    costs = [_future(gap, caution * losses, p, t, n, horizon) for p in listed]
     return Prospect(
         noise=noise,
         sigma_min=smallest_eigenvalue(rows.A.sum(axis=0) / n),
         delta=float(np.median(lead)),
         gap=gap,
         losses=caution * losses,
-        p=candidates[int(np.argmin(costs))] if candidates else 0.0,
+        p=listed[int(np.argmin(costs))] if listed else 0.0,
     )
 
 
@@ -160,14 +156,6 @@ def _expected_excess(lead: Float64, deviation: Float64) -> Float64:
 def _losses(lead: Float64, deviation: Float64, times: float) -> Float64:
     later = _expected_excess(lead, deviation * math.sqrt(1.0 - 1.0 / times))
     return np.maximum(0.0, _expected_excess(lead, deviation) - later)
-
-
-def _candidates(K: int, most: float) -> list[float]:
-    out, p = [], float(K)
-    while p <= most:
-        out.append(p)
-        p *= FINER
-    return out
 
 
 def _future(gap: float, losses: Float64, p: float, t: float, n: float, T: float) -> float:

@@ -100,6 +100,13 @@ class FreeUnits:
     def __post_init__(self) -> None:
         self.origin, self.middle, self.spread = (np.zeros(self.dim + 1) for _ in range(3))
 
+    @classmethod
+    def of(cls, values: Float64) -> FreeUnits:
+        """Take back what `values` gave, or the array "units" of a state."""
+        out = cls((len(values) - 1) // 3 - 1, float(values[0]))
+        out.origin, out.middle, out.spread = values[1:].reshape(3, -1).copy()
+        return out
+
     @property
     def rank(self) -> int:
         """How many of the values of z are not zero whatever x is."""

@@ -47,7 +47,7 @@ class Algorithm1(EpsilonGreedy):
     ridge: RidgeLike = "paper"
     warmup: Warmup = "round-robin"
 
-    units: ClassVar[Literal["as given"]] = "as given"  # type: ignore[misc]  # here no setting
+    units: ClassVar[Literal["as given"]] = "as given"
     clock: ClassVar[Literal["steps"]] = "steps"
 
     def __post_init__(self) -> None:

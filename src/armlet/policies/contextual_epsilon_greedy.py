@@ -11,28 +11,20 @@ look, after 10 % more rows than at the one before, is O(K d^3 + K d^2): O(log n)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
-from armlet.core import tuning
+from armlet.core import outlook, tuning
 from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
-from armlet.core.exploring import Exploring, by_evidence
-from armlet.core.kernel import AutoSchedule, Evidence, Schedule, Statistics, Tuned
+from armlet.core.exploring import Clock, Exploring, by_evidence
+from armlet.core.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Bool, Interaction, Shapes
 from armlet.core.units import Units
+from armlet.policies.parts import auto_p
 from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
-
-Clock = Literal["evidence", "steps"]
-
-CAUTION: Final = 1.0
-"""What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
-START: Final = 2.0
-"""The least p, for each arm."""
-MOST: Final = 0.25
-"""The most p, as a share of the horizon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +40,14 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     ----------
     p
         How much to explore: about p (1 + log(T / q)) of T decisions, q = p / K of them for each arm to begin with (by
-        steps, p (1 + log(T / p)) of them); `armlet.advise` recommends one. "auto" finds it on the way, for a given
-        horizon: p rises while explored steps say that more exploring would save more than it costs, and never falls.
+        steps, p (1 + log(T / p)) of them); `armlet.advise` recommends one. "auto" finds it on the way: p rises while
+        explored steps say that more exploring would save more than it costs, and never falls. An arm's share of it is
+        the larger the more is in doubt about the arm, whatever x is.
     ridge
         "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.core.ridge`.
     horizon
-        For p="auto": how many decisions there are going to be; the right power of ten will do.
+        For p="auto": how many decisions there are going to be; the right power of ten will do. None takes it at every
+        look for ten times as many as there were.
     units
         "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
     origin
@@ -81,7 +75,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     >>> bandit.add_arm("c")
     >>> bandit.decide([1.0]).arm
     'c'
-    >>> policy = ContextualEpsilonGreedy(p="auto", horizon=100_000)
+    >>> policy = ContextualEpsilonGreedy(p="auto")
     >>> policy.current_p(policy.init(n_arms=4, dim=3))
     8.0
     """
@@ -89,7 +83,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     p: float | Literal["auto"]
     ridge: RidgeLike = "paper"
     horizon: int | None = None
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
     clock: Clock = "evidence"
     cap: float = 1.0
@@ -101,8 +95,9 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
         settle(self, clock=one_of("evidence", "steps"), cap=number(1e-9, 1.0), floor=number(0.0, 1.0))
+        settle(self, units=units_word, origin=origin_like)
         if self.p == "auto":
-            self._check_auto()
+            auto_p.check(self)
         elif isinstance(self.p, (bool, str)) or not isinstance(self.p, (int, float)) or not self._fits(self.p):
             least = "above 0" if self.clock == "evidence" else "of at least 1, the number of arms or more"
             raise ValueError(f"p is {self.p!r}; give a number {least}, or 'auto'")
@@ -110,11 +105,10 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
         self._check_clock()
         Ridge.parse(self.ridge)
-        settle(self, units=units_word, origin=origin_like)
 
     @property
     def _goes_by_evidence(self) -> bool:
-        return self.clock == "evidence" and self.p != "auto"
+        return self.clock == "evidence"
 
     def _fits(self, p: float) -> bool:
         return TINY <= p <= HUGE if self.clock == "evidence" else 1 <= p <= 1e100
@@ -126,19 +120,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             raise ValueError(f"warmup is {self.warmup!r} but clock is 'evidence', which has none; leave it out")
         for name, default in (("cap", 1.0), ("floor", 0.0)):
             if not self._goes_by_evidence and getattr(self, name) != default:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)}, but only a given p and clock='evidence' have one; leave it out"
-                )
-
-    def _check_auto(self) -> None:
-        if self.learns_from == "every step":
-            name = type(self).__name__
-            raise ValueError(f"p is 'auto', which {name} cannot do: it needs sums of explored rows alone; give a p")
-        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or not 1 <= self.horizon < 2**63:
-            raise ValueError(
-                f"horizon is {self.horizon!r}; p='auto' needs it: how many decisions there are going to be, "
-                "for instance horizon=100_000"
-            )
+                raise ValueError(f"{name} is {getattr(self, name)}, but only clock='evidence' has one; leave it out")
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Refuse a warm-up that is too short to see every arm, if there is one."""
@@ -148,7 +130,10 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Give the shapes of the state's arrays."""
         records = sum_shapes(n_arms, dim, units=self.units)
-        return {**records, "sample": (None, dim), "tuning": (2,)} if self.p == "auto" else records
+        if self.p != "auto":
+            return records
+        shares: Shapes = {"shares": (n_arms,)} if self.units == "free" else {}
+        return {**records, "sample": (None, dim), "tuning": (2,), **shares}
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
@@ -156,27 +141,25 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         make = ridge.tuned if self.p == "auto" else ridge.statistics
         return make(n_arms, dim, units=self.units, origin=self.origin)
 
-    def rule(self) -> Schedule | AutoSchedule | Evidence:
+    def rule(self) -> Schedule | Evidence | AutoSchedule | AutoEvidence:
         """Describe when to explore to the kernel."""
         turns, always = self.warmup != "uniform", self.learns_from == "every step"
         if self.p == "auto":
-            horizon = float(self.horizon or 1)
-            return AutoSchedule(horizon=horizon, caution=CAUTION, start=START, most=MOST, round_robin=turns)
+            return auto_p.rule(self)
         if self._goes_by_evidence:
             return Evidence(p=self.p, cap=self.cap, floor=self.floor, learn_always=always)
         return Schedule(self.p, round_robin=turns, learn_always=always)
 
     def current_p(self, state: Statistics) -> float:
         """Give the p in force: the one that was set, or what "auto" has come to."""
-        if isinstance(state, Tuned) and isinstance(rule := self.rule(), AutoSchedule):
-            return state.p(rule)
-        return float(self.p)
+        return state.p(auto_p.rule(self)) if isinstance(state, Tuned) else float(self.p)
 
     def exploring(self, state: Statistics, t: int, eligible: Bool) -> Exploring:
         """Say whether step t explores, and with which arm: by the rows that each arm has, or by the clock."""
         if not self._goes_by_evidence:
             return EpsilonGreedy.exploring(self, state, t, eligible)
-        q = float(self.p) / state.n_active
+        p = self.current_p(state)
+        q = auto_p.quotas(state, p) if isinstance(state, Tuned) else p / state.n_active
         return by_evidence(state.n, eligible, t, q=q, cap=self.cap, floor=self.floor)
 
     def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
@@ -197,7 +180,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             raise ValueError("state is None but clock is 'evidence': how much it explores depends on rows; pass state")
         return EpsilonGreedy.exploration_rate(self, t, state)
 
-    def look(self, state: Tuned, t: int) -> tuning.Prospect:
+    def look(self, state: Tuned, t: int) -> tuning.Prospect | outlook.Outlook:
         """Say what "auto" sees at step t, and which p it would choose if it looked now: in numpy, for people to read.
 
         Examples
@@ -212,15 +195,13 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         >>> 0.5 < seen.noise < 1.5, seen.sigma_min, seen.delta > 0
         (True, 1.0, True)
         """
-        if self.p != "auto" or self.horizon is None:
+        if self.p != "auto":
             raise ValueError(f"p is {self.p}; only p='auto' looks for another")
-        s, ridge = state, Ridge.parse(self.ridge)
-        rows = tuning.Rows(n=s.n, A=s.A, b=s.b, sum_r=s.sum_r, sum_rr=s.sum_rr, ridge=ridge)
-        return tuning.look(rows, state.sample, t=t, horizon=self.horizon, caution=CAUTION, most=MOST)
+        return auto_p.look(self, state, t)
 
     def update(self, state: Statistics, interaction: Interaction) -> None:
         """Record an explored step, and look for a better p if enough of them have come; skip the others."""
         EpsilonGreedy.update(self, state, interaction)
-        rule, is_new = self.rule(), interaction.replaces is None  # a corrected reward is no other context
-        if interaction.explored and isinstance(state, Tuned) and isinstance(rule, AutoSchedule) and is_new:
-            state.learned(rule, interaction.x, interaction.weight, interaction.t)
+        is_new = interaction.replaces is None  # a corrected reward is no other context
+        if interaction.explored and isinstance(state, Tuned) and is_new:
+            state.learned(auto_p.rule(self), interaction.x, interaction.weight, interaction.t)

@@ -189,12 +189,12 @@ class ContextualUCB(BasePolicy[Histories]):
         """Play by turns at first, then the arm with the highest index, ties broken by the coins."""
         arms = np.flatnonzero(eligible)
         if self._rotates(t):
-            return Choice(int(arms[t % len(arms)]), 1.0, True)
+            return Choice(int(arms[t % len(arms)]), 1.0, True, given_exploring=1.0)
         bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t, state)
         chances = mixed(best_chances(bounds, eligible), eligible, rate)
         explored = coins.coin < rate
         arm = int(arms[below(coins.pick, len(arms))]) if explored else play_best(bounds, eligible, coins).arm
-        return Choice(arm, float(chances[arm]), explored)
+        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / len(arms))
 
     def update(self, state: Histories, interaction: Interaction) -> None:
         """Add step t to T_a of the arm played."""

@@ -76,7 +76,7 @@ class EpsilonNGreedy(Tabular[Means]):
         arms, chances, explored = np.flatnonzero(eligible), self._chances(means, rate, eligible), coins.coin < rate
         among = arms if explored else best_arms(means, arms)
         arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored)
+        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / len(arms))
 
     def update(self, state: Means, interaction: Interaction) -> None:
         """Count the row and add its reward."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from armlet.core.checks import number, origin_like, ridge_like, settle, units_word
 from armlet.core.choosing import best_chances, draw, mixed, play_best
 from armlet.core.kernel import Statistics
@@ -39,17 +41,17 @@ class FixedEpsilon(RidgePolicy):
 
     Examples
     --------
-    >>> import numpy as np
     >>> policy = FixedEpsilon(epsilon=0.1)
     >>> state = policy.init(2, 1)
-    >>> state.add(0, np.array([1.0]), 0.1)
+    >>> for arm, reward in enumerate([0.1, 0.0]):
+    ...     state.add(arm, np.array([1.0]), reward)
     >>> policy.probabilities(state, 2, np.array([1.0]), np.array([True, True]))
     array([0.95, 0.05])
     """
 
     epsilon: float = 0.1
     ridge: RidgeLike = 1.0
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -70,4 +72,4 @@ class FixedEpsilon(RidgePolicy):
         chances = self.probabilities(state, t, x, eligible)
         explored = coins.coin < self.epsilon
         arm = (draw(eligible, coins) if explored else play_best(state.scores(x), eligible, coins)).arm
-        return Choice(arm, float(chances[arm]), explored)
+        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / np.count_nonzero(eligible))

@@ -25,8 +25,8 @@ class Greedy(RidgePolicy):
     Parameters
     ----------
     ridge
-        "paper", "1/n" or a positive number; see `armlet.core.ridge`. It pulls an arm that was never played to 0, so
-        that arm is tried only where the others look negative.
+        "paper", "1/n" or a positive number; see `armlet.core.ridge`. It pulls an arm that was never played to the
+        mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
     units
         "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
     origin
@@ -38,13 +38,14 @@ class Greedy(RidgePolicy):
     >>> import numpy as np
     >>> policy = Greedy()
     >>> state = policy.init(2, 1)
-    >>> state.add(0, np.array([1.0]), 0.1)
+    >>> for arm, reward in enumerate([0.1, 0.0]):
+    ...     state.add(arm, np.array([1.0]), reward)
     >>> policy.probabilities(state, 2, np.array([1.0]), np.array([True, True]))
     array([1., 0.])
     """
 
     ridge: RidgeLike = 1.0
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -26,7 +26,8 @@ class LinUCB(RidgePolicy):
     Parameters
     ----------
     alpha
-        How optimistic to be. Left out it is 1 + sqrt(log(2 / delta) / 2), as printed.
+        How optimistic to be, in free units as a multiple of the estimated noise of rewards. Left out it is
+        1 + sqrt(log(2 / delta) / 2), as printed.
     delta
         The probability with which a single bound may fail, from which alpha follows if it is left out.
     ridge
@@ -42,7 +43,7 @@ class LinUCB(RidgePolicy):
     >>> import numpy as np
     >>> round(LinUCB().width_factor, 4)
     2.3581
-    >>> policy = LinUCB(alpha=0.5)
+    >>> policy = LinUCB(alpha=0.5, units="as given")
     >>> state = policy.init(n_arms=2, dim=1)
     >>> state.add(0, np.array([1.0]), 1.0)
     >>> policy.upper_bounds(state, np.array([1.0])).round(3)  # 1/2 + alpha / sqrt(2), and 0 + alpha
@@ -52,7 +53,7 @@ class LinUCB(RidgePolicy):
     alpha: float | None = None
     delta: float = 0.05
     ridge: float = 1.0
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class LinUCB(RidgePolicy):
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
         """Give what each arm may pay at best, (K,)."""
-        factor = self.width_factor * state.noise() if self.units == "free" else self.width_factor
+        factor = self.width_factor * state.typical_noise() if self.units == "free" else self.width_factor
         bounds: Float64 = state.scores(x) + factor * state.widths(x)
         return bounds
 

@@ -59,7 +59,7 @@ class OLSBandit(BasePolicy[Layers]):
     q: int = 1
     h: float = 1.0
     ridge: float = 1e-6
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, number, optional, origin_like, positive, renamed, settle, units_word
-from armlet.core.choosing import below, best_arms
+from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, renamed, settle, units_word
+from armlet.core.choosing import best_arms
+from armlet.core.exploring import Clock, Exploring, alike, by_evidence, turn
 from armlet.core.kernel import OptimisticGreedy, Snapshots, Statistics
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
@@ -50,9 +51,14 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     width_scale
         c, how many deviations of an estimate are added to it: more tries arms for longer.
     ridge
-        The ridge, in units of squared features.
+        The ridge, in units of squared features, or of standard ones.
     growth
         An arm is solved anew when n exceeds that of its last solve by this share.
+    clock
+        "steps" explores step t with probability p/t, all eligible arms alike; "evidence" explores arms that have few
+        rows of any steps, as `AllDataEpsilonGreedy` does: seldom, since most have enough from being played.
+    floor
+        By evidence: a share of all steps that explores for ever, all eligible arms alike.
     units
         "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
     origin
@@ -61,7 +67,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
 
     Examples
     --------
-    >>> policy = OptimisticEpsilonGreedy()
+    >>> policy = OptimisticEpsilonGreedy(units="as given")
     >>> state = policy.init(n_arms=2, dim=1)
     >>> for t in range(1, 21):
     ...     policy.update(state, Interaction(t=t, x=np.array([1.0]), arm=0, reward=1.0))
@@ -75,16 +81,23 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     width_scale: float = 2.0
     ridge: float = 0.3
     growth: float = 0.1
-    units: Units = "as given"
+    clock: Clock = "steps"
+    floor: float = 0.0
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, p=optional(number(1.0, HUGE)), width_scale=number(0.0, HUGE), ridge=positive(), growth=positive())
+        settle(self, clock=one_of("steps", "evidence"), floor=number(0.0, 1.0))
+        least = 1.0 if self.clock == "steps" else TINY
+        settle(self, p=optional(number(least, HUGE)), width_scale=number(0.0, HUGE))
+        settle(self, ridge=positive(), growth=positive())
+        if self.clock == "steps" and self.floor != 0.0:
+            raise ValueError(f"floor is {self.floor}, but only clock='evidence' has one; leave it out")
         settle(self, units=units_word, origin=origin_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a warm-up that is too short to see every arm."""
-        if self.p is not None and t < self.p < n_arms:
+        if self.clock == "steps" and self.p is not None and t < self.p < n_arms:
             raise ValueError(
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
                 f"use p >= {n_arms}, or leave it out"
@@ -102,7 +115,8 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
 
     def rule(self) -> OptimisticGreedy:
         """Describe it to the kernel."""
-        return OptimisticGreedy(p=self.p or 0.0, width_scale=self.width_scale, growth=self.growth)
+        how = {"width_scale": self.width_scale, "growth": self.growth, "floor": self.floor}
+        return OptimisticGreedy(p=self.p or 0.0, by_evidence=self.clock == "evidence", **how)
 
     def estimates(self, state: Snapshots) -> Float64:
         """Give theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
@@ -113,7 +127,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         return state[SOLVED]
 
     def exploration_rate(self, t: int, n_arms: int) -> float:
-        """Give the probability that step t explores.
+        """Give the probability that step t explores by the clock.
 
         Examples
         --------
@@ -145,26 +159,23 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
             bounds[waiting[0]], rough[waiting[0]] = exact[waiting[0]], False
         return best
 
+    def exploring(self, state: Snapshots, t: int, eligible: Bool) -> Exploring:
+        """Say whether step t explores, and with which arm, whatever x is."""
+        if self.clock == "evidence":
+            q = 1.0 if self.p is None else self.p / state[ALL].n_active
+            return by_evidence(state[ALL].n, eligible, t, q=q, floor=self.floor)
+        arms, K = np.flatnonzero(eligible), state.n_arms
+        return turn(arms, t) if self._warming_up(t, K) else alike(arms, self.exploration_rate(t, K))
+
     def probabilities(self, state: Snapshots, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the exact probability of each arm: exploration, plus the share of the arms in the lead."""
-        arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
-        if self._warming_up(t, state.n_arms):
-            chances[arms[t % len(arms)]] = 1.0
-            return chances
-        rate, best = self.exploration_rate(t, state.n_arms), self.leaders(state, x, arms)
-        chances[arms] = rate / len(arms)
-        chances[best] += (1 - rate) / len(best)
-        return chances
+        law = self.exploring(state, t, eligible)
+        return law.with_best(state.n_arms, lambda arms: self.leaders(state, x, arms))
 
     def decide(self, state: Snapshots, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play step t: by turns, by the coin, or an arm in the lead, ties broken by the coins."""
-        arms, chances = np.flatnonzero(eligible), self.probabilities(state, t, x, eligible)
-        if self._warming_up(t, state.n_arms):
-            return Choice(int(arms[t % len(arms)]), 1.0, True)
-        explored = coins.coin < self.exploration_rate(t, state.n_arms)
-        among = arms if explored else self.leaders(state, x, arms)
-        arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored)
+        law = self.exploring(state, t, eligible)
+        return law.decide(state.n_arms, lambda arms: self.leaders(state, x, arms), coins)
 
     def update(self, state: Snapshots, interaction: Interaction) -> None:
         """Record every step; the arm is solved for all of its rows once they are enough more."""

@@ -36,6 +36,8 @@ from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
 from armlet.core.units import Units
 
+DELTA = 0.05
+
 
 @renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +47,10 @@ class ThompsonSampling(RidgePolicy):
     Parameters
     ----------
     v
-        How far to spread; about the noise of a reward in practice. Left out it is that of the theory, for the d of one
-        arm: width_scale R sqrt(9 d log(t / delta)).
+        How far to spread. In free units a multiple of the estimated noise of rewards, 1 if left out. In units as given
+        itself, and if left out that of the theory, for the d of one arm: width_scale R sqrt(9 d log(t / delta)).
     noise_scale
-        R of the theory: the noise of a reward is R-sub-Gaussian.
+        R of the theory, in units as given: the noise of a reward is R-sub-Gaussian.
     delta
         The probability with which the regret bound of the theory may fail.
     width_scale
@@ -63,7 +65,7 @@ class ThompsonSampling(RidgePolicy):
 
     Examples
     --------
-    >>> policy = ThompsonSampling(v=0.5)
+    >>> policy = ThompsonSampling(v=0.5, units="as given")
     >>> state = policy.init(n_arms=3, dim=2)
     >>> state.add(2, np.array([1.0, 0.0]), 3.0)
     >>> policy.probabilities(state, 2, np.array([1.0, 0.0]), np.ones(3, dtype=bool)).round(3)
@@ -72,10 +74,10 @@ class ThompsonSampling(RidgePolicy):
 
     v: float | None = None
     noise_scale: float = NOISE_SCALE
-    delta: float = 0.05
+    delta: float = DELTA
     width_scale: float = 1.0
     ridge: float = 1.0
-    units: Units = "as given"
+    units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -90,6 +92,13 @@ class ThompsonSampling(RidgePolicy):
             units=units_word,
             origin=origin_like,
         )
+        theory = {"noise_scale": NOISE_SCALE, "delta": DELTA, "width_scale": 1.0}
+        set_anyway = [name for name, usual in theory.items() if getattr(self, name) != usual]
+        if self.units == "free" and set_anyway:
+            name = set_anyway[0]
+            raise ValueError(
+                f"{name} is {getattr(self, name)}, of the theory in units as given; set v, or units='as given'"
+            )
 
     def rule(self) -> Thompson:
         """Describe it to the kernel."""
@@ -110,7 +119,7 @@ class ThompsonSampling(RidgePolicy):
     def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
         """Give the standard deviation of x' theta under the posterior of each arm, (K,)."""
         spread = self.spread(state.dim, t)
-        return (spread * state.noise() if self.units == "free" else spread) * state.widths(x)
+        return (spread * state.typical_noise() if self.units == "free" else spread) * state.widths(x)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the probability that each arm's sample is the highest."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.choosing import below
+from armlet.core.choosing import draw
 from armlet.core.kernel import Schedule, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import Ridge, RidgeLike
@@ -43,5 +43,4 @@ class Uniform(RidgePolicy):
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Draw an eligible arm."""
-        arms = np.flatnonzero(eligible)
-        return Choice(int(arms[below(coins.pick, len(arms))]), 1.0 / len(arms), True)
+        return draw(eligible, coins)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core.kernel import AutoSchedule, Rule, Statistics, Tuned
+from armlet.core.kernel import AutoEvidence, AutoSchedule, Rule, Statistics, Tuned
 from armlet.core.types import Float64
 from armlet.environments.world import World
 from armlet.parallel.seeds import Seeds
@@ -63,4 +63,6 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seeds: Seeds, *ru
 
 
 def _p(rule: Rule, state: Statistics) -> float:
-    return state.p(rule) if isinstance(rule, AutoSchedule) and isinstance(state, Tuned) else float("nan")
+    return (
+        state.p(rule) if isinstance(rule, (AutoSchedule, AutoEvidence)) and isinstance(state, Tuned) else float("nan")
+    )

@@ -24,6 +24,7 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("propensity", said.propensity, decision.propensity),
         ("explored", said.explored, decision.explored),
         ("tag", said.tag, decision.tag),
+        ("given_exploring", said.given_exploring, decision.given_exploring),
     ):
         require(own == played, f"decide says that {name} is {own} at step {t}, but the engine played {played}")
 

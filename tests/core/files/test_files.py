@@ -153,7 +153,7 @@ def test_layout_in_memory_does_not_matter(path: Path) -> None:
 def test_two_lines_for_people_then_nothing_but_the_arrays(small: Path) -> None:
     magic, line, body = small.read_bytes().split(b"\n", 2)
     header = json.loads(line)
-    assert magic == b"armlet model 1"
+    assert magic == b"armlet model 2"
     assert list(header) == sorted(header)
     assert "süd" in line.decode()
     assert header["arrays"][0] == {"name": "b", "dtype": "<f8", "shape": [2, 2]}
@@ -300,14 +300,14 @@ def test_one_changed_byte_anywhere_is_refused(small: Path, mask: int) -> None:
         (b"", "the file is empty; restore a copy"),
         (b"armlet mod", "truncated in the first line"),
         (b"PK\x03\x04", "not an Armlet model file; check where it comes from"),
-        (b"armlet model 2\nanything", "written with schema 2, this version reads up to 1; upgrade armlet"),
-        (b"armlet model 1\n{}", "truncated in the header"),
-        (b"armlet model 1\n[]\n", "not the JSON object that was written"),
-        (b'armlet model 1\n{"a":1}\n', "not the JSON object that was written"),
-        (b'armlet model 1\n{"a": NaN}\n', "not the JSON object that was written"),
-        (b'armlet model 1\n{"a": 1, "a": 1}\n', "not the JSON object that was written"),
-        (b"armlet model 1\n" + b"[" * 100_000 + b"\n", "not the JSON object that was written"),
-        (b"armlet model 1\n{}\n", "lists no arrays"),
+        (b"armlet model 3\nanything", "written with schema 3, this version reads up to 2; upgrade armlet"),
+        (b"armlet model 2\n{}", "truncated in the header"),
+        (b"armlet model 2\n[]\n", "not the JSON object that was written"),
+        (b'armlet model 2\n{"a":1}\n', "not the JSON object that was written"),
+        (b'armlet model 2\n{"a": NaN}\n', "not the JSON object that was written"),
+        (b'armlet model 2\n{"a": 1, "a": 1}\n', "not the JSON object that was written"),
+        (b"armlet model 2\n" + b"[" * 100_000 + b"\n", "not the JSON object that was written"),
+        (b"armlet model 2\n{}\n", "lists no arrays"),
     ],
 )
 def test_a_refusal_says_what_is_wrong_and_what_to_do(path: Path, content: bytes, message: str) -> None:
@@ -355,7 +355,7 @@ def test_a_forged_list_of_arrays_is_refused(path: Path, entries: Json, message: 
 
 
 def test_lines_that_disagree_on_the_schema_are_refused(path: Path) -> None:
-    forge(path, [], schema=2)
+    forge(path, [], schema=1)
     with pytest.raises(ModelFileError, match="different schema versions"):
         read_model(path)
 

@@ -1,6 +1,6 @@
 """The model file: two readable lines, then raw little-endian arrays.
 
-    armlet model 1
+    armlet model 2
     {"armlet": "0.1.0", "arrays": [{"dtype": "<f8", "name": "records", "shape": [6, 12]}], "checksum": ...}
     ... the bytes of every array in the order of "arrays", nothing between and nothing after ...
 
@@ -29,7 +29,7 @@ from armlet.core.files.disk import Source, Target, opened, origin, write_parts
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[np.generic]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 is read too: its policies have fewer settings, see `model.py`
 MAX_HEADER_BYTES = 1 << 26  # a million long arm labels fit; a binary file without newlines does not
 DTYPES = ("<f8", "<i8", "|u1", "|b1")
 RESERVED = ("schema", "arrays", "checksum")
@@ -209,7 +209,7 @@ def _checksum(header: Mapping[str, Json], body: Iterable[bytes]) -> str:
 
 
 def _decode(file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array]]:
-    _check_magic(file.readline(len(_MAGIC) + 16))
+    schema = _read_magic(file.readline(len(_MAGIC) + 16))
     header = _read_header(file)
     checksum = header.pop("checksum", None)
     entries = _entries(header.get("arrays"))
@@ -217,7 +217,7 @@ def _decode(file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array]]:
     _check_size(len(body), sum(entry.nbytes for entry in entries))
     if checksum != _checksum(header, [body]):
         raise ModelFileError(f"the checksum does not match, the file was damaged or edited; {_RESTORE}")
-    if header.get("schema") != SCHEMA_VERSION:
+    if header.get("schema") != schema:
         raise ModelFileError(f"its two lines name different schema versions; {_RESTORE}")
     return {name: value for name, value in header.items() if name not in RESERVED}, _arrays(entries, body)
 
@@ -229,7 +229,7 @@ def _check_size(held: int, expected: int) -> None:
         raise ModelFileError(f"{held - expected} bytes follow the arrays, the file was altered; {_RESTORE}")
 
 
-def _check_magic(line: bytes) -> None:
+def _read_magic(line: bytes) -> int:
     if not line:
         raise ModelFileError(f"the file is empty; {_RESTORE}")
     match = _MAGIC_LINE.fullmatch(line)
@@ -241,6 +241,7 @@ def _check_magic(line: bytes) -> None:
         raise ModelFileError(
             f"written with schema {int(match[1])}, this version reads up to {SCHEMA_VERSION}; upgrade armlet"
         )
+    return int(match[1])
 
 
 def _read_header(file: IO[bytes]) -> dict[str, Json]:

@@ -24,6 +24,9 @@ Registry: TypeAlias = Mapping[str, Callable[..., Policy]]
 # what a header that says anything at all can make settings, policies and states raise
 REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
+# what policies without these settings, in files of schema 1, did
+FORMERLY = {"units": "as given", "clock": "steps"}
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
@@ -182,11 +185,18 @@ def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None
     if not isinstance(settings, dict):
         raise TypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
     settings = _named_as_now(settings, getattr(policies[name] if given is None else given, "renamed", {}))
+    settings = _as_it_was(policies[name] if given is None else type(given), settings)
     policy = policies[name](**settings) if given is None else given
     has = _policy_settings(policy)
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise ValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
+
+
+def _as_it_was(kind: Callable[..., Policy], settings: dict[str, Any]) -> dict[str, Any]:
+    """Give a policy of schema 1 the settings that are newer: it plays on as it did."""
+    known: set[str] = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    return {**{name: value for name, value in FORMERLY.items() if name in known}, **settings}
 
 
 def _named_as_now(settings: dict[str, Any], words: Mapping[str, str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Array, Policy, Shapes
+from armlet.core.units import units_of
 
 ROOM = 1 << 25  # numbers that a policy may make from its settings alone: a quarter of a GiB
 
@@ -24,8 +25,10 @@ def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
     >>> expected(Banditron(), 2, 10**9)
     {'W': (2, 1000000000)}
     """
-    said: Shapes = policy.shapes(n_arms, dim) if hasattr(policy, "shapes") else sum_shapes(n_arms, dim)
-    return said
+    if hasattr(policy, "shapes"):
+        said: Shapes = policy.shapes(n_arms, dim)
+        return said
+    return sum_shapes(n_arms, dim, units=units_of(policy))
 
 
 def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:

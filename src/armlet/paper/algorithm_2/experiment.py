@@ -55,9 +55,9 @@ POLICIES: Final[dict[str, Callable[[Brief], Policy]]] = {
     "Algorithm 1, ridge 1/n": lambda b: Algorithm1(p=10 * b.n_arms, ridge="1/n"),
     "Contextual UCB": lambda _: ContextualUCB(search="counts"),
     "Contextual UCB, scaled": lambda b: ContextualUCB(search="counts", alpha=b.noise),
-    "LinUCB": lambda b: LinUCB(alpha=2 * b.noise),
-    "Thompson sampling": lambda b: ThompsonSampling(v=b.noise),
-    "OLS bandit": lambda b: OLSBandit(q=5, h=b.noise),
+    "LinUCB": lambda b: LinUCB(alpha=2 * b.noise, units="as given"),
+    "Thompson sampling": lambda b: ThompsonSampling(v=b.noise, units="as given"),
+    "OLS bandit": lambda b: OLSBandit(q=5, h=b.noise, units="as given"),
 }
 
 

@@ -13,11 +13,11 @@ from armlet.simulation.compare import parse_policy
 from armlet.simulation.named import make_policy
 
 USUAL: Final = (
-    "OptimisticEpsilonGreedy:units=free",
-    "LinUCB:units=free",
-    "ThompsonSampling:units=free",
-    "Greedy:units=free",
-    "ContextualEpsilonGreedy:p=auto,horizon={rows},units=free",
+    "OptimisticEpsilonGreedy",
+    "LinUCB",
+    "ThompsonSampling",
+    "Greedy",
+    "ContextualEpsilonGreedy:p=auto",
     "OptimisticEpsilonGreedy:units=as given",
     "Uniform",
 )

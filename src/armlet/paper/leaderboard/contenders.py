@@ -67,7 +67,9 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1, all data": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: tuple(AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps") for f in (1, 3, 10, 30)),
+        grid=lambda b: tuple(
+            AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps", units="as given") for f in (1, 3, 10, 30)
+        ),
     ),
     "Algorithm 1, p = auto": Contender(
         family="explores on schedule",
@@ -82,10 +84,12 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "optimistic epsilon-greedy": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda _: tuple(OptimisticEpsilonGreedy(width_scale=s) for s in (1.0, 1.5, 2.0, 3.0)),
+        grid=lambda _: tuple(OptimisticEpsilonGreedy(width_scale=s, units="as given") for s in (1.0, 1.5, 2.0, 3.0)),
     ),
     "fixed epsilon": Contender(
-        family="explores on schedule", theory=None, grid=lambda _: tuple(FixedEpsilon(epsilon=e) for e in SHARES)
+        family="explores on schedule",
+        theory=None,
+        grid=lambda _: tuple(FixedEpsilon(epsilon=e, units="as given") for e in SHARES),
     ),
     "epoch-greedy, ridge": Contender(
         family="explores on schedule",
@@ -100,7 +104,7 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "OLS bandit": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: tuple(OLSBandit(q=q, h=h * b.noise) for q in (1, 5) for h in (0.3, 1.0)),
+        grid=lambda b: tuple(OLSBandit(q=q, h=h * b.noise, units="as given") for q in (1, 5) for h in (0.3, 1.0)),
     ),
     "greedy-first": Contender(
         family="explores on schedule",
@@ -109,8 +113,8 @@ CONTENDERS: Final[dict[str, Contender]] = {
     ),
     "LinUCB": Contender(
         family="optimism",
-        theory=lambda _: LinUCB(),
-        grid=lambda b: tuple(LinUCB(alpha=s * b.noise) for s in (0.3, 1, 2, 4)),
+        theory=lambda _: LinUCB(units="as given"),
+        grid=lambda b: tuple(LinUCB(alpha=s * b.noise, units="as given") for s in (0.3, 1, 2, 4)),
     ),
     "LinUCB, hybrid": Contender(
         family="optimism",
@@ -167,8 +171,8 @@ CONTENDERS: Final[dict[str, Contender]] = {
     ),
     "Thompson sampling": Contender(
         family="randomised",
-        theory=lambda b: ThompsonSampling(noise_scale=b.noise),
-        grid=lambda b: tuple(ThompsonSampling(v=s * b.noise) for s in (0.3, 1, 2, 4)),
+        theory=lambda b: ThompsonSampling(noise_scale=b.noise, units="as given"),
+        grid=lambda b: tuple(ThompsonSampling(v=s * b.noise, units="as given") for s in (0.3, 1, 2, 4)),
     ),
     "SquareCB": Contender(
         family="randomised",
@@ -257,7 +261,7 @@ CONTENDERS: Final[dict[str, Contender]] = {
         grid=lambda _: tuple(EpochGreedy(oracle="tabular", c=c) for c in (1.0, 3.0, 10.0, 30.0)),
         fits=few_contexts,
     ),
-    "greedy": Contender(family="floor", theory=None, grid=lambda _: (Greedy(),)),
+    "greedy": Contender(family="floor", theory=None, grid=lambda _: (Greedy(units="as given"),)),
     "epsilon_n-greedy": Contender(
         family="floor",
         theory=lambda b: EpsilonNGreedy(gap=_unit_gap(b)),

@@ -78,7 +78,7 @@ def play_width(task: Width) -> Arrays:
     parts, out = tuple(task.horizon // part for part in (4, 2, 1)), []
     for run in range(task.runs):
         world = draw_world("Figure (a)", task.seeds, run)
-        policy, seed = LinUCB(alpha=task.alpha), task.seeds.seed("runs of a width", run)
+        policy, seed = LinUCB(alpha=task.alpha, units="as given"), task.seeds.seed("runs of a width", run)
         job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, checkpoints=parts)
         out.append(playing.play(job, 0).regret)
     return {"regret": np.array(out)}

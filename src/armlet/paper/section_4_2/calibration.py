@@ -2,7 +2,7 @@
 
 One constant is open: what predicted losses are multiplied by, `CAUTION`. Each value is tried on problems that no
 published figure uses, against the best fixed p of each problem. The value whose worst family does best is the one in
-`armlet.policies.contextual_epsilon_greedy`; a test holds it against the table that this prints, in
+`armlet.policies.parts.auto_p`; a test holds it against the table that this prints, in
 docs/how-to/how-much-to-explore.md.
 """
 
@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.kernel import AutoSchedule
+from armlet.core.kernel import AutoEvidence
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
 from armlet.paper.section_4_2 import hindsight
@@ -24,8 +24,8 @@ from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1
-from armlet.policies.contextual_epsilon_greedy import MOST, START
+from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies.parts.auto_p import EVEN, MOST, START
 from armlet.report.tables import Table
 from armlet.simulation import together
 from armlet.simulation.lab import Lab
@@ -49,11 +49,11 @@ class Task:
 def play(task: Task) -> Arrays:
     """Give regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
     world, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
-    fixed = [Algorithm1(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
+    fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
     entries = [together.Entry.of(policy, world) for policy in fixed]
     for caution in CAUTIONS:
-        rule = AutoSchedule(horizon=float(T), caution=caution, start=START, most=MOST, round_robin=True)
-        entries.append(together.Entry(rule, Ridge.parse("paper").tuned(world.n_arms, world.dim)))
+        rule = AutoEvidence(horizon=float(T), caution=caution, start=START, most=MOST, even=EVEN)
+        entries.append(together.Entry(rule, Ridge.parse("paper").tuned(world.n_arms, world.dim, units="free")))
     which = (task.family, task.problem, T)
     runs = [together.play(world, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from armlet.core.choosing import below, best_arms
+from armlet.core.choosing import best_arms
 from armlet.core.exploring import Exploring, alike, turn
 from armlet.core.kernel import Statistics
 from armlet.core.policy import SumsPolicy
@@ -106,23 +106,13 @@ class EpsilonGreedy(SumsPolicy[Statistics]):
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the exact probability of each arm: exploration, plus the share of the best arms."""
-        law, chances = self.exploring(state, t, eligible), np.zeros(state.n_arms)
-        chances[law.arms] = law.chances
-        if law.rate < 1.0:
-            best = best_arms(state.scores(x), law.arms)
-            chances[best] = np.minimum(1.0, chances[best] + (1.0 - law.rate) / len(best))
-        return chances
+        law = self.exploring(state, t, eligible)
+        return law.with_best(state.n_arms, lambda arms: best_arms(state.scores(x), arms))
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play step t: what exploring takes, or the best arm, ties broken by the coins."""
-        law, chances = self.exploring(state, t, eligible), self.probabilities(state, t, x, eligible)
-        explored = coins.coin < law.rate
-        if explored:
-            arm = law.drawn(coins.pick)
-        else:
-            best = best_arms(state.scores(x), law.arms)
-            arm = int(best[below(coins.tie, len(best))])
-        return Choice(arm, float(chances[arm]), explored, given_exploring=law.given_exploring(arm))
+        law = self.exploring(state, t, eligible)
+        return law.decide(state.n_arms, lambda arms: best_arms(state.scores(x), arms), coins)
 
     def update(self, state: Statistics, interaction: Interaction) -> None:
         """Record an explored step; what exploitation saw is not recorded, unless the policy learns from every step."""

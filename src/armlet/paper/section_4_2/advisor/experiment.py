@@ -28,7 +28,7 @@ from armlet.paper.section_4_2 import hindsight
 from armlet.paper.section_4_2.advisor.report import Family, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.simulation import together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
@@ -127,9 +127,10 @@ def play(task: Task) -> Arrays:
     pilot = _pilot(world, task.rows, task.seeds.rng("pilots", *which))
     p, ends = _advise(Posterior.of(pilot, "max"), task, task.problem)
     grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
-    # p = T explores every step up to T, as any larger p does
-    ps = [*grid, task.law_p, p, min(task.theorem_p, float(T))]
-    entries = [together.Entry.of(Algorithm1(p=each), world) for each in ps]
+    # p = T explores every step up to T, as any larger p does; the theorem is about Algorithm 1 as printed
+    theorem = Algorithm1(p=min(task.theorem_p, float(T)))
+    policies = [*(ContextualEpsilonGreedy(p=each) for each in (*grid, task.law_p, p)), theorem]
+    entries = [together.Entry.of(policy, world) for policy in policies]
     runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {

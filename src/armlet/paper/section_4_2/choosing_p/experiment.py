@@ -1,8 +1,9 @@
 """Section 4.2: finding p while running, read to the letter and with a forecast, against the best p in hindsight.
 
 Every problem of every family is played with a grid of fixed p, with p="auto", and, on Figure (a), with the running
-minimum of the section, all on the same contexts and noise. The best p in hindsight is that of each problem, or one for
-the family, whichever does better (`hindsight.best`): nobody could know it.
+minimum of the section, all on the same contexts and noise; fixed p and "auto" in free units, by evidence. The best p in
+hindsight is that of each problem, or one for the family, whichever does better (`hindsight.best`): nobody could know
+it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from armlet.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.policies import ContextualEpsilonGreedy
 from armlet.simulation import streams, together
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import Block, InPython, draw
 from armlet.simulation.shelf import Arrays, as_floats
 
 FIRST: Final = "Figure (a)"
+TOLD: Final = ("auto", "longer", "shorter", "untold")  # T, 10 T, T / 10, nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,21 +96,19 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 def play(task: Task) -> Arrays:
-    """Give regret of every p of the grid, (runs, grid), and of "auto", (runs,), told T, 10 T and T / 10; and its p."""
+    """Give regret of every p of the grid, (runs, grid), and of "auto", (runs,), by what it was told; and its p."""
     world, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
     grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
-    told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10)]
-    policies = [*(Algorithm1(p=p) for p in grid), *told]
+    told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
+    policies = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
     entries = [together.Entry.of(policy, world) for policy in policies]
     which = (task.family, task.problem, T)
     runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {
-        "grid": regret[:, :-3].copy(),
-        "auto": regret[:, -3].copy(),
-        "longer": regret[:, -2].copy(),
-        "shorter": regret[:, -1].copy(),
-        "p": np.array([run.p[-3] for run in runs]),
+        "grid": regret[:, : len(grid)].copy(),
+        **{name: regret[:, len(grid) + i].copy() for i, name in enumerate(TOLD)},
+        "p": np.array([run.p[len(grid)] for run in runs]),
         "random": np.array([run.random for run in runs]),
     }
 
@@ -153,7 +153,7 @@ def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:
     grids = [as_floats(one["grid"]) / share for one, share in zip(found, shares, strict=True)]
     told = [
         np.array([as_floats(one[name]).mean() / share for one, share in zip(found, shares, strict=True)])
-        for name in ("auto", "longer", "shorter")
+        for name in TOLD
     ]
     return Family(
         name=name,
@@ -162,6 +162,7 @@ def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:
         auto=told[0],
         longer=told[1],
         shorter=told[2],
+        untold=told[3],
         p=np.array([float(np.median(as_floats(one["p"]))) for one in found]),
     )
 

@@ -40,6 +40,7 @@ class Family:
     auto: Float64  # (problems,)
     longer: Float64  # the same, told that the horizon is ten times as long
     shorter: Float64  # or a tenth
+    untold: Float64  # or nothing of it
     p: Float64  # (problems,): where "auto" ended
 
     def ratio(self, rng: np.random.Generator) -> Estimate:
@@ -101,11 +102,21 @@ def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
             f"{family.auto.mean():.1%}",
             f"{family.best.mean():.1%}",
             f"{np.median(family.p):,.0f}",
-            f"{ratio_of_means(family.longer, family.best):.2f}, {ratio_of_means(family.shorter, family.best):.2f}",
+            ", ".join(
+                f"{ratio_of_means(told, family.best):.2f}" for told in (family.longer, family.shorter, family.untold)
+            ),
         )
         for family, ratio in zip(families, ratios, strict=True)
     )
-    head = ("family", "T", "auto / best p in hindsight", "auto", "best p", "median p of auto", "told 10 T, T / 10")
+    head = (
+        "family",
+        "T",
+        "auto / best p in hindsight",
+        "auto",
+        "best p",
+        "median p of auto",
+        "told 10 T, T / 10, nothing",
+    )
     caption = (
         f"Regret of p = auto, {len(families[0].auto)} problems of each family; the fourth and fifth column are shares "
         "of what random play loses"

@@ -1,0 +1,35 @@
+#include "rules/auto_evidence.hpp"
+
+#include "rules/forecast.hpp"
+
+namespace armlet {
+
+namespace {
+
+double active_rows(const Statistics& sums) {
+    double n = 0.0;
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm)
+        if (sums.is_active(arm)) n += sums.count(arm);
+    return n;
+}
+
+}  // namespace
+
+bool AutoEvidence::look_if_due(Tuned& tuned, const double* x, double weight, Word t) const {
+    Tuner& tuner = tuned.tuner;
+    if (weight < 0.0) tuner.drop(x);
+    if (!(weight > 0.0)) return false;
+    tuner.keep(x);
+    const double n = rows_of(tuned), n_arms = static_cast<double>(tuned.n_active());
+    if (n < std::max(tuner.next(), start * n_arms)) return false;
+    tuner.look_at(std::max(n + 1.0, look_growth * n));
+    const double now = std::max(static_cast<double>(t), n);
+    const Outlook seen = look(how, tuned, tuner.sample(), now);
+    if (!seen.shares.empty()) tuner.share(seen.shares);
+    // half of the way to the next look; all of it as long as there is nothing to lose
+    const double rows = active_rows(tuned) + (seen.is_blank ? 1.0 : 0.5) * (tuner.next() - n);
+    tuner.raise(std::max(p(tuned), std::min(seen.p, soon(seen.p, rows, n_arms, now))));
+    return true;
+}
+
+}  // namespace armlet
