@@ -21,6 +21,7 @@ from armlet.paper.bakeoff import command, contenders, vowpal, vowpal_worker
 from armlet.paper.bakeoff.comparing import Runs, strict_score, tally, winner, z_score
 from armlet.paper.bakeoff.experiment import Settings, configured, pack, shuffled, unpack
 from armlet.paper.bakeoff.fields import PER_TABLE, SINGLE, Field, Ground, with_hindsight
+from armlet.paper.bakeoff.report import judge
 from armlet.parallel.progress import silent
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.manifest import ResultsError
@@ -157,6 +158,15 @@ def test_hindsight_takes_one_setting_for_all_tables_or_the_best_of_each() -> Non
     assert [field.runs[PER_TABLE].error for field in with_hindsight(fields)] == [0.2, 0.3]
     only_usual = [Field(ground, usual) for ground in grounds]
     assert SINGLE not in with_hindsight(only_usual)[0].runs
+
+
+def test_the_longest_names_leave_room_for_the_figure() -> None:
+    """A figure without room warns, and warnings are errors here."""
+    names = (*contenders.USUAL, *(each.label for group in vowpal.GROUPS.values() for each in group))
+    grounds = [Ground(name=f"balanced/{name}", n=100, played=100, n_arms=4) for name in "xy"]
+    fields = [Field(ground, {name: constant(0.01 * (i % 70)) for i, name in enumerate(names)}) for ground in grounds]
+    (section,) = judge(fields, contenders.USUAL, Seeds(1)).sections
+    assert "hindsight" in section.pictures[0].svg
 
 
 def test_a_bake_off_is_played_judged_and_written(calls: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,6 +19,7 @@ from armlet.report import plots
 from armlet.report.tables import Table
 
 LARGE: Final = 1000
+WIDTH: Final = 26  # letters beside a bar
 MOST: Final = 50  # tables that are told one by one; the data has them all
 
 
@@ -37,7 +39,8 @@ def _kind(kind: str, played: Sequence[Field], policies: Sequence[str], seeds: Se
     hindsight = [name for name in (SINGLE, PER_TABLE) if name in fields[0].runs]
     shown = sorted((*policies, *rivals, *hindsight), key=lambda name: norms(fields, name).mean())
     verdict = held_against(kind, fields, policies[0], seeds)
-    figure = plots.bars(shown, [mean_norm(fields, name, seeds) for name in shown], xlabel="0 best, 1 uniform play")
+    means = [mean_norm(fields, name, seeds) for name in shown]
+    figure = plots.bars([_folded(name) for name in shown], means, xlabel="0 best, 1 uniform play")
     section = Section(
         claim=f"bakeoff-{kind}",
         heading=f"Bake-off, {kind} tables",
@@ -57,6 +60,11 @@ def _kind(kind: str, played: Sequence[Field], policies: Sequence[str], seeds: Se
         ),
     )
     return verdict, section
+
+
+def _folded(name: str) -> str:
+    """Fold a name over lines, or it leaves no room for the bars."""
+    return textwrap.fill(name.replace(":", ": ").replace(",", ", ").replace(",  ", ", "), WIDTH)
 
 
 def _notes(kind: str, fields: Sequence[Field], rivals: Sequence[str]) -> tuple[str, ...]:
