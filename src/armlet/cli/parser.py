@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from armlet.cli.advise import add_advise
+from armlet.cli.bakeoff import add_bakeoff
 from armlet.cli.compare import add_compare
+from armlet.cli.data import add_data
 from armlet.cli.list import add_list
 from armlet.cli.paper import add_paper
 from armlet.cli.report import add_report
@@ -21,6 +23,7 @@ examples:
   armlet list                                    name every world, policy and experiment
   armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
+  armlet bakeoff                                 real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
   armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
 """
 
@@ -67,4 +70,6 @@ def _parser() -> argparse.ArgumentParser:
     add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
     add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))
     add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
+    add_bakeoff(commands.add_parser("bakeoff", help="play real tables as bandits, beside Vowpal Wabbit"))
+    add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     return parser

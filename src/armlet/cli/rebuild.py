@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 
 from armlet.paper import reproduce
+from armlet.paper.bakeoff import command
 from armlet.simulation.manifest import read_manifest
 from armlet.simulation.overview import write_overview
 
 
 def report(folder: str | os.PathLike[str]) -> int:
     """Write the report of a folder anew; give the exit code."""
-    if read_manifest(folder).get("kind") == reproduce.KIND:
+    kind = read_manifest(folder).get("kind")
+    if kind == reproduce.KIND:
         return reproduce.rebuild(folder)
+    if kind == command.KIND:
+        command.rebuild(folder)
+        return 0
     print(f"Report: {write_overview(folder)}")
     return 0

@@ -116,7 +116,7 @@ def reproduce(
             raise
         finally:  # Ctrl-C too leaves a report of what was finished
             manifest["sessions"][-1]["seconds"] = round(time.monotonic() - start, 1)
-            report = _write(done, folder, manifest)
+            report = write_report(done, folder, manifest)
     _tell(done, report)
     return 1 if done.failures else 0
 
@@ -128,7 +128,7 @@ def rebuild(folder: str | os.PathLike[str]) -> int:
         shelf = _shelf(Path(folder), name)
         lab = Archive(seed=manifest["seed"], name=name, scale=manifest["scale"], shelf=shelf)
         _attempt(done, name, lab, {})
-    _tell(done, _write(done, Path(folder), manifest))
+    _tell(done, write_report(done, Path(folder), manifest))
     return 1 if done.failures else 0
 
 
@@ -154,7 +154,7 @@ def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: P
         for name in ALL:
             _shelf(folder, name).clear()
     manifest["sessions"].append(new_session(where.name))
-    _write_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     return manifest
 
 
@@ -181,9 +181,9 @@ def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float])
     seconds[name] = round(seconds.get(name, 0.0) + time.perf_counter() - start, 1)
 
 
-def _write(done: Reproduction, folder: Path, manifest: dict[str, Any]) -> Path:
-    """Write the report, the verdicts and the figures; give the path of the report."""
-    page = render(TITLE, done.sections, done.verdicts, {**manifest, "failed": done.failures or "nothing"})
+def write_report(done: Reproduction, folder: Path, manifest: dict[str, Any], title: str = TITLE) -> Path:
+    """Write the report, the verdicts, the figures and the manifest; give the path of the report."""
+    page = render(title, done.sections, done.verdicts, {**manifest, "failed": done.failures or "nothing"})
     files = {
         "report.html": page.encode(),
         "verdicts.json": f"{verdicts.to_json(done.verdicts)}\n".encode(),
@@ -193,7 +193,7 @@ def _write(done: Reproduction, folder: Path, manifest: dict[str, Any]) -> Path:
         (folder / part).mkdir(exist_ok=True)
     for name, data in (*files.items(), *_figures(done.sections), *_tables(done.sections)):
         write_atomically(folder / name, [data])
-    _write_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     return folder / "report.html"
 
 
@@ -212,7 +212,8 @@ def _tables(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
             yield f"tables/{section.claim}.md", ("\n\n".join(parts) + "\n").encode()
 
 
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write what the folder says of itself."""
     text = json.dumps(manifest, indent=1, allow_nan=False)
     write_atomically(folder / "manifest.json", [text.encode(), b"\n"])
 

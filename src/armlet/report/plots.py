@@ -137,7 +137,8 @@ def bars(
     """
     if len(labels) != len(estimates):
         raise ValueError(f"there are {len(labels)} labels but {len(estimates)} estimates")
-    with frame(height=1.1 + 0.34 * len(labels), labels=[]) as (figure, axes):
+    room = 0.34 + 0.16 * max((label.count("\n") for label in labels), default=0)
+    with frame(height=1.1 + room * len(labels), labels=[]) as (figure, axes):
         for place, found in enumerate(estimates):
             if found is None:
                 axes.annotate("not defined", (0, place), (4, 0), textcoords="offset points", va="center")

@@ -52,7 +52,7 @@ def make_world(name: str, settings: Mapping[str, Any], seed: int) -> World:
     return world
 
 
-def make_policy(name: str, settings: Mapping[str, Any], world: World) -> Policy:
+def make_policy(name: str, settings: Mapping[str, Any], world: World | None = None) -> Policy:
     """Make a policy by its name; one that must know the truth is told the world's.
 
     Examples
@@ -62,7 +62,7 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World) -> Policy:
     """
     kind = _find("policy", name, POLICIES)
     _check_names(name, settings, kind)
-    known = {"theta": world.theta} if _needs(kind, "theta") and hasattr(world, "theta") else {}
+    known = {"theta": world.theta} if world is not None and _needs(kind, "theta") and hasattr(world, "theta") else {}
     missing = [field for field in inspect.signature(kind).parameters if _needs(kind, field)]
     for field in missing:
         if field not in {**known, **settings}:
