@@ -194,7 +194,7 @@ def fill(bandit: Bandit, steps: int) -> None:
 
 @pytest.mark.parametrize(("dim", "n_arms"), [(3, 6), (32, 32), (128, 100)])
 def test_state_is_as_small_as_what_it_has_to_hold(dim: int, n_arms: int, path: Path) -> None:
-    bandit = Bandit(range(n_arms), dim, policy=AllDataEpsilonGreedy(p=n_arms, units="as given"), seed=1)
+    bandit = Bandit(range(n_arms), dim, policy=AllDataEpsilonGreedy(p=n_arms), seed=1)
     fill(bandit, 3 * n_arms)
     bandit.predict(np.zeros((1, dim)))
     size = dim + 1  # a constant, in free units, which take 1 + 3 D numbers besides

@@ -427,7 +427,7 @@ def test_forgotten_decision_may_be_learned_again() -> None:
 @settings(max_examples=60, deadline=None)
 @given(stream=streams(max_dim=6, max_arms=4, work=1000), objective=st.sampled_from(["max", "min"]), data=st.data())
 def test_correcting_equals_having_learned_the_new_reward(stream: Stream, objective: Any, data: st.DataObject) -> None:
-    policy = AllDataEpsilonGreedy(p=stream.n_arms)
+    policy = AllDataBySteps(p=stream.n_arms)
     late, right = (
         Bandit(range(stream.n_arms), stream.dim, policy=policy, objective=objective, seed=2) for _ in range(2)
     )
