@@ -158,7 +158,7 @@ def believed(
     late: float = 100.0,
     decide: float = 0.9,
     count: float = 1.0,
-    price: float = 1.0,
+    price: float = 0.5,
 ) -> dict[str, Outcome]:
     """Judge made-up columns: what matters to each claim, in turn."""
     policies = {"uniform": 100.0, "Algorithm 1, p = 40": 80.0, "evidence, q = 1": news, "evidence, q = 2": 2 * news}

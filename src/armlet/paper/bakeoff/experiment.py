@@ -92,7 +92,7 @@ def play(task: Task) -> Arrays:
     """Give the share of mistakes of every setting, and the mistakes themselves, packed: (settings, ceil(n / 64))."""
     table = datasets.load(COLLECTION, task.table)
     order = shuffled(task.seeds, task.table, task.shuffle, len(table), task.rows)
-    seed = task.seeds.seed("coins", task.table, task.shuffle)
+    seed = task.seeds.seed("coins of a shuffle", task.table, task.shuffle)
     if task.side == "armlet":
         found = np.array([contenders.mistakes(table, order, task.contender, seed=seed)])
     else:
