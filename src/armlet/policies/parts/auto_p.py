@@ -21,10 +21,8 @@ from armlet.core.units import FreeUnits
 if TYPE_CHECKING:
     from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
-CAUTION: Final = 2.0
+CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
-FORMER_CAUTION: Final = 1.0
-"""The same in units as given and by the clock of steps, which stay what they were for files from then."""
 START: Final = 2.0
 """The least p, for each arm."""
 MOST: Final = 0.25
@@ -63,7 +61,7 @@ def rule(policy: ContextualEpsilonGreedy) -> AutoSchedule | AutoEvidence:
             horizon=horizon, caution=CAUTION, start=START, most=MOST, even=EVEN, cap=policy.cap, floor=policy.floor
         )
     turns = policy.warmup != "uniform"
-    return AutoSchedule(horizon=horizon or 1.0, caution=FORMER_CAUTION, start=START, most=MOST, round_robin=turns)
+    return AutoSchedule(horizon=horizon or 1.0, caution=CAUTION, start=START, most=MOST, round_robin=turns)
 
 
 def quotas(state: Tuned, p: float) -> Float64:
@@ -86,7 +84,7 @@ def look(policy: ContextualEpsilonGreedy, state: Tuned, t: int) -> tuning.Prospe
     s, ridge = state, Ridge.parse(policy.ridge)
     if policy.clock == "steps":
         rows = tuning.Rows(n=s.n, A=s.A, b=s.b, sum_r=s.sum_r, sum_rr=s.sum_rr, ridge=ridge)
-        return tuning.look(rows, s.sample, t=t, horizon=policy.horizon or 1, caution=FORMER_CAUTION, most=MOST)
+        return tuning.look(rows, s.sample, t=t, horizon=policy.horizon or 1, caution=CAUTION, most=MOST)
     units = FreeUnits.of(np.asarray(s.arrays()["units"]))
     sums = {"n": s.n, "A": s.A, "b": s.b, "sum_r": s.sum_r, "sum_rr": s.sum_rr}
     free = outlook.FreeRows(**sums, active=s.active, units=units, ridge=ridge)
