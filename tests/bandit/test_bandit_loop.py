@@ -144,7 +144,7 @@ def test_correct_is_the_way_to_change_a_learned_reward() -> None:
 @settings(max_examples=40, deadline=None)
 @given(stream=streams(max_dim=6, max_arms=4, work=1500), data=st.data())
 def test_weight_w_equals_the_row_learned_w_times(stream: Stream, data: st.DataObject) -> None:
-    policy = AllDataEpsilonGreedy(p=stream.n_arms)
+    policy = AllDataBySteps(p=stream.n_arms)
     weighted = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=3)
     repeated = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=3)
     played = []
