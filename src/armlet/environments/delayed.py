@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.types import Bool, Float64
+from armlet.core.types import Float64
 from armlet.environments import world as worlds
-from armlet.environments.world import World
+from armlet.environments.around import AroundAnother
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delayed:
+class Delayed(AroundAnother):
     """Another world, whose rewards take their time.
 
     It is made from a world and not drawn, so it is not in the registry. It is no table: the kernel plays tables
@@ -39,7 +38,6 @@ class Delayed:
     (2, 1000)
     """
 
-    world: World
     delay: int
 
     def __post_init__(self) -> None:
@@ -48,38 +46,12 @@ class Delayed:
         if worlds.delay(self.world):
             raise ValueError("world has a delay of its own; give the inner world and the whole delay")
 
-    @property
-    def n_arms(self) -> int:
-        """K, the inner world's."""
-        return self.world.n_arms
-
-    @property
-    def dim(self) -> int:
-        """d, the inner world's."""
-        return self.world.dim
-
-    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw the inner world's contexts: (n, d)."""
-        return self.world.contexts(rng, n, start=start)
-
-    def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the inner world's means: (n, K)."""
-        return self.world.means(X, start=start)
-
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw the rewards of these steps, whenever they will arrive: (n, K)."""
         return self.world.rewards(rng, X, start=start)
 
-    def present(self, n: int, *, start: int = 0) -> Bool | None:
-        """Say which arms of the inner world can be played: (n, K), or None if all can."""
-        return worlds.present(self.world, n, start=start)
-
     def table(self) -> None:
         """Give nothing: a table pays at once."""
-
-    def constants(self) -> Constants:
-        """Give the inner world's constants."""
-        return self.world.constants()
 
     def describe(self) -> list[str]:
         """Say how late rewards are, then what the inner world is."""

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.constants import Constants
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
-from armlet.environments.world import World
+from armlet.environments.around import AroundAnother
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OracleBit:
+class OracleBit(AroundAnother):
     """Another world's contexts and means, but rewards that say 1 for the best arm and 0 for the others.
 
     The bit is free of noise and follows from the true means, which no experiment could know. It is not in the registry,
@@ -41,26 +40,6 @@ class OracleBit:
            [1., 1.]])
     """
 
-    world: World
-
-    @property
-    def n_arms(self) -> int:
-        """K, the inner world's."""
-        return self.world.n_arms
-
-    @property
-    def dim(self) -> int:
-        """d, the inner world's."""
-        return self.world.dim
-
-    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw the inner world's contexts: (n, d)."""
-        return self.world.contexts(rng, n, start=start)
-
-    def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the inner world's means, which regret is measured by: (n, K)."""
-        return self.world.means(X, start=start)
-
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:  # noqa: ARG002
         """Give 1 for every arm that is best in a context, 0 for the others: (n, K)."""
         mu = self.means(X, start=start)
@@ -70,10 +49,6 @@ class OracleBit:
     def table(self) -> FiniteWorld | None:
         """Give nothing: a table's rewards have its means."""
         return None
-
-    def constants(self) -> Constants:
-        """Give the inner world's constants."""
-        return self.world.constants()
 
     def describe(self) -> list[str]:
         """Say that the feedback is privileged, then what the inner world is."""

@@ -14,13 +14,13 @@ import numpy as np
 
 from armlet.core.constants import Constants
 from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.types import Bool, Float64
-from armlet.environments import world as worlds
+from armlet.core.types import Float64
+from armlet.environments.around import AroundAnother
 from armlet.environments.linear_arms import LinearArms, check_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rescaled:
+class Rescaled(AroundAnother):
     """Another world, in other units.
 
     It is made from a world and not drawn, so it is not in the registry. With a level or with offsets rewards are no
@@ -64,16 +64,6 @@ class Rescaled:
         if 0.0 in self.feature_scales:
             raise ValueError(f"feature_scales is {self.feature_scales}; a scale of 0 would hide a feature")
 
-    @property
-    def n_arms(self) -> int:
-        """K, the inner world's."""
-        return self.world.n_arms
-
-    @property
-    def dim(self) -> int:
-        """d, the inner world's."""
-        return self.world.dim
-
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
         """Draw contexts, in the new units: (n, d)."""
         return self._show(self.world.contexts(rng, n, start=start))
@@ -86,10 +76,6 @@ class Rescaled:
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay, in the new units: (n, K)."""
         return self._pay(self.world.rewards(rng, self._inner(X), start=start))
-
-    def present(self, n: int, *, start: int = 0) -> Bool | None:
-        """Say which arms of the inner world can be played: (n, K), or None if all can."""
-        return worlds.present(self.world, n, start=start)
 
     def table(self) -> FiniteWorld | None:
         """Give the world as a table, if the inner world is one and the noise still has a name."""
