@@ -43,6 +43,12 @@ class BasePolicy(ABC, Generic[StateT]):
     memory: ClassVar[Memory] = "constant"
     rewards: ClassVar[RewardKind] = "any"
 
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Let predictions follow from `estimates` where a class has its own, unless it says what they are fitted to."""
+        super().__init_subclass__(**kwargs)
+        if "estimates" in vars(cls) and "fitted" not in vars(cls):
+            cls.fitted = BasePolicy.fitted  # type: ignore[method-assign]
+
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
@@ -96,8 +102,8 @@ class SumsPolicy(BasePolicy[SumsT]):
         return state.estimates()
 
     def fitted(self, state: SumsT) -> Statistics | None:
-        """Predict from the sums themselves, unless a subclass has estimates of its own."""
-        return state if type(self).estimates is SumsPolicy.estimates else None
+        """Predict from the sums themselves."""
+        return state
 
     def update(self, state: SumsT, interaction: Interaction) -> None:
         """Record every step."""

@@ -81,9 +81,9 @@ class OLSBandit(BasePolicy[Layers]):
         """Solve for theta_hat from all rows."""
         return state[ALL].estimates()
 
-    def fitted(self, state: Layers) -> Statistics | None:
-        """Predict from all rows, unless a subclass has estimates of its own."""
-        return state[ALL] if type(self).estimates is OLSBandit.estimates else None
+    def fitted(self, state: Layers) -> Statistics:
+        """Predict from all rows."""
+        return state[ALL]
 
     def _forced(self, state: Layers, t: int, eligible: Bool) -> int | None:
         arm = forced_arm(t, state.n_arms, self.q)

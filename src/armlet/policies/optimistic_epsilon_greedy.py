@@ -122,9 +122,9 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         """Give theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
         return state[SOLVED].estimates()
 
-    def fitted(self, state: Snapshots) -> Statistics | None:
-        """Predict from the rows that arms were last solved for, unless a subclass has estimates of its own."""
-        return state[SOLVED] if type(self).estimates is OptimisticEpsilonGreedy.estimates else None
+    def fitted(self, state: Snapshots) -> Statistics:
+        """Predict from the rows that arms were last solved for."""
+        return state[SOLVED]
 
     def exploration_rate(self, t: int, n_arms: int) -> float:
         """Give the probability that step t explores by the clock.
