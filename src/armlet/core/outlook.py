@@ -27,8 +27,8 @@ import numpy as np
 
 from armlet.core.forecast import MULTIPLE, MULTIPLES, NODES, candidates, interpolate, loss, regret
 from armlet.core.reference import BEYOND_ANY, solve, width
-from armlet.core.ridge import Ridge
 from armlet.core.statistics import smallest_eigenvalue
+from armlet.core.tuning import Prospect, Rows
 from armlet.core.types import Bool, Float64
 from armlet.core.units import ROUNDING, FreeUnits
 
@@ -43,30 +43,18 @@ COARSE: Final = 2.0**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreeRows:
-    """Sums over explored rows, about an origin."""
+class FreeRows(Rows):
+    """Sums over explored rows, about an origin: of y = (1, x - o) and of r - l, so that d is D = d + 1."""
 
-    n: Float64  # (K,)
-    A: Float64  # (K, D, D): sums of y y', y = (1, x - o)
-    b: Float64  # (K, D)
-    sum_r: Float64  # (K,)
-    sum_rr: Float64  # (K,)
     active: Bool  # (K,): which arms may be played
     units: FreeUnits
-    ridge: Ridge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """What explored rows say about exploring."""
+class Outlook(Prospect):
+    """What explored rows say about exploring: in standard units z, and `gap` is what an explored step loses."""
 
-    noise: float  # standard deviation of a reward around its mean
-    sigma_min: float  # smallest non-zero eigenvalue of the mean of z z'
-    delta: float  # the median lead of the best arm over its most dangerous rival
-    gap: float  # what an explored step loses
-    losses: Float64  # what exploiting loses a step with 1, 1.5, 1.5^2, ... times as many rows
     shares: Float64  # (K,): of p, whatever they add up to; empty if there is nothing to say
-    p: float  # the best for the rest of the horizon; 0 if there is nothing to say
 
 
 @dataclass(frozen=True, slots=True)

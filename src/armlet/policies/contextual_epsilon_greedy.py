@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.core import outlook, tuning
+from armlet.core import tuning
 from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
 from armlet.core.exploring import Clock, Exploring, by_evidence
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
@@ -180,7 +180,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             raise ValueError("state is None but clock is 'evidence': how much it explores depends on rows; pass state")
         return EpsilonGreedy.exploration_rate(self, t, state)
 
-    def look(self, state: Tuned, t: int) -> tuning.Prospect | outlook.Outlook:
+    def look(self, state: Tuned, t: int) -> tuning.Prospect:
         """Say what "auto" sees at step t, and which p it would choose if it looked now: in numpy, for people to read.
 
         Examples

@@ -79,7 +79,7 @@ def quotas(state: Tuned, p: float) -> Float64:
     return out
 
 
-def look(policy: ContextualEpsilonGreedy, state: Tuned, t: int) -> tuning.Prospect | outlook.Outlook:
+def look(policy: ContextualEpsilonGreedy, state: Tuned, t: int) -> tuning.Prospect:
     """Say in numpy what it would see now."""
     s, ridge = state, Ridge.parse(policy.ridge)
     if policy.clock == "steps":
