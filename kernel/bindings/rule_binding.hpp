@@ -12,6 +12,8 @@ void bind_rules(nanobind::module_& m);
 void bind_units(nanobind::module_& m);
 void bind_layers(nanobind::module_& m);
 void bind_tuned(nanobind::module_& m);
+void bind_paced(nanobind::module_& m);
+NoiseRule parse_noise(const std::string& noise);
 
 // "Schedule | Optimism | ...", for signatures; once they are bound.
 std::string rule_types();

@@ -85,6 +85,13 @@ Model read_model(const Rule& rule, nb::handle state) {
     return std::visit([&]<typename R>(const R&) { return read_model_of<R>(state); }, rule);
 }
 
+NoiseRule parse_noise(const std::string& noise) {
+    if (noise == "pool") return NoiseRule::pool;
+    if (noise == "max") return NoiseRule::max;
+    if (noise != "median") fail(PyExc_ValueError, "noise is '" + noise + "'; choose 'pool', 'max' or 'median'");
+    return NoiseRule::median;
+}
+
 nb::object copy_state(const Rule& rule, nb::handle state) {
     read_model(rule, state);  // which says what is wrong with what has no copy
     return state.attr("copy")();
@@ -186,6 +193,12 @@ AutoEvidence auto_evidence(std::optional<double> horizon, double caution, double
     return {{horizon.value_or(0.0), caution, most, even}, start, cap, floor};
 }
 
+LogBonus log_bonus(double p, double width_scale, const std::string& noise, double floor) {
+    check_not_negative("p", p), check_not_negative("width_scale", width_scale);
+    check_floor(floor);
+    return {p, width_scale, parse_noise(noise), floor};
+}
+
 // ---- one overload for each rule of the list
 
 template <typename R>
@@ -243,6 +256,12 @@ void bind(nb::module_& m, Of<AutoEvidence>) {
              nb::arg("most"), nb::arg("even"), nb::arg("cap") = 1.0, nb::arg("floor") = 0.0);
 }
 
+void bind(nb::module_& m, Of<LogBonus>) {
+    nb::class_<LogBonus>(m, "LogBonus", "Explore what lacks rows, else play the highest bound, by the log of time.")
+        .def(nb::new_(&log_bonus), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("noise"),
+             nb::arg("floor"));
+}
+
 template <typename... Rs>
 void bind_each(nb::module_& m, const std::variant<Rs...>*) {
     (bind(m, Of<Rs>{}), ...);
@@ -274,12 +293,25 @@ Array<double> all_wants(nb::handle n, double q) {
     for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = want(rows[arm], q);
     return to_numpy(std::move(out), {n_arms});
 }
+
+Array<double> all_logs(nb::handle v) {
+    const std::size_t n = nb::len(v);
+    const double* values = doubles(v, "v", {n});
+    std::vector<double> out(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!(values[i] >= 1.0 && values[i] <= 1e300)) fail(PyExc_ValueError, "v must lie between 1 and 1e300");
+        out[i] = rising_log(values[i]);
+    }
+    return to_numpy(std::move(out), {n});
+}
+
 }  // namespace
 
 void bind_rules(nb::module_& m) {
     bind_each(m, every_rule);
     m.def("wants", &all_wants, nb::arg("n"), nb::arg("q"),
           "(K,): min(1, exp(1 - n / q)), as the exploring law has it.");
+    m.def("rising_log", &all_logs, nb::arg("v"), "(n,): log(v) for v >= 1, as the bonus of optimism has it.");
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

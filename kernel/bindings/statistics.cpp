@@ -374,6 +374,7 @@ void bind_statistics(nb::module_& m) {
     bind_units(m);
     bind_layers(m);
     bind_tuned(m);
+    bind_paced(m);
 }
 
 }  // namespace armlet

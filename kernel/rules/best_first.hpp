@@ -20,10 +20,11 @@ inline double safe_norm(const double* x, std::size_t d) {
 // scores[a] = score(a, its width at x) for the eligible arms that can be the best, minus infinity for the rest. Each
 // has bound(a) at least as high, and score(a, w) rises with w or the arm is not `rising`. The highest bounds are looked
 // at first, and no more once all that are left are below the best; a width is given up as soon as the score that it can
-// still lead to is below the best. So the best arms and their scores are those of the plain loop, to the last bit.
+// still lead to is below the best. Before there is a best, `at_first` are looked at together: one, if its bounds are
+// close. So the best arms and their scores are those of the plain loop, to the last bit.
 template <typename Bound, typename Rising, typename Score>
 void settle_scores(const Statistics& statistics, const double* x, Arms eligible, double* scores, Bound&& bound,
-                   Rising&& rising, Score&& score) {
+                   Rising&& rising, Score&& score, std::size_t at_first = Substitutions::most) {
     constexpr double none = -std::numeric_limits<double>::infinity();
     thread_local std::vector<std::uint32_t> order;
     order.assign(eligible.begin(), eligible.end());
@@ -34,7 +35,8 @@ void settle_scores(const Statistics& statistics, const double* x, Arms eligible,
     std::uint32_t arms[Substitutions::most];  // that are under way
     double best = none;
     while (true) {
-        while (under_way.size() < Substitutions::most && !order.empty() && !(scores[order.front()] < best)) {
+        const std::size_t room = best == none ? at_first : Substitutions::most;
+        while (under_way.size() < room && !order.empty() && !(scores[order.front()] < best)) {
             std::pop_heap(order.begin(), order.end(), lower);
             arms[under_way.size()] = order.back();
             under_way.start(statistics.factor(order.back()), x);

@@ -11,6 +11,7 @@
 #include "rules/choice.hpp"
 #include "rules/evidence.hpp"
 #include "rules/forced_sampling.hpp"
+#include "rules/log_bonus.hpp"
 #include "rules/optimism.hpp"
 #include "rules/optimistic_greedy.hpp"
 #include "rules/schedule.hpp"
@@ -20,8 +21,8 @@
 namespace armlet {
 
 // All that is derived from the list: which types are rules, what they are called, bound, read and played as.
-using Rule =
-    std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence, AutoEvidence>;
+using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence,
+                          AutoEvidence, LogBonus>;
 
 // What a rule is. `choose` and `probabilities` find the state refreshed and change nothing; `out` is full of zeros.
 template <typename R>

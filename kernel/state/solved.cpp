@@ -57,6 +57,7 @@ void Solved::keep_variances() {
 
 void Solved::solve(const Sums& sums, const Units& units) {
     rank_ = units.rank();
+    ++solves_;
     for (const std::size_t arm : stale_) {
         solve_arm(system_of(sums, units, arm), arm);
         is_stale_[arm] = 0;

@@ -21,6 +21,10 @@ struct Estimates {
     void scores(const double* x, double* out) const { score(theta, x, dim, width, out); }
 };
 
+// How the noise of an arm is estimated: from all arms alike; or no less than their mean, or their median, and more if
+// its own residuals say so.
+enum class NoiseRule { pool, max, median };
+
 // A function of the sums, but for `Floor`, on which no decision depends.
 class Solved {
   public:
@@ -41,6 +45,7 @@ class Solved {
         if (keeps_factors()) floors_[arm] = {};
     }
     std::span<const std::uint32_t> stale() const { return stale_; }
+    bool is_marked(std::size_t arm) const { return is_stale_[arm] != 0; }
     // The arms that have rows are seen in other units: their systems are others, and what was proved of them is void.
     void mark_seen(const Sums& sums);
     // Solves the marked arms.
@@ -62,8 +67,23 @@ class Solved {
     double reach(std::size_t arm) const { return floors_[arm].reach; }
     double noise() const { return noise_; }
     double typical_noise() const { return typical_noise_; }
+    // What the noise of each arm is taken to be; `out` has a place for every arm.
+    void deviations(NoiseRule kind, std::vector<double>& out) const;
+    // n at the arm's last solve.
+    double n(std::size_t arm) const { return fits_[arm].n; }
+    // (K, 3): n, the squared residuals, and the freedom that they have, of every arm.
+    std::vector<double> fits() const;
+    // How often anything was solved.
+    std::int64_t solves() const { return solves_; }
     double inflation(std::size_t arm) const { return fits_[arm].inflation; }
     std::span<const double> log_determinants() const { return log_determinants_; }
+
+    // ---- what was found, for a state that keeps it, since it was solved for fewer rows than there are
+    // (K, value_size()), with factors kept.
+    std::size_t value_size() const { return n_facts + dim_ + factor_size(dim_); }
+    std::vector<double> values() const;
+    void restore(std::span<const double> values, const Units& units);
+    static constexpr std::size_t n_facts = 8;  // what is kept of an arm before its estimate and its factor
 
     std::size_t bytes() const;
 
@@ -93,6 +113,7 @@ class Solved {
 
     void allocate_factors();
     void mark_each();
+    double freedom(double n) const;
     System system_of(const Sums& sums, const Units& units, std::size_t arm) const;
     void solve_arm(const System& system, std::size_t arm);
     void solve_system(std::size_t arm, const double* A, const double* b, double shift);
@@ -114,6 +135,7 @@ class Solved {
     std::vector<Floor> floors_;                       // empty unless factors are kept
     std::vector<Fit> fits_;                           // likewise
     double noise_ = 1.0, typical_noise_ = 1.0;        // likewise
+    std::int64_t solves_ = 0;
 };
 
 }  // namespace armlet

@@ -5,6 +5,12 @@
 
 namespace armlet {
 
+namespace {
+
+constexpr std::size_t worth_waiting = 64;  // values in a row, from which on one pass over A for eight is quicker
+
+}  // namespace
+
 Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
     : units_(std::move(units)),
       row_(units_.is_free() ? units_.size() : 0),
@@ -17,8 +23,12 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
 }
 
 void Statistics::touch(std::size_t arm) {
-    versions_[arm] = ++changes_;
+    note(arm);
     solved_.mark(arm);
+}
+
+void Statistics::note(std::size_t arm) {
+    versions_[arm] = ++changes_;
     wants_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
@@ -47,6 +57,19 @@ void Statistics::let_rows_wait() {
     if (!waiting_.is_open()) waiting_.open(n_arms(), sums_.dim());
 }
 
+void Statistics::solve_rarely() {
+    is_paced_ = true;
+    solved_.keep_factors();
+    if (view_size() >= worth_waiting) let_rows_wait();
+}
+
+// Once it has grown by a fiftieth; by up to a tenth, while a solve takes longer than that many steps.
+bool Statistics::is_due(std::size_t arm) const {
+    const auto d = static_cast<double>(view_size()), k = static_cast<double>(n_arms());
+    const double solved = solved_.n(arm), worth = d * d / (6.0 * (k + d));
+    return count(arm) - solved >= std::max(0.02 * solved, std::min(0.1 * solved, worth));
+}
+
 void Statistics::settle_all() {
     if (!waiting_.is_open()) return;
     for (std::size_t arm = 0; arm < n_arms(); ++arm) settle(arm);
@@ -66,6 +89,8 @@ void Statistics::renew() {
 }
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
+    const bool is_paced = is_paced_ && weight >= 0.0;
+    if (is_paced && solved_.is_marked(arm)) solve_stale();  // for the rows that it had when it was marked
     if (units_.is_free() && weight > 0.0 && is_empty()) units_.set_origin(x, reward);
     const double *row = units_.row(x, row_.data()), r = units_.reward(reward);
     if (!waiting_.is_open() || weight < 0.0) {
@@ -75,7 +100,8 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
         settle(arm);
     }
     if (weight < 0.0) solved_.doubt(arm);
-    touch(arm);
+    note(arm);
+    if (!is_paced || is_due(arm)) solved_.mark(arm);
     if (units_.is_free() && (weight < 0.0 || units_.is_due(weight))) renew();
 }
 

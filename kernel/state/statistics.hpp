@@ -43,6 +43,10 @@ class Statistics {
     void renew();
     // How often that was done.
     std::int64_t renewals() const { return renewals_; }
+    // From now on an arm is solved only when it has gained enough rows since its last solve, and then for the rows that
+    // it has at that moment, whenever that is asked for. Factors are kept. Whatever else changes sums, and a change of
+    // units, marks what it touches as before.
+    void solve_rarely();
 
     // From now on refresh() keeps, for every arm, a Cholesky factor of V_a = shift I + A_a. It doubles the memory, so
     // it is done for rules that ask for widths. Each factor is made from the sums anew: a function of them alone.
@@ -79,6 +83,10 @@ class Statistics {
     double noise() const { return solved_.noise(); }
     // The same, but so that one arm that is much noisier than the others hardly counts.
     double typical_noise() const { return solved_.typical_noise(); }
+    // The same for each arm by itself, by a rule; only after refresh().
+    void deviations(NoiseRule kind, std::vector<double>& out) const { solved_.deviations(kind, out); }
+    std::vector<double> fits() const { return solved_.fits(); }
+    std::int64_t solves() const { return solved_.solves(); }
     // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
     // variances kept and fresh. Infinite for an arm without rows.
     double inflation(std::size_t arm) const { return solved_.inflation(arm); }
@@ -125,13 +133,19 @@ class Statistics {
     void restore_units(std::span<const double> units);
     // Another's record of an arm, about this one's origin.
     std::vector<double> record_from(Statistics& other, std::size_t other_arm) const;
+    // What was solved for fewer rows than there are: (K, solved_size()), only after refresh().
+    std::size_t solved_size() const { return solved_.value_size(); }
+    std::vector<double> solved_values() const { return solved_.values(); }
+    void restore_solved(std::span<const double> values) { solved_.restore(values, units_); }
     std::size_t bytes() const;
 
   private:
     static constexpr std::size_t nobody = SIZE_MAX;
 
     void touch(std::size_t arm);  // its sums have changed
+    void note(std::size_t arm);   // that, but what is solved from them stays
     void touch_all();             // or the arms themselves
+    bool is_due(std::size_t arm) const;
     void find_witness();
     void solve_stale();
     void settle(std::size_t arm) {
@@ -146,6 +160,7 @@ class Statistics {
     WaitingRows waiting_;
     Solved solved_;
     Wants wants_;
+    bool is_paced_ = false;
     std::vector<std::uint8_t> is_retired_;
     std::size_t n_retired_ = 0;
     std::size_t witness_ = nobody;  // an arm that has a row

@@ -188,8 +188,18 @@ class AutoEvidence:
         floor: float = 0.0,
     ) -> None: ...
 
+class LogBonus:
+    """
+    Explore what lacks rows, else play the highest bound, by the log of time.
+    """
+
+    def __init__(self, *, p: float, width_scale: float, noise: str, floor: float) -> None: ...
+
 def wants(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
+
+def rising_log(v: object) -> NDArray[numpy.float64]:
+    """(n,): log(v) for v >= 1, as the bonus of optimism has it."""
 
 def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
     """
@@ -523,6 +533,38 @@ class Tuned(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
+class Paced(Statistics):
+    """
+    Sums of rows, of which an arm is solved when it has enough more of them.
+    """
+
+    def __init__(
+        self, n_arms: int, dim: int, *, ridge: float, units: str = "as given", origin: object | None = None
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+    def fits(self) -> NDArray[numpy.float64]:
+        """
+        (K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.
+        """
+
+    def deviations(self, noise: str) -> NDArray[numpy.float64]:
+        """
+        (K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'median'.
+        """
+
+    def arrays(self) -> dict[str, NDArray[numpy.generic]]:
+        """All that must be kept, by name."""
+
+    def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
+        """Takes back what `arrays` gave, if these are sums of rows."""
+
+    def copy(self) -> Paced: ...
+
+    not_summed: ClassVar[tuple[str, ...]]
+
 class Engine:
     """
     What every decision of a bandit passes through: clock, arms, coins, estimates.
@@ -648,7 +690,15 @@ def rollout(
     contexts: object,
     rewards: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence | AutoEvidence,
+    rule: Schedule
+    | Optimism
+    | Thompson
+    | ForcedSampling
+    | OptimisticGreedy
+    | AutoSchedule
+    | Evidence
+    | AutoEvidence
+    | LogBonus,
     seed: int,
     t: int,
     propensities: str,
@@ -666,7 +716,15 @@ def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
 def simulate_steps(
     table: object,
     start: Any,
-    rule: Schedule | Optimism | Thompson | ForcedSampling | OptimisticGreedy | AutoSchedule | Evidence | AutoEvidence,
+    rule: Schedule
+    | Optimism
+    | Thompson
+    | ForcedSampling
+    | OptimisticGreedy
+    | AutoSchedule
+    | Evidence
+    | AutoEvidence
+    | LogBonus,
     horizon: int,
     checkpoints: object,
     world_seed: int,

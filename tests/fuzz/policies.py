@@ -21,6 +21,7 @@ COMPILED = (
     "ContextualEpsilonGreedy",
     "AllDataEpsilonGreedy",
     "OptimisticEpsilonGreedy",
+    "LogOptimism",
     "LinUCB",
     "OFUL",
     "ThompsonSampling",

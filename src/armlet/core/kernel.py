@@ -32,8 +32,10 @@ Engine = _kernel.Engine
 Evidence = _kernel.Evidence
 ForcedSampling = _kernel.ForcedSampling
 Layers = _kernel.Layers
+LogBonus = _kernel.LogBonus
 Optimism = _kernel.Optimism
 OptimisticGreedy = _kernel.OptimisticGreedy
+Paced = _kernel.Paced
 Schedule = _kernel.Schedule
 Snapshots = _kernel.Snapshots
 Statistics = _kernel.Statistics
@@ -41,6 +43,7 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+rising_log = _kernel.rising_log
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -53,9 +56,10 @@ Rule: TypeAlias = (
     | _kernel.AutoSchedule
     | _kernel.Evidence
     | _kernel.AutoEvidence
+    | _kernel.LogBonus
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
-Snapshots, AutoSchedule and AutoEvidence on Tuned."""
+Snapshots, AutoSchedule and AutoEvidence on Tuned, LogBonus on Paced."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
@@ -70,8 +74,10 @@ __all__ = [
     "Evidence",
     "ForcedSampling",
     "Layers",
+    "LogBonus",
     "Optimism",
     "OptimisticGreedy",
+    "Paced",
     "Propensities",
     "Rollout",
     "Rule",
@@ -88,6 +94,7 @@ __all__ = [
     "expectations",
     "normals",
     "ordered_scores",
+    "rising_log",
     "rollout",
     "search_subset",
     "simulate_events",

@@ -180,7 +180,7 @@ class Reference:
         """Play step t, with the eligible arms, or else those that are not retired."""
         playable = self.active if eligible is None else eligible & self.active
         if self.clock == "evidence":
-            return self._by_evidence(t, x, playable)
+            return self._by_evidence(t, self.bounds(t, x), playable)
         arms, tossed = np.flatnonzero(playable), coins(self.seed, t)
         m = len(arms)
         if t <= math.ceil(self.p):  # for t = 1 to p
@@ -196,10 +196,14 @@ class Reference:
         chance = rate / m + ((1 - rate) / len(best) if arm in best else 0.0)
         return Choice(arm, chance, explored, given_exploring=1.0 / m)
 
-    def _by_evidence(self, t: int, x: Float64, playable: Bool) -> Choice:
+    def bounds(self, t: int, x: Float64) -> Float64:  # noqa: ARG002
+        """Give what the best arm has the most of, between explored steps."""
+        return self.scores(x)
+
+    def _by_evidence(self, t: int, bounds: Float64, playable: Bool) -> Choice:
         q = self.p / int(self.active.sum())
         law = by_evidence(self.n, playable, t, q=q, cap=self.cap, floor=self.floor)
-        return law.decide(self.n_arms, lambda arms: best_arms(self.scores(x), arms), coins(self.seed, t))
+        return law.decide(self.n_arms, lambda arms: best_arms(bounds, arms), coins(self.seed, t))
 
     def update(self, x: Float64, choice: Choice, reward: float) -> None:
         """Learn from step t if it explored."""
@@ -223,7 +227,12 @@ class Reference:
         if self.free is not None:
             self.free.left -= max(weight, 0.0)
             if weight < 0 or self.free.left <= 0:
-                self.free.renew(self.A, self.b, self.sum_rr)
+                self.renew()
+
+    def renew(self) -> None:
+        """In free units: take the means and deviations of all rows anew."""
+        if self.free is not None:
+            self.free.renew(self.A, self.b, self.sum_rr)
 
     def run(self, contexts: Float64, rewards: Float64) -> list[Choice]:
         """Play all steps: contexts (T, d), rewards of every arm (T, K)."""

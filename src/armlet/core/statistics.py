@@ -15,7 +15,7 @@ from armlet.core.kernel import Layers, Statistics
 from armlet.core.types import Float64, Interaction, Shapes
 from armlet.core.units import Units
 
-__all__ = ["Layers", "Statistics", "record", "smallest_eigenvalue", "sum_shapes"]
+__all__ = ["Layers", "Statistics", "record", "smallest_eigenvalue", "solved_shape", "sum_shapes"]
 
 
 def record(state: Statistics, interaction: Interaction) -> None:
@@ -48,6 +48,20 @@ def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -
     size = dim + 1 if units == "free" else dim
     records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
     return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
+
+
+def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
+    """Give the shape of what `Paced` keeps of its last solves: eight facts, an estimate and a factor of each arm.
+
+    A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk.
+
+    Examples
+    --------
+    >>> solved_shape(2, 9)
+    (2, 225)
+    """
+    tiles = -(-size // 8)
+    return n_arms, 8 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles
 
 
 def smallest_eigenvalue(second_moment: Float64) -> float:

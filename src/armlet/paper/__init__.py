@@ -23,5 +23,6 @@ EXPERIMENTS: Final = {
 BESIDES: Final = {
     "units": "armlet.paper.units.experiment",
     "evidence": "armlet.paper.evidence.experiment",
+    "tournament": "armlet.paper.tournament.experiment",
 }
 """Experiments on what Armlet itself promises, not the paper: run only if asked for by name."""

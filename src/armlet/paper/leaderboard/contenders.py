@@ -33,6 +33,7 @@ from armlet.policies import (
     HybridLinUCB,
     LinRel,
     LinUCB,
+    LogOptimism,
     Newtron,
     OLSBandit,
     OptimisticEpsilonGreedy,
@@ -85,6 +86,11 @@ CONTENDERS: Final[dict[str, Contender]] = {
         family="explores on schedule",
         theory=None,
         grid=lambda _: tuple(OptimisticEpsilonGreedy(width_scale=s, units="as given") for s in (1.0, 1.5, 2.0, 3.0)),
+    ),
+    "log optimism": Contender(
+        family="optimism",
+        theory=None,
+        grid=lambda _: tuple(LogOptimism(width_scale=s) for s in (0.5, 0.7, 0.85, 1.2)),
     ),
     "fixed epsilon": Contender(
         family="explores on schedule",

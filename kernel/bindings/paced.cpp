@@ -1,0 +1,89 @@
+#include "state/paced.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "bindings/rule_binding.hpp"
+#include "bindings/unit_arrays.hpp"
+
+namespace armlet {
+
+namespace {
+
+void create(Paced* self, std::size_t n_arms, std::size_t dim, double ridge, const std::string& units,
+            nb::handle origin) {
+    if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
+    new (self) Paced(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge));
+}
+
+nb::dict arrays(Paced& paced) {
+    paced.refresh();
+    const auto records = paced.records();
+    const std::size_t n_arms = paced.n_arms();
+    nb::dict out;
+    out["records"] = to_numpy(std::vector<double>(records.begin(), records.end()), {n_arms, paced.record_size()});
+    if (paced.units().is_free()) out["units"] = units_array(paced.units());
+    out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
+    return out;
+}
+
+void check_solved(std::span<const double> values, std::size_t size) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool is_fact = i % size < Solved::n_facts, may_be_negative = i % size >= Solved::n_facts - 1;
+        if (!(std::fabs(values[i]) <= (is_fact ? largest_sum : beyond_any)) || (!may_be_negative && values[i] < 0.0))
+            fail(PyExc_ValueError, "what was solved is beyond what rows lead to");
+    }
+}
+
+void restore_arrays(Paced& paced, nb::dict arrays) {
+    const std::size_t n_arms = paced.n_arms(), size = paced.record_size(), more = paced.solved_size();
+    const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
+    const std::span solved(doubles(arrays["solved"], "solved", {n_arms, more}), n_arms * more);
+    check_records(records.data(), n_arms * size, size);
+    check_solved(solved, more);
+    std::span<const double> units;
+    if (paced.units().is_free()) units = read_units(paced.units(), arrays["units"], records);
+    paced.restore(records);
+    paced.restore_units(units);
+    paced.restore_solved(solved);
+}
+
+Array<double> fits(Paced& paced) {
+    paced.refresh();
+    return to_numpy(paced.fits(), {paced.n_arms(), std::size_t{3}});
+}
+
+Array<double> deviations(Paced& paced, const std::string& noise) {
+    paced.refresh();
+    std::vector<double> out;
+    paced.Statistics::deviations(parse_noise(noise), out);
+    return to_numpy(std::move(out), {paced.n_arms()});
+}
+
+}  // namespace
+
+void bind_paced(nb::module_& m) {
+    auto paced =
+        nb::class_<Paced, Statistics>(m, "Paced", nb::dynamic_attr(),
+                                      "Sums of rows, of which an arm is solved when it has enough more of them.")
+            .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge"),
+                 nb::arg("units") = "as given", nb::arg("origin") = nb::none())
+            .def_prop_ro("nbytes", &Paced::bytes, "Bytes held.")
+            .def("fits", &fits, "(K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.")
+            .def("deviations", &deviations, nb::arg("noise"),
+                 "(K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'median'.")
+            .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
+                 "All that must be kept, by name.")
+            .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
+                 nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
+                 "Takes back what `arrays` gave, if these are sums of rows.")
+            .def("copy", [](const Paced& state) { return Paced(state); });
+    // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved anew
+    paced.attr("not_summed") = nb::make_tuple("solved", "units");
+}
+
+}  // namespace armlet

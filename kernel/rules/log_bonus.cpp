@@ -1,0 +1,91 @@
+#include "rules/log_bonus.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "rules/best_first.hpp"
+
+namespace armlet {
+
+namespace {
+
+constexpr int terms = 12;  // of the series: s^24 / 25 is below 2^-65 for |s| <= 0.1716
+constexpr double root_half = 0.70710678118654757;
+// log 2 in two parts: the first has so many zeros at its end that a small whole number times it is exact
+constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+
+// A little more than log(v), v >= 1, from its bits: log2(1 + f) <= f + 0.0861 for 0 <= f < 1.
+double log_above(double v) {
+    const auto bits = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(v) - std::bit_cast<std::uint64_t>(1.0));
+    return std::min(v - 1.0, 0.6931471806 * (static_cast<double>(bits) * 0x1p-52 + 0.0861));
+}
+
+constexpr std::size_t worth_asking = 64;  // values, below which a width is sooner finished than given up
+
+constexpr double none = -std::numeric_limits<double>::infinity();
+
+// The arm that leads whatever its width is, or the number of arms: its estimate is above all other bounds.
+std::size_t sure_leader(const double* means, const double* bounds, Arms eligible, std::size_t n_arms) {
+    double first = none, second = none;  // of the bounds
+    std::size_t leader = n_arms;
+    for (const auto arm : eligible) {
+        if (bounds[arm] > first)
+            second = first, first = bounds[arm], leader = arm;
+        else
+            second = std::max(second, bounds[arm]);
+    }
+    return leader < n_arms && means[leader] > second ? leader : n_arms;
+}
+
+}  // namespace
+
+// log(2^e m) = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), s = (m - 1) / (m + 1)
+double rising_log(double v) {
+    int e;
+    double m = std::frexp(v, &e);
+    if (m < root_half) m *= 2.0, --e;
+    const double s = (m - 1.0) / (m + 1.0), square = s * s, k = e;
+    double sum = 1.0 / (2.0 * terms - 1.0);
+    for (int i = terms - 2; i >= 0; --i) sum = sum * square + 1.0 / (2.0 * i + 1.0);
+    return k * ln2_high + (k * ln2_low + 2.0 * s * sum);
+}
+
+const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
+    double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
+    const double *z = view(all, step), length = safe_norm(z, all.view_size());
+    const double share = static_cast<double>(step.t) / static_cast<double>(all.n_active());
+    const auto sigma = all.deviations();
+    all.estimates().scores(z, means);
+    const auto bound = [&](std::uint32_t arm) {
+        const double widest = length * all.reach(arm);
+        if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
+        const double log = log_above(1.0 + share * (widest * widest));
+        return means[arm] + (1.0 + 1e-9) * width_scale * sigma[arm] * widest * std::sqrt(2.0 * log);
+    };
+    for (const auto arm : step.eligible) scores[arm] = bound(arm);
+    if (const std::size_t leader = sure_leader(means, scores, step.eligible, all.n_arms()); leader < all.n_arms()) {
+        for (const auto arm : step.eligible) scores[arm] = arm == leader ? means[arm] : none;
+        return scores;
+    }
+    settle_scores(
+        all, z, step.eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
+        [&](std::uint32_t) { return all.view_size() >= worth_asking; },
+        [&](std::uint32_t arm, double width) {
+            const double log = rising_log(1.0 + share * (width * width));
+            return means[arm] + width_scale * sigma[arm] * width * std::sqrt(2.0 * log);
+        },
+        1);
+    return scores;
+}
+
+Choice LogBonus::choose(const Paced& all, const Step& step, const Coins& coins) const {
+    return decide(upper_bounds(all, step), exploring(all), step.t, coins, step.eligible);
+}
+
+void LogBonus::probabilities(const Paced& all, const Step& step, std::span<double> out) const {
+    armlet::probabilities(upper_bounds(all, step), exploring(all), step.t, step.eligible, out);
+}
+
+}  // namespace armlet

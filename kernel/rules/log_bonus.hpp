@@ -1,0 +1,43 @@
+// Optimism by a bonus that grows with the logarithm of time, and between its steps exploring by evidence.
+#pragma once
+#include "rules/evidence.hpp"
+#include "state/paced.hpp"
+
+namespace armlet {
+
+// log(v) for v >= 1 as a fixed sequence of IEEE operations, so that it has the same bits everywhere.
+double rising_log(double v);
+
+// Explore what lacks rows, else play the highest z'theta_a + c sigma_a w_a sqrt(2 log(1 + t w_a^2 / K)), w_a the width
+// of arm a at z.
+struct LogBonus {
+    using State = Paced;
+    static constexpr const char* works_on = "Paced statistics";
+    static constexpr bool needs_widths = true;
+
+    double p;            // of exploring by evidence; 0: half of the active arms
+    double width_scale;  // c
+    NoiseRule noise;     // sigma_a
+    double floor;        // a share of all steps that explores whatever is known
+
+    double q(const Paced& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.5; }
+    // Only after refresh(); it looks into the statistics.
+    Exploring exploring(const Paced& all) const { return {all.wants(), q(all), 1.0, floor}; }
+
+    void refresh(Paced& all, Word) const {
+        all.refresh();
+        all.refresh_wants(q(all));
+        all.refresh_deviations(noise);
+    }
+    Choice choose(const Paced& all, const Step& step, const Coins& coins) const;
+    void probabilities(const Paced& all, const Step& step, std::span<double> out) const;
+    bool learns(bool) const { return true; }
+    void learn(Paced& all, const Row& row) const { learn_row(all, row); }
+    void correct(Paced& all, const Row& row, double before) const { correct_row(all, row, before); }
+
+    // The upper bound of each eligible arm that can have the highest, minus infinity for the rest; of an arm that leads
+    // with any width, its estimate.
+    const double* upper_bounds(const Paced& all, const Step& step) const;
+};
+
+}  // namespace armlet

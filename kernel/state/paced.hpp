@@ -1,0 +1,34 @@
+// Sums of all rows, estimates that are solved from them rarely, and how noisy each arm's rewards are.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "state/statistics.hpp"
+
+namespace armlet {
+
+class Paced : public Statistics {
+  public:
+    Paced(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge) {
+        solve_rarely();
+        deviations_.reserve(n_arms);
+    }
+
+    // What the noise of every arm is taken to be; only after refresh_deviations(), after refresh().
+    std::span<const double> deviations() const { return deviations_; }
+    void refresh_deviations(NoiseRule kind) {
+        if (seen_ == solves() && kind == kind_) return;
+        Statistics::deviations(kind, deviations_);
+        seen_ = solves(), kind_ = kind;
+    }
+    std::size_t bytes() const { return Statistics::bytes() + deviations_.capacity() * sizeof(double); }
+
+  private:
+    std::vector<double> deviations_;
+    std::int64_t seen_ = -1;  // how much was solved when they were found
+    NoiseRule kind_ = NoiseRule::max;
+};
+
+}  // namespace armlet

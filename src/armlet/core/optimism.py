@@ -1,0 +1,197 @@
+"""A bonus for what is uncertain that grows with the logarithm of time: in numpy, to the last bit as the kernel has it.
+
+`PacedReference` is the oracle of a state whose arms are solved rarely, with everything in the open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from armlet.core.exploring import LN2
+from armlet.core.reference import Reference, width
+from armlet.core.types import Float64
+
+Noise: TypeAlias = Literal["pool", "max", "median"]
+
+TERMS: Final = 12
+"""Of the series of the logarithm: s^24 / 25 is below 2^-65 for |s| <= 0.1716."""
+PRIOR: Final = 4.0
+"""Rows that the noise of the other arms counts for in an arm's own."""
+
+
+def rising_log(v: Float64) -> Float64:
+    """Give log(v) for v >= 1 by a fixed sequence of IEEE operations: no two libraries' log agree to the last bit.
+
+    With v = 2^e m it is e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), s = (m - 1) / (m + 1).
+
+    Examples
+    --------
+    >>> rising_log(np.array([1.0, 2.718281828459045, 1e100])).round(6).tolist()
+    [0.0, 1.0, 230.258509]
+    """
+    m, e = np.frexp(v)
+    is_low = m < 0.70710678118654757
+    m, k = np.where(is_low, m * 2.0, m), e - is_low.astype(np.float64)
+    s = (m - 1.0) / (m + 1.0)
+    square, total = s * s, np.full(len(v), 1.0 / (2.0 * TERMS - 1.0))
+    for i in reversed(range(TERMS - 1)):
+        total = total * square + 1.0 / (2.0 * i + 1.0)
+    out: Float64 = k * LN2[0] + (k * LN2[1] + 2.0 * s * total)
+    return out
+
+
+def log_bonus(deviations: Float64, widths: Float64, t: int, n_arms: int, width_scale: float) -> Float64:
+    """Give c sigma w sqrt(2 log(1 + t w^2 / K)) of every arm.
+
+    Examples
+    --------
+    >>> log_bonus(np.array([1.0, 2.0]), np.array([0.5, 0.0]), t=100, n_arms=5, width_scale=1.0).round(3).tolist()
+    [0.947, 0.0]
+    """
+    share = float(t) / float(n_arms)
+    log = rising_log(1.0 + share * (widths * widths))
+    out: Float64 = width_scale * deviations * widths * np.sqrt(2.0 * log)
+    return out
+
+
+def freedom(n: Float64, rank: int) -> Float64:
+    """Give what residuals of n rows are divided by: an estimate of d numbers takes d rows, a ridge rather fewer.
+
+    Examples
+    --------
+    >>> freedom(np.array([0.0, 2.0, 12.0]), 4).tolist()
+    [0.0, 0.5, 8.0]
+    """
+    out: Float64 = np.maximum(n - np.minimum(float(rank), n), 0.25 * n)
+    return out
+
+
+def deviations(residuals: Float64, free: Float64, noise: Noise) -> Float64:
+    """Say how noisy each arm is, from the squared residuals of every arm and their freedom.
+
+    "pool" is one deviation for all arms. "max" is at least the mean of all, in which an arm with few rows counts less,
+    and more where its own residuals say so. "median" takes the median for the mean, so that one arm that is far noisier
+    than the others does not make them all seem noisy.
+
+    Examples
+    --------
+    >>> residuals, free = np.array([96.0, 96.0, 9600.0]), np.array([96.0, 96.0, 96.0])
+    >>> [deviations(residuals, free, noise).round(2).tolist() for noise in ("pool", "max", "median")]
+    [[5.83, 5.83, 5.83], [5.83, 5.83, 9.87], [1.0, 1.0, 9.8]]
+    """
+    if not free.sum() > 0.0:
+        return np.ones(len(residuals))
+    common = _common(residuals, free, noise)
+    if noise == "pool":
+        return np.full(len(residuals), np.sqrt(common))
+    out: Float64 = np.sqrt(np.maximum(common, (residuals + PRIOR * common) / (free + PRIOR)))
+    return out
+
+
+def _common(residuals: Float64, free: Float64, noise: Noise) -> float:
+    if noise == "pool":
+        return float(np.cumsum(residuals)[-1] / np.cumsum(free)[-1])  # from left to right, as the kernel adds
+    weights = free / (free + PRIOR)
+    whole = float(np.cumsum(weights)[-1])
+    if noise == "max":
+        return float(np.cumsum(residuals / (free + PRIOR))[-1]) / whole
+    seen = free > 0.0
+    pairs = sorted(zip((residuals[seen] / free[seen]).tolist(), weights[seen].tolist(), strict=True))
+    running = np.cumsum([weight for _, weight in pairs])
+    return float(pairs[min(int(np.searchsorted(running, 0.5 * whole)), len(pairs) - 1)][0])
+
+
+@dataclass(slots=True)
+class PacedReference(Reference):
+    """The log bonus with exploring by evidence, of estimates that are solved rarely, with all its state in the open.
+
+    Examples
+    --------
+    >>> from armlet.core.ridge import Ridge
+    >>> settings = {"ridge": Ridge("constant", 0.3), "units": "free", "clock": "evidence"}
+    >>> plain = PacedReference(n_arms=2, dim=1, p=1.0, seed=1, learns_from="every step", **settings)
+    >>> [plain.decide(1, np.ones(1)).explored, plain.solved_n.tolist()]
+    [True, [0.0, 0.0]]
+    """
+
+    width_scale: float = 0.85
+    noise: Noise = "max"
+    theta: Float64 = field(init=False)  # (K, D): at the last solve
+    V: Float64 = field(init=False)  # (K, D, D)
+    solved_n: Float64 = field(init=False)  # (K,)
+    residuals: Float64 = field(init=False)  # (K,)
+    squares: Float64 = field(init=False)  # (K,): of rewards about their mean
+    raw: Float64 = field(init=False)  # (K,): about the origin
+
+    def __post_init__(self) -> None:
+        Reference.__post_init__(self)
+        K, D = self.n_arms, self.size
+        self.theta, self.V = np.zeros((K, D)), np.zeros((K, D, D))
+        self.solved_n, self.residuals, self.squares, self.raw = np.zeros((4, K))
+        for arm in range(K):
+            self.solve_now(arm)
+
+    def solve_now(self, arm: int) -> None:
+        """Solve an arm for the rows that it has."""
+        self.theta[arm], self.V[arm] = self.estimate(arm), self.precision(arm)
+        self.solved_n[arm], self.raw[arm] = self.n[arm], self.sum_rr[arm]
+        self.squares[arm], self.residuals[arm] = self._fit(arm)
+
+    def _fit(self, arm: int) -> tuple[float, float]:
+        """Give the squares of rewards and of residuals: sum r^2 - b'theta - penalty of theta, since V theta = b."""
+        n, theta = float(self.n[arm]), self.theta[arm].tolist()
+        b, squares, shift, extra = self.b[arm], float(self.sum_rr[arm]), self.ridge.shift(n), 0.0
+        if self.free is not None:
+            b = self.free.system(self.A[arm], self.b[arm])[1]
+            squares = self.free.centred_squares(n, float(self.sum_r[arm]), squares)
+            shift = self.ridge.shift(max(n, 1.0))
+            extra = 1.0 - shift
+        explained = square = 0.0
+        for right, one in zip(b.tolist(), theta, strict=True):
+            explained, square = explained + right * one, square + one * one
+        return squares, max(squares - explained - shift * square - extra * (theta[0] * theta[0]), 0.0)
+
+    def is_due(self, arm: int) -> bool:
+        """Say whether an arm has gained a fiftieth; or up to a tenth, while a solve takes longer than that."""
+        d, k, solved = float(self.size), float(self.n_arms), float(self.solved_n[arm])
+        return float(self.n[arm]) - solved >= max(0.02 * solved, min(0.1 * solved, d * d / (6.0 * (k + d))))
+
+    def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
+        """Record a row; solve the arm if it is due, and all that have rows when the units change."""
+        Reference.add(self, arm, x, reward, weight)
+        if weight < 0 or self.is_due(arm):
+            self.solve_now(arm)
+
+    def renew(self) -> None:
+        """Take means and deviations anew, and solve all arms that have rows."""
+        Reference.renew(self)
+        for arm in np.flatnonzero(self.n > 0).tolist():
+            self.solve_now(arm)
+
+    def deviations(self) -> Float64:
+        """Say how noisy each arm is taken to be."""
+        raw, squares = float(np.cumsum(self.raw)[-1]), float(np.cumsum(self.squares)[-1])
+        if raw > 0.0 and squares <= 2.0**-46 * raw:  # all rewards are the same, to rounding
+            return np.zeros(self.n_arms)
+        rank = self.size if self.free is None else self.free.rank
+        return deviations(self.residuals, freedom(self.solved_n, rank), self.noise)
+
+    def widths(self, x: Float64) -> Float64:
+        """Give sqrt(z' V^-1 z) of every arm, V of its last solve."""
+        return np.array([width(V, self.view(x)) for V in self.V])
+
+    def scores(self, x: Float64) -> Float64:
+        """Give z' theta_hat of every arm, of its last solve."""
+        scores, z = np.zeros(self.n_arms), self.view(x)
+        for j in range(self.size):
+            scores += z[j] * self.theta[:, j]
+        return scores
+
+    def bounds(self, t: int, x: Float64) -> Float64:
+        """Give the estimate of every arm and its bonus."""
+        bonus = log_bonus(self.deviations(), self.widths(x), t, int(self.active.sum()), self.width_scale)
+        out: Float64 = self.scores(x) + bonus
+        return out

@@ -1,0 +1,130 @@
+"""The compiled log bonus is its numpy oracle to the last bit, and its best arm is that of the plain loop."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core import kernel
+from armlet.core.choosing import best_arms
+from armlet.core.optimism import Noise, PacedReference, deviations, rising_log
+from armlet.core.ridge import Ridge
+from armlet.core.types import Float64
+from armlet.core.units import Units
+
+NOISES: tuple[Noise, ...] = get_args(Noise)
+
+
+def world(n_arms: int, dim: int, steps: int, seed: int = 3) -> tuple[Float64, Float64]:
+    """Features of different size, zero and kinship: nothing is isotropic."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(steps, dim)) * np.geomspace(0.1, 10, dim) + rng.normal(size=dim)
+    X[:, -1] += X[:, 0]
+    theta = rng.normal(size=(n_arms, dim)) / np.geomspace(0.1, 10, dim)
+    return X, X @ theta.T + rng.normal(size=(steps, n_arms))
+
+
+def reference(n_arms: int, dim: int, *, units: Units, noise: Noise, floor: float = 0.0) -> PacedReference:
+    return PacedReference(
+        n_arms=n_arms,
+        dim=dim,
+        p=0.5 * n_arms,
+        seed=7,
+        ridge=Ridge("constant", 0.3),
+        units=units,
+        clock="evidence",
+        learns_from="every step",
+        noise=noise,
+        floor=floor,
+    )
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("units", ["free", "as given"])
+@pytest.mark.parametrize(("n_arms", "dim"), [(4, 3), (1, 1), (12, 9)])
+def test_kernel_plays_the_same_steps_as_the_reference(n_arms: int, dim: int, units: Units, noise: Noise) -> None:
+    X, rewards = world(n_arms, dim, 250)
+    policy = armlet.LogOptimism(units=units, noise=noise, floor=0.1)
+    played = kernel.rollout(X, rewards, start=policy.init(n_arms, dim), rule=policy.rule(), seed=7)
+    plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1)
+    choices = plain.run(X, rewards)
+    assert played.arms.tolist() == [choice.arm for choice in choices]
+    assert played.propensities.tolist() == [choice.propensity for choice in choices]
+    assert played.explored.tolist() == [choice.explored for choice in choices]
+    state = played.statistics
+    assert state.deviations(noise).tolist() == plain.deviations().tolist()
+    assert state.widths(X[0]).tolist() == plain.widths(X[0]).tolist()
+    assert state.scores(X[0]).tolist() == plain.scores(X[0]).tolist()
+
+
+def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
+    X, rewards = world(3, 3, 405)
+    policy, plain = armlet.LogOptimism(), reference(3, 3, units="free", noise="max")
+    looked, blind, lags = policy.init(3, 3), policy.init(3, 3), []
+    for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
+        for state in (looked, blind):
+            state.add(i % 2, x, float(row[i % 2]))
+        plain.add(i % 2, x, float(row[i % 2]))
+        lags.append(looked.n[0] - looked.fits()[0, 0])  # a question, which changes nothing
+    assert looked.fits()[:, 0].tolist() == blind.fits()[:, 0].tolist() == plain.solved_n.tolist()
+    assert max(lags) == 3  # of some 200 rows: at 4 it is solved
+    assert not any(lags[:50])  # one row is a fiftieth of fewer than fifty
+    np.testing.assert_array_equal(looked.arrays()["solved"], blind.arrays()["solved"])
+
+
+@pytest.mark.parametrize(("n_arms", "dim"), [(5, 2), (30, 12), (20, 40)])
+def test_the_best_arm_is_that_of_the_plain_loop(n_arms: int, dim: int) -> None:
+    X, rewards = world(n_arms, dim, 1500, seed=n_arms)
+    policy = armlet.LogOptimism()
+    state, rule, rng = policy.init(n_arms, dim), policy.rule(), np.random.default_rng(1)
+    for start in range(0, 1500, 300):
+        state = kernel.rollout(
+            X[start : start + 300], rewards[start : start + 300], start=state, rule=rule, seed=1, t=start
+        ).statistics
+        for x in rng.normal(size=(40, dim)) * np.geomspace(0.1, 10, dim):
+            bounds = policy.upper_bounds(state, start + 300, x)
+            every = np.ones(n_arms, dtype=np.bool_)
+            law = policy.exploring(state, start + 300, every)
+            chances = policy.probabilities(state, start + 300, x, every)
+            best = best_arms(bounds, law.arms)
+            expected = law.with_best(n_arms, lambda _: best)  # noqa: B023
+            assert chances.tolist() == expected.tolist()
+            one = kernel.rollout(x[None], np.zeros((1, n_arms)), start=state, rule=rule, seed=start + 5, t=start + 299)
+            assert one.propensities[0] == expected[one.arms[0]]
+
+
+def test_the_logarithm_is_right_to_the_last_places() -> None:
+    rng = np.random.default_rng(2)
+    v = np.concatenate([1.0 + rng.random(300), np.exp(rng.uniform(0, 500, 300)), [1.0, 2.0, 1e300]])
+    np.testing.assert_array_equal(kernel.rising_log(v), rising_log(v))
+    with localcontext() as digits:
+        digits.prec = 40
+        for one, found in zip(v.tolist(), rising_log(v).tolist(), strict=True):
+            assert abs(Decimal(found) - Decimal(one).ln()) <= Decimal(4 * np.spacing(max(found, 2.0**-52)))
+
+
+def test_one_noisy_arm_does_not_make_the_others_noisy_by_the_median() -> None:
+    residuals, free = np.array([100.0, 100.0, 100.0, 1e4]), np.full(4, 100.0)
+    assert deviations(residuals, free, "median")[:3].tolist() == [1.0, 1.0, 1.0]
+    assert (deviations(residuals, free, "max")[:3] > 5).all()
+    for noise in NOISES:
+        assert deviations(np.zeros(2), np.zeros(2), noise).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": -1.0}, "p is -1.0; it must be a number of at least 0"),
+        ({"width_scale": np.nan}, "width_scale is nan"),
+        ({"noise": "loud"}, "noise is 'loud'; choose 'pool', 'max' or 'median'"),
+        ({"floor": 2.0}, "floor is 2.0; it must lie in"),
+    ],
+)
+def test_a_rule_refuses_what_makes_no_sense(change: dict[str, object], message: str) -> None:
+    given = {"p": 1.0, "width_scale": 1.0, "noise": "max", "floor": 0.0, **change}
+    with pytest.raises(ValueError, match=message):
+        kernel.LogBonus(**given)  # type: ignore[arg-type]
