@@ -72,6 +72,9 @@ void bind_paced(nb::module_& m) {
                                       "Sums of rows, of which an arm is solved when it has enough more of them.")
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge"),
                  nb::arg("units") = "as given", nb::arg("origin") = nb::none())
+            .def_prop_ro(
+                "rank", [](const Paced& paced) { return paced.units().rank(); },
+                "How many of the values that an estimate multiplies vary, the constant among them.")
             .def_prop_ro("nbytes", &Paced::bytes, "Bytes held.")
             .def("fits", &fits, "(K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.")
             .def("deviations", &deviations, nb::arg("noise"),

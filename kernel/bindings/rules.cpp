@@ -193,10 +193,10 @@ AutoEvidence auto_evidence(std::optional<double> horizon, double caution, double
     return {{horizon.value_or(0.0), caution, most, even}, start, cap, floor};
 }
 
-LogBonus log_bonus(double p, double width_scale, const std::string& noise, double floor) {
+LogBonus log_bonus(double p, double share, double width_scale, const std::string& noise, double floor) {
     check_not_negative("p", p), check_not_negative("width_scale", width_scale);
-    check_floor(floor);
-    return {p, width_scale, parse_noise(noise), floor};
+    check_share("share", share), check_floor(floor);
+    return {p, share, width_scale, parse_noise(noise), floor};
 }
 
 // ---- one overload for each rule of the list
@@ -257,9 +257,11 @@ void bind(nb::module_& m, Of<AutoEvidence>) {
 }
 
 void bind(nb::module_& m, Of<LogBonus>) {
-    nb::class_<LogBonus>(m, "LogBonus", "Explore what lacks rows, else play the highest bound, by the log of time.")
-        .def(nb::new_(&log_bonus), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("noise"),
-             nb::arg("floor"));
+    nb::class_<LogBonus>(m, "LogBonus",
+                         "Explore what lacks rows, else play the highest bound on a share of the steps, by the log of "
+                         "time, and the best estimate on the others.")
+        .def(nb::new_(&log_bonus), nb::kw_only(), nb::arg("p"), nb::arg("share"), nb::arg("width_scale"),
+             nb::arg("noise"), nb::arg("floor"));
 }
 
 template <typename... Rs>

@@ -52,16 +52,25 @@ double rising_log(double v) {
     return k * ln2_high + (k * ln2_low + 2.0 * s * sum);
 }
 
+// The mixing function of SplitMix64.
+bool is_optimistic(Word t, double share) {
+    Word bits = t * 0x9e3779b97f4a7c15ULL;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+    return fraction(bits ^ (bits >> 31)) < share;
+}
+
 const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const double *z = view(all, step), length = safe_norm(z, all.view_size());
-    const double share = static_cast<double>(step.t) / static_cast<double>(all.n_active());
+    const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
+    const double even = static_cast<double>(step.t) / ways;  // of the rows, that each value of each arm would have
     const auto sigma = all.deviations();
     all.estimates().scores(z, means);
     const auto bound = [&](std::uint32_t arm) {
         const double widest = length * all.reach(arm);
         if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
-        const double log = log_above(1.0 + share * (widest * widest));
+        const double log = log_above(1.0 + even * (widest * widest));
         return means[arm] + (1.0 + 1e-9) * width_scale * sigma[arm] * widest * std::sqrt(2.0 * log);
     };
     for (const auto arm : step.eligible) scores[arm] = bound(arm);
@@ -73,19 +82,26 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
         all, z, step.eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
         [&](std::uint32_t) { return all.view_size() >= worth_asking; },
         [&](std::uint32_t arm, double width) {
-            const double log = rising_log(1.0 + share * (width * width));
+            const double log = rising_log(1.0 + even * (width * width));
             return means[arm] + width_scale * sigma[arm] * width * std::sqrt(2.0 * log);
         },
         1);
     return scores;
 }
 
+const double* LogBonus::scores(const Paced& all, const Step& step) const {
+    if (is_optimistic(step.t, share)) return upper_bounds(all, step);
+    double* out = step.scratch(1, all.width());
+    all.estimates().scores(view(all, step), out);
+    return out;
+}
+
 Choice LogBonus::choose(const Paced& all, const Step& step, const Coins& coins) const {
-    return decide(upper_bounds(all, step), exploring(all), step.t, coins, step.eligible);
+    return decide(scores(all, step), exploring(all), step.t, coins, step.eligible);
 }
 
 void LogBonus::probabilities(const Paced& all, const Step& step, std::span<double> out) const {
-    armlet::probabilities(upper_bounds(all, step), exploring(all), step.t, step.eligible, out);
+    armlet::probabilities(scores(all, step), exploring(all), step.t, step.eligible, out);
 }
 
 }  // namespace armlet

@@ -1,4 +1,4 @@
-// Optimism by a bonus that grows with the logarithm of time, and between its steps exploring by evidence.
+// Optimism on a share of the steps, by a bonus that grows with the logarithm of time, and exploring by evidence.
 #pragma once
 #include "rules/evidence.hpp"
 #include "state/paced.hpp"
@@ -8,19 +8,24 @@ namespace armlet {
 // log(v) for v >= 1 as a fixed sequence of IEEE operations, so that it has the same bits everywhere.
 double rising_log(double v);
 
-// Explore what lacks rows, else play the highest z'theta_a + c sigma_a w_a sqrt(2 log(1 + t w_a^2 / K)), w_a the width
-// of arm a at z.
+// Whether step t is one of the share that is optimistic: a function of t alone, spread as coins would be.
+bool is_optimistic(Word t, double share);
+
+// Explore what lacks rows; else, on a share of the steps, play the highest
+// z'theta_a + c sigma_a w_a sqrt(2 log(1 + t w_a^2 / (K D))), w_a the width of arm a at z and D the values of z that
+// vary; on the others the highest estimate.
 struct LogBonus {
     using State = Paced;
     static constexpr const char* works_on = "Paced statistics";
     static constexpr bool needs_widths = true;
 
-    double p;            // of exploring by evidence; 0: half of the active arms
+    double p;            // of exploring by evidence; 0: a tenth of the active arms
+    double share;        // of the steps that are optimistic
     double width_scale;  // c
     NoiseRule noise;     // sigma_a
     double floor;        // a share of all steps that explores whatever is known
 
-    double q(const Paced& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.5; }
+    double q(const Paced& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.1; }
     // Only after refresh(); it looks into the statistics.
     Exploring exploring(const Paced& all) const { return {all.wants(), q(all), 1.0, floor}; }
 
@@ -38,6 +43,10 @@ struct LogBonus {
     // The upper bound of each eligible arm that can have the highest, minus infinity for the rest; of an arm that leads
     // with any width, its estimate.
     const double* upper_bounds(const Paced& all, const Step& step) const;
+
+  private:
+    // What the best arm of a step has the highest of.
+    const double* scores(const Paced& all, const Step& step) const;
 };
 
 }  // namespace armlet

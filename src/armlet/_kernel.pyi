@@ -190,10 +190,10 @@ class AutoEvidence:
 
 class LogBonus:
     """
-    Explore what lacks rows, else play the highest bound, by the log of time.
+    Explore what lacks rows, else play the highest bound on a share of the steps, by the log of time, and the best estimate on the others.
     """
 
-    def __init__(self, *, p: float, width_scale: float, noise: str, floor: float) -> None: ...
+    def __init__(self, *, p: float, share: float, width_scale: float, noise: str, floor: float) -> None: ...
 
 def wants(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
@@ -541,6 +541,12 @@ class Paced(Statistics):
     def __init__(
         self, n_arms: int, dim: int, *, ridge: float, units: str = "as given", origin: object | None = None
     ) -> None: ...
+    @property
+    def rank(self) -> int:
+        """
+        How many of the values that an estimate multiplies vary, the constant among them.
+        """
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""

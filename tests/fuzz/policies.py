@@ -21,7 +21,7 @@ COMPILED = (
     "ContextualEpsilonGreedy",
     "AllDataEpsilonGreedy",
     "OptimisticEpsilonGreedy",
-    "LogOptimism",
+    "OccasionalOptimism",
     "LinUCB",
     "OFUL",
     "ThompsonSampling",

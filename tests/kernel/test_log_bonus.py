@@ -7,11 +7,12 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import armlet
 from armlet.core import kernel
 from armlet.core.choosing import best_arms
-from armlet.core.optimism import Noise, PacedReference, deviations, rising_log
+from armlet.core.optimism import Noise, PacedReference, deviations, is_optimistic, rising_log
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
 from armlet.core.units import Units
@@ -28,29 +29,34 @@ def world(n_arms: int, dim: int, steps: int, seed: int = 3) -> tuple[Float64, Fl
     return X, X @ theta.T + rng.normal(size=(steps, n_arms))
 
 
-def reference(n_arms: int, dim: int, *, units: Units, noise: Noise, floor: float = 0.0) -> PacedReference:
+def reference(
+    n_arms: int, dim: int, *, units: Units, noise: Noise, floor: float = 0.0, share: float = 0.2
+) -> PacedReference:
     return PacedReference(
         n_arms=n_arms,
         dim=dim,
-        p=0.5 * n_arms,
+        p=0.1 * n_arms,
         seed=7,
-        ridge=Ridge("constant", 0.3),
+        ridge=Ridge("constant", 1.0),
         units=units,
         clock="evidence",
         learns_from="every step",
         noise=noise,
         floor=floor,
+        share=share,
     )
 
 
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("units", ["free", "as given"])
+@pytest.mark.parametrize(("units", "share"), [("free", 1.0), ("free", 0.2), ("as given", 0.5)])
 @pytest.mark.parametrize(("n_arms", "dim"), [(4, 3), (1, 1), (12, 9)])
-def test_kernel_plays_the_same_steps_as_the_reference(n_arms: int, dim: int, units: Units, noise: Noise) -> None:
+def test_kernel_plays_the_same_steps_as_the_reference(
+    n_arms: int, dim: int, units: Units, share: float, noise: Noise
+) -> None:
     X, rewards = world(n_arms, dim, 250)
-    policy = armlet.LogOptimism(units=units, noise=noise, floor=0.1)
+    policy = armlet.OccasionalOptimism(p=0.1 * n_arms, units=units, noise=noise, floor=0.1, share=share)
     played = kernel.rollout(X, rewards, start=policy.init(n_arms, dim), rule=policy.rule(), seed=7)
-    plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1)
+    plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1, share=share)
     choices = plain.run(X, rewards)
     assert played.arms.tolist() == [choice.arm for choice in choices]
     assert played.propensities.tolist() == [choice.propensity for choice in choices]
@@ -63,7 +69,7 @@ def test_kernel_plays_the_same_steps_as_the_reference(n_arms: int, dim: int, uni
 
 def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
     X, rewards = world(3, 3, 405)
-    policy, plain = armlet.LogOptimism(), reference(3, 3, units="free", noise="max")
+    policy, plain = armlet.OccasionalOptimism(p=0.3), reference(3, 3, units="free", noise="pool")
     looked, blind, lags = policy.init(3, 3), policy.init(3, 3), []
     for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
         for state in (looked, blind):
@@ -79,7 +85,7 @@ def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
 @pytest.mark.parametrize(("n_arms", "dim"), [(5, 2), (30, 12), (20, 40)])
 def test_the_best_arm_is_that_of_the_plain_loop(n_arms: int, dim: int) -> None:
     X, rewards = world(n_arms, dim, 1500, seed=n_arms)
-    policy = armlet.LogOptimism()
+    policy = armlet.OccasionalOptimism(share=1.0)
     state, rule, rng = policy.init(n_arms, dim), policy.rule(), np.random.default_rng(1)
     for start in range(0, 1500, 300):
         state = kernel.rollout(
@@ -95,6 +101,17 @@ def test_the_best_arm_is_that_of_the_plain_loop(n_arms: int, dim: int) -> None:
             assert chances.tolist() == expected.tolist()
             one = kernel.rollout(x[None], np.zeros((1, n_arms)), start=state, rule=rule, seed=start + 5, t=start + 299)
             assert one.propensities[0] == expected[one.arms[0]]
+
+
+def test_optimistic_steps_are_a_share_and_as_irregular_as_coins() -> None:
+    """Of 20,000 steps, and of those with any remainder by 2 to 12: chi-square at 1 in 1,000."""
+    t = np.arange(1, 20_001)
+    found = np.array([is_optimistic(int(step), 0.2) for step in t])
+    assert stats.binomtest(int(found.sum()), len(t), 0.2).pvalue > 1e-3
+    for period in range(2, 13):
+        counts = np.array([[found[t % period == r].sum(), (~found[t % period == r]).sum()] for r in range(period)])
+        assert stats.chi2_contingency(counts).pvalue > 1e-3
+    assert all(is_optimistic(int(step), 1.0) for step in t)
 
 
 def test_the_logarithm_is_right_to_the_last_places() -> None:
@@ -122,9 +139,10 @@ def test_one_noisy_arm_does_not_make_the_others_noisy_by_the_median() -> None:
         ({"width_scale": np.nan}, "width_scale is nan"),
         ({"noise": "loud"}, "noise is 'loud'; choose 'pool', 'max' or 'median'"),
         ({"floor": 2.0}, "floor is 2.0; it must lie in"),
+        ({"share": 0.0}, "share is 0.0; it must lie in"),
     ],
 )
 def test_a_rule_refuses_what_makes_no_sense(change: dict[str, object], message: str) -> None:
-    given = {"p": 1.0, "width_scale": 1.0, "noise": "max", "floor": 0.0, **change}
+    given = {"p": 1.0, "share": 0.5, "width_scale": 1.0, "noise": "max", "floor": 0.0, **change}
     with pytest.raises(ValueError, match=message):
         kernel.LogBonus(**given)  # type: ignore[arg-type]

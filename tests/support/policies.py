@@ -24,7 +24,7 @@ _SETTINGS: dict[str, list[dict[str, object]]] = {
         {"history": "explored", "p": 8},
         {"search": "counts", "history": "explored", "p": 8.5, "alpha": 0.3},
     ],
-    "LogOptimism": [{}, {"p": 1, "noise": "pool", "floor": 0.1, "units": "as given"}],
+    "OccasionalOptimism": [{}, {"p": 1, "share": 1, "noise": "max", "floor": 0.1, "units": "as given"}],
     "OptimisticEpsilonGreedy": [{}, {"clock": "evidence", "p": 2.0, "floor": 0.05}, {"p": 20, "growth": 0.5}],
     "FixedEpsilon": [{"epsilon": 0.2}],
     "EpochGreedy": [{}, {"oracle": "tabular"}, {"oracle": "finite", "n_policies": 20}],

@@ -18,6 +18,7 @@ Noise: TypeAlias = Literal["pool", "max", "median"]
 
 TERMS: Final = 12
 """Of the series of the logarithm: s^24 / 25 is below 2^-65 for |s| <= 0.1716."""
+MASK: Final = 2**64 - 1
 PRIOR: Final = 4.0
 """Rows that the noise of the other arms counts for in an arm's own."""
 
@@ -43,16 +44,33 @@ def rising_log(v: Float64) -> Float64:
     return out
 
 
-def log_bonus(deviations: Float64, widths: Float64, t: int, n_arms: int, width_scale: float) -> Float64:
-    """Give c sigma w sqrt(2 log(1 + t w^2 / K)) of every arm.
+def is_optimistic(t: int, share: float) -> bool:
+    """Say whether step t is one of the share that is optimistic: by t alone, as the mixing of SplitMix64 spreads it.
 
     Examples
     --------
-    >>> log_bonus(np.array([1.0, 2.0]), np.array([0.5, 0.0]), t=100, n_arms=5, width_scale=1.0).round(3).tolist()
+    >>> [t for t in range(1, 40) if is_optimistic(t, 0.2)]
+    [3, 5, 7, 33, 34]
+    """
+    bits = t * 0x9E3779B97F4A7C15 & MASK
+    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & MASK
+    return ((bits ^ (bits >> 31)) >> 11) * 2.0**-53 < share
+
+
+def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_scale: float) -> Float64:
+    """Give c sigma w sqrt(2 log(1 + t w^2 / (K D))) of every arm; `ways` is K D.
+
+    An arm whose rows are as many as all arms' together over K has a width of sqrt(K D / t) on average: the logarithm
+    says how many times fewer rows tell something about this x than that.
+
+    Examples
+    --------
+    >>> log_bonus(np.array([1.0, 2.0]), np.array([0.5, 0.0]), t=100, ways=5, width_scale=1.0).round(3).tolist()
     [0.947, 0.0]
     """
-    share = float(t) / float(n_arms)
-    log = rising_log(1.0 + share * (widths * widths))
+    even = float(t) / float(ways)
+    log = rising_log(1.0 + even * (widths * widths))
     out: Float64 = width_scale * deviations * widths * np.sqrt(2.0 * log)
     return out
 
@@ -117,8 +135,9 @@ class PacedReference(Reference):
     [True, [0.0, 0.0]]
     """
 
-    width_scale: float = 0.85
-    noise: Noise = "max"
+    share: float = 0.2
+    width_scale: float = 0.7
+    noise: Noise = "pool"
     theta: Float64 = field(init=False)  # (K, D): at the last solve
     V: Float64 = field(init=False)  # (K, D, D)
     solved_n: Float64 = field(init=False)  # (K,)
@@ -176,8 +195,7 @@ class PacedReference(Reference):
         raw, squares = float(np.cumsum(self.raw)[-1]), float(np.cumsum(self.squares)[-1])
         if raw > 0.0 and squares <= 2.0**-46 * raw:  # all rewards are the same, to rounding
             return np.zeros(self.n_arms)
-        rank = self.size if self.free is None else self.free.rank
-        return deviations(self.residuals, freedom(self.solved_n, rank), self.noise)
+        return deviations(self.residuals, freedom(self.solved_n, self._rank), self.noise)
 
     def widths(self, x: Float64) -> Float64:
         """Give sqrt(z' V^-1 z) of every arm, V of its last solve."""
@@ -191,7 +209,13 @@ class PacedReference(Reference):
         return scores
 
     def bounds(self, t: int, x: Float64) -> Float64:
-        """Give the estimate of every arm and its bonus."""
-        bonus = log_bonus(self.deviations(), self.widths(x), t, int(self.active.sum()), self.width_scale)
-        out: Float64 = self.scores(x) + bonus
+        """Give the estimate of every arm, and on the steps that are optimistic its bonus."""
+        if not is_optimistic(t, self.share):
+            return self.scores(x)
+        ways = int(self.active.sum()) * self._rank
+        out: Float64 = self.scores(x) + log_bonus(self.deviations(), self.widths(x), t, ways, self.width_scale)
         return out
+
+    @property
+    def _rank(self) -> int:
+        return self.size if self.free is None else self.free.rank

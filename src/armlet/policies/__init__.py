@@ -21,7 +21,7 @@ _FILES = {
     "Algorithm1": "algorithm_1",
     "ContextualEpsilonGreedy": "contextual_epsilon_greedy",
     "AllDataEpsilonGreedy": "all_data_epsilon_greedy",
-    "LogOptimism": "log_optimism",
+    "OccasionalOptimism": "occasional_optimism",
     "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",

@@ -33,7 +33,7 @@ from armlet.policies import (
     HybridLinUCB,
     LinRel,
     LinUCB,
-    LogOptimism,
+    OccasionalOptimism,
     Newtron,
     OLSBandit,
     OptimisticEpsilonGreedy,
@@ -87,10 +87,10 @@ CONTENDERS: Final[dict[str, Contender]] = {
         theory=None,
         grid=lambda _: tuple(OptimisticEpsilonGreedy(width_scale=s, units="as given") for s in (1.0, 1.5, 2.0, 3.0)),
     ),
-    "log optimism": Contender(
+    "occasional optimism": Contender(
         family="optimism",
         theory=None,
-        grid=lambda _: tuple(LogOptimism(width_scale=s) for s in (0.5, 0.7, 0.85, 1.2)),
+        grid=lambda _: tuple(OccasionalOptimism(width_scale=s) for s in (0.5, 0.7, 1.0)),
     ),
     "fixed epsilon": Contender(
         family="explores on schedule",

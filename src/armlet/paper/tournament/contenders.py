@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 from armlet.core.types import Policy
-from armlet.policies import LinUCB, LogOptimism, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
 
 CANDIDATES: Final[dict[str, Callable[[int], Policy]]] = {
     "optimistic epsilon-greedy": lambda _: OptimisticEpsilonGreedy(units="free"),
-    "log 0.7, p = 1, pool": lambda _: LogOptimism(width_scale=0.7, p=1.0, noise="pool"),
-    "log 0.7, p = K/2, max": lambda _: LogOptimism(width_scale=0.7, noise="max"),
-    "log 0.85, p = K/2, max": lambda _: LogOptimism(width_scale=0.85, noise="max"),
-    "log 0.85, p = K/2, median": lambda _: LogOptimism(width_scale=0.85, noise="median"),
-    "log 0.85, p = K/2, max, floor 0.02": lambda _: LogOptimism(width_scale=0.85, noise="max", floor=0.02),
+    "log 0.7, p = 1, pool": lambda _: OccasionalOptimism(width_scale=0.7, p=1.0, noise="pool"),
+    "log 0.7, p = K/2, max": lambda _: OccasionalOptimism(width_scale=0.7, noise="max"),
+    "log 0.85, p = K/2, max": lambda _: OccasionalOptimism(width_scale=0.85, noise="max"),
+    "log 0.85, p = K/2, median": lambda _: OccasionalOptimism(width_scale=0.85, noise="median"),
+    "log 0.85, p = K/2, max, floor 0.02": lambda _: OccasionalOptimism(width_scale=0.85, noise="max", floor=0.02),
 }
 """Made for a number of arms."""
 

@@ -1,16 +1,24 @@
-"""Optimism with a logarithmic bonus, nothing to set: confidence bounds from sums that add up, and a little exploring.
+"""Mostly greedy, optimistic on a fifth of the steps, nothing to set: the policy of a Bandit that is given none.
 
-Not Algorithm 1: it learns from every step. An arm that lacks rows is explored, by the evidence that its sums hold; else
-the highest x' theta_a + c sigma_a w_a sqrt(2 log(1 + t w_a^2 / K)) plays, w_a = sqrt(x' V_a^-1 x), V_a = ridge I + A_a,
-in free units. The bonus is that of anytime versions of UCB (MOSS, ADA-UCB) with the width of an estimate for that of a
-mean. No bound on its regret is known.
+Not Algorithm 1: it learns from every step. An arm that lacks rows is explored, by the evidence that its sums hold. Else
+step t plays the highest estimate x' theta_a; on a fifth of the steps, which follow from t alone, the highest bound
+
+    x' theta_a + c sigma w_a sqrt(2 log(1 + t w_a^2 / (K D))),    w_a = sqrt(x' V_a^-1 x), V_a = ridge I + A_a,
+
+in free units, D the values of x that vary and the constant. The bonus is that of anytime versions of UCB (MOSS,
+ADA-UCB) with the width of an estimate for that of a mean: its logarithm asks how many times fewer rows tell something
+about this x than if rows were spread evenly. No bound on its regret is known; docs/results/tournament.md and bakeoff.md
+say how it does.
+Why only a fifth: contexts that differ explore for a greedy policy, so on real tables optimism costs more than it finds;
+a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
+spent on the same bet.
 All that it remembers are sums and what was last solved from them. So bandits merge, rows can be taken back or
 corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
 steps; all are when the units change, at a tenth more rows. The best arm is exact: widths have bounds, and are worked
 out only where these do not decide.
-Decide O(K d), and O(d^2) for each arm in the lead; update O(d^2), a solve O(d^3); memory O(K d^2) whatever t, twice to
-three times that of Algorithm 1.
+Decide O(K d), and O(d^2) for each arm in the lead of an optimistic step; update O(d^2), a solve O(d^3); memory O(K d^2)
+whatever t, twice to three times that of Algorithm 1.
 """
 
 from __future__ import annotations
@@ -21,23 +29,25 @@ from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like
 from armlet.core.choosing import best_arms
 from armlet.core.exploring import Weighted, by_evidence
 from armlet.core.kernel import LogBonus, Paced
-from armlet.core.optimism import Noise, log_bonus
+from armlet.core.optimism import Noise, is_optimistic, log_bonus
 from armlet.core.policy import SumsPolicy
 from armlet.core.statistics import solved_shape, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Shapes
+from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Shapes
 from armlet.core.units import Units, check_origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptimism(SumsPolicy[Paced]):
-    """Explore what lacks rows, else play the highest confidence bound, by a bonus that grows as the log of time.
+class OccasionalOptimism(SumsPolicy[Paced]):
+    """Explore what lacks rows, else play the best estimate, and on some steps the highest confidence bound.
 
     Parameters
     ----------
     p
         How much to explore by evidence, as in `ContextualEpsilonGreedy`: an arm with n rows is explored with weight
-        max(min(1, q/t), min(1, exp(1 - n/q))), q = p / K. Left out, q is a half: a try or two of each arm, and half a
+        max(min(1, q/t), min(1, exp(1 - n/q))), q = p / K. Left out, q is a tenth: a try of each arm, and a tenth of a
         try more for each e-fold of time.
+    share
+        Of the steps, how many are optimistic: 1 for all of them. Which ones follows from t alone.
     width_scale
         c, what bonuses are multiplied by: more tries arms for longer.
     ridge
@@ -57,7 +67,7 @@ class LogOptimism(SumsPolicy[Paced]):
     Examples
     --------
     >>> import armlet
-    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=LogOptimism(), seed=1)
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=OccasionalOptimism(), seed=1)
     >>> for t in range(100):
     ...     decision = bandit.decide([t % 7])
     ...     bandit.learn(decision, float(decision.arm == "b") + 0.1 * (t % 3))
@@ -71,16 +81,17 @@ class LogOptimism(SumsPolicy[Paced]):
     """
 
     p: float | None = None
-    width_scale: float = 0.85
-    ridge: float = 0.3
-    noise: Noise = "max"
+    share: float = 0.2
+    width_scale: float = 0.7
+    ridge: float = 1.0
+    noise: Noise = "pool"
     floor: float = 0.0
     units: Units = "free"
     origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         settle(self, p=optional(number(TINY, HUGE)), width_scale=number(0.0, HUGE), ridge=positive())
-        settle(self, noise=one_of("pool", "max", "median"), floor=number(0.0, 1.0))
+        settle(self, share=positive(most=1.0), noise=one_of("pool", "max", "median"), floor=number(0.0, 1.0))
         settle(self, units=units_word, origin=origin_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
@@ -96,11 +107,13 @@ class LogOptimism(SumsPolicy[Paced]):
 
     def rule(self) -> LogBonus:
         """Describe it to the kernel."""
-        return LogBonus(p=self.p or 0.0, width_scale=self.width_scale, noise=self.noise, floor=self.floor)
+        return LogBonus(
+            p=self.p or 0.0, share=self.share, width_scale=self.width_scale, noise=self.noise, floor=self.floor
+        )
 
     def exploring(self, state: Paced, t: int, eligible: Bool) -> Weighted:
         """Say whether step t explores, and with which arm: by the rows that each arm has."""
-        q = 0.5 if self.p is None else self.p / state.n_active
+        q = 0.1 if self.p is None else self.p / state.n_active
         return by_evidence(state.n, eligible, t, q=q, floor=self.floor)
 
     def exploration_rate(self, t: int, state: Paced) -> float:
@@ -108,7 +121,7 @@ class LogOptimism(SumsPolicy[Paced]):
 
         Examples
         --------
-        >>> policy = LogOptimism()
+        >>> policy = OccasionalOptimism()
         >>> policy.exploration_rate(1, policy.init(n_arms=2, dim=1))
         1.0
         """
@@ -116,16 +129,19 @@ class LogOptimism(SumsPolicy[Paced]):
 
     def upper_bounds(self, state: Paced, t: int, x: Float64) -> Float64:
         """Give the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus."""
-        sigma, widths = state.deviations(self.noise), state.widths(x)
-        bounds: Float64 = state.scores(x) + log_bonus(sigma, widths, t, state.n_active, self.width_scale)
+        sigma, widths, ways = state.deviations(self.noise), state.widths(x), state.n_active * state.rank
+        bounds: Float64 = state.scores(x) + log_bonus(sigma, widths, t, ways, self.width_scale)
         return bounds
 
+    def _best(self, state: Paced, t: int, x: Float64, arms: Int64) -> Int64:
+        return best_arms(self.upper_bounds(state, t, x) if is_optimistic(t, self.share) else state.scores(x), arms)
+
     def probabilities(self, state: Paced, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm: exploration, plus the share of the arms with the highest bound."""
+        """Give the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
         law = self.exploring(state, t, eligible)
-        return law.with_best(state.n_arms, lambda arms: best_arms(self.upper_bounds(state, t, x), arms))
+        return law.with_best(state.n_arms, lambda arms: self._best(state, t, x, arms))
 
     def decide(self, state: Paced, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Play step t: what exploring takes, or an arm with the highest bound, ties broken by the coins."""
+        """Play step t: what exploring takes, or an arm that is best at step t, ties broken by the coins."""
         law = self.exploring(state, t, eligible)
-        return law.decide(state.n_arms, lambda arms: best_arms(self.upper_bounds(state, t, x), arms), coins)
+        return law.decide(state.n_arms, lambda arms: self._best(state, t, x, arms), coins)
