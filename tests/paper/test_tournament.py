@@ -9,18 +9,19 @@ import pytest
 
 import armlet
 from armlet.core.types import Float64
-from armlet.paper.tournament.experiment import Task, play, regret
+from armlet.paper.tournament.experiment import Task, Waiting, play, regret
 from armlet.paper.tournament.families import FAMILIES, draw_problem
 from armlet.paper.tournament.report import Cell, judge
 from armlet.paper.verdicts import Outcome
 from armlet.parallel.seeds import Seeds
+from armlet.simulation.player import draw
 
 SEEDS = Seeds(1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rewards_spread_about_their_means(family: str) -> None:
-    world = draw_problem(family, SEEDS, 0)
+    world = draw_problem(family, SEEDS, 0, 4000)
     X = world.contexts(np.random.default_rng(1), 4000)
     noise = world.rewards(np.random.default_rng(2), X) - world.means(X)
     assert X.shape == (4000, world.dim)
@@ -41,15 +42,30 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
             super().learn(decision, reward, weight=weight)
 
     monkeypatch.setattr("armlet.paper.tournament.experiment.Bandit", Watched)
-    for family, delays in (("delay 1,000", {1000}), ("blocks of 1,000", set(range(1000))), ("at once", {0})):
+    for family, delays in (("delay 1,000", {1000}), ("blocks of 1,000", set(range(1000)))):
         learned.clear()
-        regret(draw_problem(family, SEEDS, 0), armlet.LinUCB(), task(family, horizon=2500), 0)
+        regret(draw_problem(family, SEEDS, 0, 2500), armlet.LinUCB(), task(family, horizon=2500), 0)
         assert {now - then for now, then in learned} == delays
-        assert len(learned) == {"delay 1,000": 1500, "blocks of 1,000": 2000, "at once": 2500}[family]
+        assert len(learned) == {"delay 1,000": 1500, "blocks of 1,000": 2000}[family]
+
+
+@pytest.mark.parametrize("family", ["one noisy arm", "at once", "Figure (a)"])
+def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) -> None:
+    world, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
+    policy, seed = armlet.OccasionalOptimism(), SEEDS.seed("coins", family, 0)
+    contexts, noise = (SEEDS.rng(word, family, 0) for word in ("contexts", "noise"))
+    loop, total = Waiting(world, policy, seed, FAMILIES[family]), 0.0
+    for _, X, rewards, losses in draw(world, contexts, noise, 500, 4096):
+        total += float(losses[np.arange(len(X)), loop.play(X, rewards)[0]].sum())
+    assert regret(world, policy, one, 0) == total
+
+
+def test_arms_of_the_news_come_and_go() -> None:
+    assert play(task("news", "occasional optimism", horizon=400))["regret"][0] > 0
 
 
 def test_a_task_is_played_the_same_again() -> None:
-    again = [play(task("one noisy arm", "log 0.85, p = K/2, max"))["regret"].tolist() for _ in range(2)]
+    again = [play(task("one noisy arm", "occasional optimism"))["regret"].tolist() for _ in range(2)]
     assert again[0] == again[1]
 
 

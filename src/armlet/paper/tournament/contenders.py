@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from armlet.core.types import Policy
-from armlet.policies import LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
 
-CANDIDATES: Final[dict[str, Callable[[int], Policy]]] = {
-    "optimistic epsilon-greedy": lambda _: OptimisticEpsilonGreedy(units="free"),
-    "log 0.7, p = 1, pool": lambda _: OccasionalOptimism(width_scale=0.7, p=1.0, noise="pool"),
-    "log 0.7, p = K/2, max": lambda _: OccasionalOptimism(width_scale=0.7, noise="max"),
-    "log 0.85, p = K/2, max": lambda _: OccasionalOptimism(width_scale=0.85, noise="max"),
-    "log 0.85, p = K/2, median": lambda _: OccasionalOptimism(width_scale=0.85, noise="median"),
-    "log 0.85, p = K/2, max, floor 0.02": lambda _: OccasionalOptimism(width_scale=0.85, noise="max", floor=0.02),
+CANDIDATES: Final[dict[str, Policy]] = {
+    "occasional optimism": OccasionalOptimism(),
+    "noise max": OccasionalOptimism(noise="max"),
+    "noise median": OccasionalOptimism(noise="median"),
+    "always optimistic": OccasionalOptimism(share=1.0),
+    "p = 1": OccasionalOptimism(p=1.0),
+    "floor 0.02": OccasionalOptimism(floor=0.02),
+    "optimistic epsilon-greedy": OptimisticEpsilonGreedy(),
+    "LinUCB, 2 sd": LinUCB(alpha=2.0),
+    "greedy": Greedy(),
 }
-"""Made for a number of arms."""
+"""The first is the default; those up to its floor change one word of it."""
 
 RIVALS: Final[dict[str, tuple[Policy, ...]]] = {
     "LinUCB": tuple(LinUCB(alpha=alpha, units="free") for alpha in (0.3, 0.6, 1.0, 2.0)),

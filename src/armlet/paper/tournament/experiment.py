@@ -1,12 +1,13 @@
 """A tournament for the default policy: regret of candidates as they come over that of tuned rivals, family by family.
 
 Each run is another draw of the problem, the same for all policies, with the same contexts and noise. The constants of
-rivals are the best of a small grid on other draws. A candidate is judged by the worst of its ratios of means to the
-better rival, and by whether any of its runs is far above its family's median.
+rivals are the best of a small grid on other draws. The default is judged by the worst of its ratios of means to the
+better rival, and by whether any of its runs is far above its family's median; its constants were chosen on other seeds.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,31 +15,41 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Float64, Policy
+from armlet.core.kernel import Decision
+from armlet.core.types import Bool, Float64, Int64, Policy
+from armlet.environments import World
 from armlet.paper.experiment import Experiment, Findings
 from armlet.paper.tournament.contenders import CANDIDATES, RIVALS
-from armlet.paper.tournament.families import FAMILIES, World, draw_problem
+from armlet.paper.tournament.families import FAMILIES, Family, draw_problem
 from armlet.paper.tournament.report import Cell, judge
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
+from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays, as_floats
 
 ELSEWHERE: Final = 1000  # problems from this index on are for choosing constants
 DRAWN: Final = 4096  # steps drawn at a time
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """So many steps: rivals' settings by `trials` problems of a family, then `runs` problems for all."""
+
+    horizon: int
+    runs: int
+    trials: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Each policy on each family: rivals' settings by `trials` problems, then `runs` problems for all."""
+    """Each policy on each family."""
 
     families: tuple[str, ...] = tuple(FAMILIES)
-    horizons: tuple[int, ...] = (10_000, 100_000)
-    runs: int = 20
-    trials: int = 6
+    rounds: tuple[Round, ...] = (Round(10_000, 40, 6), Round(100_000, 10, 3))
 
 
 SCALES: Final = {
-    "quick": Settings(families=("Figure (a)", "one noisy arm", "at once"), horizons=(1000,), runs=3, trials=1),
+    "quick": Settings(families=("Figure (a)", "one noisy arm", "at once"), rounds=(Round(1000, 3, 1),)),
     "full": Settings(),
 }
 
@@ -62,66 +73,77 @@ def play(task: Task) -> Arrays:
 
 
 def _play_one(task: Task, problem: int) -> float:
-    world = draw_problem(task.family, task.seeds, problem)
-    policy = RIVALS[task.name][task.choice] if task.name in RIVALS else CANDIDATES[task.name](world.n_arms)
+    world = draw_problem(task.family, task.seeds, problem, task.horizon)
+    policy = RIVALS[task.name][task.choice] if task.name in RIVALS else CANDIDATES[task.name]
     return regret(world, policy, task, problem)
 
 
 def regret(world: World, policy: Policy, task: Task, problem: int) -> float:
-    """Play one run as a user's loop would, rewards coming as the family says."""
-    seeds, family, total = task.seeds, FAMILIES[task.family], 0.0
-    contexts, noise = (seeds.rng(word, task.family, problem) for word in ("contexts", "noise"))
-    bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seeds.seed("coins", task.family, problem))
-    waiting = []
-    for start in range(0, task.horizon, DRAWN):
-        X = world.contexts(contexts, min(DRAWN, task.horizon - start))
-        rewards, means = world.rewards(noise, X), world.means(X)
-        losses = means.max(axis=1, keepdims=True) - means
-        for i, x in enumerate(np.ascontiguousarray(X)):
-            decision = bandit.decide(x)
-            arm = int(decision.arm)
-            total += float(losses[i, arm])
-            waiting.append((decision, float(rewards[i, arm])))
-            if len(waiting) > family.delay and (start + i + 1) % family.block == 0:
-                for late, reward in waiting[: len(waiting) - family.delay]:
-                    bandit.learn(late, reward)
-                del waiting[: len(waiting) - family.delay]
+    """Play one run, rewards coming as the family says."""
+    contexts, noise = (task.seeds.rng(word, task.family, problem) for word in ("contexts", "noise"))
+    seed, family = task.seeds.seed("coins", task.family, problem), FAMILIES[task.family]
+    who = player(world, policy, seed) if family.is_prompt else Waiting(world, policy, seed, family)
+    total = 0.0
+    for _, X, rewards, losses in draw(world, contexts, noise, task.horizon, DRAWN):
+        arms, _ = who.play(X, rewards)
+        total += float(losses[np.arange(len(X)), arms].sum())
     return total
+
+
+class Waiting:
+    """Plays as a user's loop would whose rewards come late, or in blocks."""
+
+    def __init__(self, world: World, policy: Policy, seed: int, family: Family) -> None:
+        self.bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+        self._family, self._waiting = family, deque[tuple[Decision, float]]()
+
+    def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
+        """Take the next steps; give the arms played, and which steps explored."""
+        arms, explored = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.bool_)
+        for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
+            decision = self.bandit.decide(x)
+            arms[i], explored[i] = decision.arm, decision.explored
+            self._waiting.append((decision, float(row[arms[i]])))
+            if self.bandit.t % self._family.block == 0:
+                while len(self._waiting) > self._family.delay:
+                    self.bandit.learn(*self._waiting.popleft())
+        return arms, explored
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
     """Choose the rivals' constants, play all, and judge."""
-    places = [(family, horizon) for family in settings.families for horizon in settings.horizons]
+    places = [(family, each) for family in settings.families for each in settings.rounds]
     trials = [
-        _task(lab.seeds, place, name, choice, ELSEWHERE, settings.trials)
-        for place in places
+        _task(lab.seeds, family, each.horizon, name, choice, ELSEWHERE, each.trials)
+        for family, each in places
         for name, grid in RIVALS.items()
         for choice in range(len(grid))
     ]
     tried = _played(lab, "trials", trials, "Tournament: constants of rivals, tried on other problems")
+    best = {
+        (family, each.horizon, name): _best(tried, (family, each.horizon), name)
+        for family, each in places
+        for name in RIVALS
+    }
     played = [
-        *(_task(lab.seeds, place, name, 0, 0, settings.runs) for place in places for name in CANDIDATES),
-        *(
-            _task(lab.seeds, place, name, _best(tried, place, name), 0, settings.runs)
-            for place in places
-            for name in RIVALS
-        ),
+        _task(lab.seeds, family, each.horizon, name, best.get((family, each.horizon, name), 0), 0, each.runs)
+        for family, each in places
+        for name in (*CANDIDATES, *RIVALS)
     ]
     found = _played(lab, "play", played, f"Tournament: {len(CANDIDATES)} candidates on {len(places)} kinds of problem")
     cells = [
         Cell(
             family=family,
-            horizon=horizon,
-            candidates={name: found[family, horizon, name, 0] for name in CANDIDATES},
-            rivals={name: found[family, horizon, name, _best(tried, (family, horizon), name)] for name in RIVALS},
+            horizon=each.horizon,
+            candidates={name: found[family, each.horizon, name, 0] for name in CANDIDATES},
+            rivals={name: found[family, each.horizon, name, best[family, each.horizon, name]] for name in RIVALS},
         )
-        for family, horizon in places
+        for family, each in places
     ]
     return judge(cells, lab.rng("resampling"))
 
 
-def _task(seeds: Seeds, place: tuple[str, int], name: str, choice: int, first: int, runs: int) -> Task:
-    family, horizon = place
+def _task(seeds: Seeds, family: str, horizon: int, name: str, choice: int, first: int, runs: int) -> Task:
     return Task(seeds=seeds, family=family, name=name, choice=choice, horizon=horizon, first=first, runs=runs)
 
 
