@@ -10,7 +10,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard bakeoff calibrate explore units evidence bench stubs sanitize clean
+.PHONY: help run test lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,12 @@ bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the 
 		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
 		cp results/bakeoff/figures/bakeoff-$$kind.svg docs/figures/bakeoff-$$kind.svg || exit 1; \
 	done
+
+tournament: $(VENV)/installed ## Play the policies that may be the default against tuned ones and put the tables into the docs
+	$(BIN)/armlet paper --full --only tournament --out results/tournament
+	for part in ratios runs; do \
+		$(BIN)/python docs/paste.py docs/results/tournament.md $$part results/tournament/tables/tournament-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/tournament.md verdicts results/tournament/verdicts.md
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results

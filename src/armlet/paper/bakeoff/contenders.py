@@ -13,6 +13,7 @@ from armlet.simulation.compare import parse_policy
 from armlet.simulation.named import make_policy
 
 USUAL: Final = (
+    "OccasionalOptimism",
     "OptimisticEpsilonGreedy",
     "LinUCB",
     "ThompsonSampling",
