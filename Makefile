@@ -55,8 +55,7 @@ bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the 
 
 tournament: $(VENV)/installed ## Play the policies that may be the default against tuned ones and put the tables into the docs
 	$(BIN)/armlet paper --full --only tournament --out results/tournament
-	for part in ratios runs; do \
-		$(BIN)/python docs/paste.py docs/results/tournament.md $$part results/tournament/tables/tournament-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/tournament.md tables results/tournament/tables/tournament.md
 	$(BIN)/python docs/paste.py docs/results/tournament.md verdicts results/tournament/verdicts.md
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
