@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 
+#include "linear/factor.hpp"
 #include "linear/simd.hpp"
 
 namespace armlet {
@@ -28,10 +29,11 @@ bool is_estimate(const double* theta, std::size_t d, std::size_t step);
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
 
 // A kept factor L of shift I + A = L L': for each eight columns, their rows from the diagonal down, in tiles of eight
-// by eight that are read once from first to last; then 1 / L_kk of every column.
+// by eight that are read once from first to last; then 1 / L_kk of every column. Where one column leads the blocks, it
+// comes last: its rows below the diagonal, 1 / L_00, and zeros.
 constexpr std::size_t factor_size(std::size_t d) {
-    const std::size_t blocks = padded(d) / lanes;
-    return lanes * lanes * blocks * (blocks + 1) / 2 + padded(d);
+    const std::size_t n = d - lead(d), blocks = padded(n) / lanes;
+    return lanes * lanes * blocks * (blocks + 1) / 2 + padded(n) + lead(d) * padded(d);
 }
 
 // The same, keeping the factor as well; returns log det(shift I + A). Unless null, variances[0], variances[step], ...
