@@ -78,35 +78,35 @@ ARMLET_DISPATCH(factor_blocks,
                 (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse),
                 (M, rows, d, diagonal, floor, inverse))
 
-// shift I + A as full columns; rows beyond d are those of the identity.
-void unpack(const double* A, double shift, std::size_t d, std::size_t rows, double* M) {
+// A with its shifts as full columns; rows beyond d are those of the identity.
+void unpack(const double* A, double first, double shift, std::size_t d, std::size_t rows, double* M) {
     for (std::size_t k = 0; k < rows; ++k) {
         double* column = M + k * rows;
         std::memset(column, 0, rows * sizeof(double));
         column[k] = 1.0;
         if (k >= d) continue;
         std::memcpy(column + k, A, (d - k) * sizeof(double));
-        column[k] += shift;
+        column[k] += k == 0 ? first : shift;
         A += d - k;
     }
 }
 
 }  // namespace
 
-Factor factorise(const double* A, double shift, std::size_t d) {
+Factor factorise(const double* A, double first, double shift, std::size_t d) {
     const bool small = d <= lanes;
-    const std::size_t first = lead(d), rows = small || first ? d : padded(d);
+    const std::size_t leads = lead(d), rows = small || leads ? d : padded(d);
     thread_local std::vector<double> scratch;
     if (scratch.size() < rows * (rows + 3)) scratch.resize(rows * (rows + 3));
     double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows, *diagonal = y + rows;
-    unpack(A, shift, d, rows, M);
+    unpack(A, first, shift, d, rows, M);
     for (std::size_t k = 0; k < rows; ++k) diagonal[k] = M[k * rows + k];
     const double floor = negligible(d);
     if (small) {
         factor_small(M, rows, d, diagonal, floor, inverse);
     } else {
-        if (first) factor_first(M, rows, d, diagonal, floor, inverse);
-        factor_blocks(M + first * (rows + 1), rows, rows - first, diagonal + first, floor, inverse + first);
+        if (leads) factor_first(M, rows, d, diagonal, floor, inverse);
+        factor_blocks(M + leads * (rows + 1), rows, rows - leads, diagonal + leads, floor, inverse + leads);
     }
     return {M, inverse, diagonal, y, rows};
 }

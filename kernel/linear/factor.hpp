@@ -13,7 +13,7 @@ constexpr std::size_t lead(std::size_t d) { return d > lanes && d % lanes == 1 ?
 // What rounding may leave of a pivot that should be gone, relative to its diagonal entry.
 constexpr double negligible(std::size_t d) { return static_cast<double>(d) * 0x1p-52; }
 
-// L L' = shift I + A, in the scratch of this thread until the next.
+// L L' = A + a diagonal matrix, in the scratch of this thread until the next.
 struct Factor {
     double* M;         // L_ik at k rows + i
     double* inverse;   // 1 / L_kk
@@ -22,6 +22,7 @@ struct Factor {
     std::size_t rows;  // from one column to the next
 };
 
-Factor factorise(const double* A, double shift, std::size_t d);
+// Of A plus `first` on the diagonal of its first value and `shift` on the others.
+Factor factorise(const double* A, double first, double shift, std::size_t d);
 
 }  // namespace armlet

@@ -191,17 +191,17 @@ bool is_estimate(const double* theta, std::size_t d, std::size_t step) {
 }
 
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
-    substitute(factorise(A, shift, d), b, d, theta, step);
+    substitute(factorise(A, shift, shift, d), b, d, theta, step);
 }
 
-bool is_definite(const double* A, double shift, std::size_t d) {
-    const Factor f = factorise(A, shift, d);
+bool is_definite(const double* A, double first, double shift, std::size_t d) {
+    const Factor f = factorise(A, first, shift, d);
     return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
 }
 
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
                       double* kept, double* variances) {
-    const Factor f = factorise(A, shift, d);
+    const Factor f = factorise(A, shift, shift, d);
     substitute(f, b, d, theta, step);
     keep(f, d, kept);
     if (variances) diagonal_of_inverse(f, d, variances, step);

@@ -41,8 +41,9 @@ constexpr std::size_t factor_size(std::size_t d) {
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
                       double* kept, double* variances);
 
-// Whether shift I + A is positive definite, beyond what rounding could feign.
-bool is_definite(const double* A, double shift, std::size_t d);
+// Whether A plus `first` on the diagonal of its first value and `shift` on the others is positive definite, beyond what
+// rounding could feign.
+bool is_definite(const double* A, double first, double shift, std::size_t d);
 
 // out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
 void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);

@@ -37,7 +37,7 @@ class Substitutions {
     // The width of an arm that is done.
     double width(std::size_t i) const;
     // At least the width of an arm that is not, given its reach: the rest of the factor is that of a matrix whose
-    // smallest eigenvalue is no smaller than that of the whole (a Schur complement).
+    // smallest eigenvalue is no smaller than that of the whole, or of what its first value leaves (a Schur complement).
     double bound(std::size_t i, double reach) const;
 
   private:
