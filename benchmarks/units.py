@@ -48,9 +48,9 @@ CONTESTS = {
     "optimistic epsilon-greedy": Contest(
         lambda units, _: OptimisticEpsilonGreedy(units=units), warm=(20_000, 20_000), window=(20_000, 5_000)
     ),
-    "LinUCB": Contest(lambda units, _: LinUCB(units=units), warm=(20_000, 2_000), window=(5_000, 300)),
+    "LinUCB": Contest(lambda units, _: LinUCB(units=units), warm=(20_000, 2_000), window=(20_000, 300)),
     "Thompson sampling": Contest(
-        lambda units, _: ThompsonSampling(units=units), warm=(20_000, 2_000), window=(5_000, 300)
+        lambda units, _: ThompsonSampling(units=units), warm=(20_000, 2_000), window=(20_000, 300)
     ),
 }
 
