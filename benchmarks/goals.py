@@ -9,7 +9,7 @@ import numpy as np
 from armlet.core.intervals import paired_difference
 from exploiter_report import ExploiterReport, mean_ratio, median_ratio
 from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
-from report import ClicksReport, SimulationReport, significant
+from report import ClicksReport, SimulationReport, UnitsReport, significant, units_ratio
 from timing import SIZES, Cell
 
 TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
@@ -21,6 +21,7 @@ TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
 FLAT = 1.5  # the slowest window against the fastest; a cost that grew with t would be 10^4 times apart
 BATCH = 1.5
+FREE_UNITS = 1.3
 IMPORT_MS = 20.0
 COMMAND_LINE = 2.0
 SIMULATED, SIMULATED_NUMPY, SIMULATED_FLOOR = 200.0, 20.0, 3.0
@@ -190,6 +191,17 @@ def batch_goals(report: BatchReport) -> list[Goal]:
         if row["differ"]:
             differ += f", exact arithmetic agrees with ours in {row['armlet_right']:.0f} of {row['checked']:.0f}"
         goals.append(Goal(f"batch arms identical to the float64 argmax at {size}", right, differ))
+    return goals
+
+
+def units_goals(report: UnitsReport) -> list[Goal]:
+    """Hold the dearest policy at each size against the goal."""
+    goals: list[Goal] = []
+    for size, named in report.items():
+        ratios = {name: units_ratio(times) for name, times in named.items()}
+        shown = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
+        text = f"free units at most {FREE_UNITS} times units as given at {size}, by the mean late step"
+        goals.append(Goal(text, max(ratios.values()) <= FREE_UNITS, shown))
     return goals
 
 

@@ -78,6 +78,15 @@ was set by hand.
 """
 
 
+UnitsReport = dict[str, dict[str, dict[str, list[float]]]]  # size, policy, "as given" and "free": us a step each round
+
+UNITS_HEADINGS = ("policy", "(d, K)", "as given us", "free us", "free / as given")
+UNITS_METHOD = """\
+CPU time of a late step in the compiled loop, on gaussian contexts that need no other units; the best of {rounds}. The
+ratio is the median of the rounds, in which the two take turns.
+"""
+
+
 class ClicksReport(TypedDict):
     """What clicks.py prints; a list has one click rate for each world."""
 
@@ -172,6 +181,23 @@ def simulation_table(report: SimulationReport) -> list[str]:
 def simulation_texts(label: str, draws: str, times: list[float], ours: float) -> list[str]:
     best = min(times)
     return [label, draws, significant(best), significant(max(times)), f"{1e9 / best:,.0f}", significant(best / ours)]
+
+
+def units_table(report: UnitsReport) -> list[str]:
+    """Lay out what a late step costs in both forms, size by size."""
+    rows = [
+        [name, size, *(significant(min(times[form])) for form in ("as given", "free")), f"{units_ratio(times):.2f}"]
+        for size, named in report.items()
+        for name, times in named.items()
+    ]
+    rounds = len(next(iter(next(iter(report.values())).values()))["free"])
+    title = "## Free units: microseconds per decide + learn"
+    return [title, "", UNITS_METHOD.format(rounds=rounds_text(rounds)), *aligned([list(UNITS_HEADINGS), *rows]), ""]
+
+
+def units_ratio(times: dict[str, list[float]]) -> float:
+    """Take the median over rounds of free over as given."""
+    return float(np.median(np.array(times["free"]) / np.array(times["as given"])))
 
 
 def clicks_table(report: ClicksReport) -> list[str]:

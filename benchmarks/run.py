@@ -27,9 +27,10 @@ from goals import (
     rule_goals,
     simulation_goals,
     speed_goals,
+    units_goals,
 )
 from peers import ARMLET, OURS, PEERS, Peer
-from report import METHOD, Footprint, clicks_table, simulation_table, size_table
+from report import METHOD, Footprint, clicks_table, simulation_table, size_table, units_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
@@ -55,6 +56,13 @@ PARTS = {
     ),
     "batch": Part(
         about="a million decisions at once (about a minute, 2 GB of memory)", quick="2", full="5", goals=batch_goals
+    ),
+    "units": Part(
+        about="what free units cost a late step (about two minutes)",
+        quick="3",
+        full="9",
+        table=units_table,
+        goals=units_goals,
     ),
     "simulation": Part(
         about="whole simulations, against peers, numpy and random numbers alone (about 3 minutes)",
@@ -85,6 +93,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --quick      everything once: about 10 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
+  .venv/bin/python benchmarks/run.py --only units           free units beside units as given
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "linear/factor.hpp"
 #include "linear/simd.hpp"
 
 namespace armlet {
@@ -78,55 +79,6 @@ ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t 
     }
 }
 
-// What rounding may leave of a pivot that should be gone, relative to its diagonal entry.
-double negligible(std::size_t d) { return static_cast<double>(d) * 0x1p-52; }
-
-// The factor L of a matrix M = L L', column by column in `M` (rows contiguous, `rows` apart), 1 / L_kk in `inverse`.
-// Each entry loses its products in the order k = 0, 1, ...: the same bits whatever the blocking.
-// A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0. That takes
-// features of size 1e7 and more, next to which the ridge vanishes, or rows taken back that were as large.
-void factor_small(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse) {
-    for (std::size_t k = 0; k < d; ++k) {
-        double* column = M + k * rows;
-        inverse[k] = column[k] > floor * diagonal[k] ? 1.0 / std::sqrt(column[k]) : 0.0;
-        for (std::size_t i = k + 1; i < d; ++i) column[i] *= inverse[k];
-        for (std::size_t j = k + 1; j < d; ++j)
-            for (std::size_t i = j; i < d; ++i) M[j * rows + i] -= column[i] * column[j];
-    }
-}
-
-// Rows i..i+8 of the block of columns j..j+8, less the products of all columns before j.
-ARMLET_INLINE void gather_tile(const double* M, std::size_t rows, std::size_t i, std::size_t j, Vec* tile) {
-    for (std::size_t c = 0; c < lanes; ++c) tile[c] = load(M + (j + c) * rows + i);
-    for (std::size_t k = 0; k < j; ++k) {
-        const Vec column = load(M + k * rows + i);
-        const double* row = M + k * rows + j;
-        for (std::size_t c = 0; c < lanes; ++c) tile[c] -= column * row[c];
-    }
-}
-
-ARMLET_INLINE void factor_body(double* M, std::size_t rows, const double* diagonal, double floor, double* inverse) {
-    for (std::size_t j = 0; j < rows; j += lanes) {
-        Vec tile[lanes];
-        double corner[lanes * lanes];
-        gather_tile(M, rows, j, j, tile);
-        for (std::size_t c = 0; c < lanes; ++c) store(corner + c * lanes, tile[c]);
-        factor_small(corner, lanes, lanes, diagonal + j, floor, inverse + j);
-        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(corner + c * lanes));
-        for (std::size_t i = j + lanes; i < rows; i += lanes) {
-            gather_tile(M, rows, i, j, tile);
-            for (std::size_t k = 0; k < lanes; ++k) {
-                tile[k] *= inverse[j + k];
-                for (std::size_t c = k + 1; c < lanes; ++c) tile[c] -= tile[k] * corner[k * lanes + c];
-            }
-            for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + i, tile[c]);
-        }
-    }
-}
-
-ARMLET_DISPATCH(factor, (double* M, std::size_t rows, const double* diagonal, double floor, double* inverse),
-                (M, rows, diagonal, floor, inverse))
-
 // y = L^-1 y
 ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
     for (std::size_t k = 0; k < d; ++k) {
@@ -173,19 +125,6 @@ ARMLET_DISPATCH(unit_norms,
                  double* norms),
                 (L, inverse, rows, d, first, y, norms))
 
-// shift I + A as full columns; rows beyond d are those of the identity.
-void unpack(const double* A, double shift, std::size_t d, std::size_t rows, double* M) {
-    for (std::size_t k = 0; k < rows; ++k) {
-        double* column = M + k * rows;
-        std::memset(column, 0, rows * sizeof(double));
-        column[k] = 1.0;
-        if (k >= d) continue;
-        std::memcpy(column + k, A, (d - k) * sizeof(double));
-        column[k] += shift;
-        A += d - k;
-    }
-}
-
 }  // namespace
 
 ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
@@ -197,27 +136,6 @@ ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std
                 (theta, x, d, width, out))
 
 namespace {
-
-// The factor of shift I + A in the scratch of this thread, column by column.
-struct Factor {
-    double *M, *inverse, *diagonal, *y;
-    std::size_t rows;
-};
-
-Factor factorise(const double* A, double shift, std::size_t d) {
-    const bool small = d <= lanes;
-    const std::size_t rows = small ? d : padded(d);
-    thread_local std::vector<double> scratch;
-    if (scratch.size() < rows * (rows + 3)) scratch.resize(rows * (rows + 3));
-    double *M = scratch.data(), *inverse = M + rows * rows, *y = inverse + rows, *diagonal = y + rows;
-    unpack(A, shift, d, rows, M);
-    for (std::size_t k = 0; k < rows; ++k) diagonal[k] = M[k * rows + k];
-    if (small)
-        factor_small(M, rows, d, diagonal, negligible(d), inverse);
-    else
-        factor(M, rows, diagonal, negligible(d), inverse);
-    return {M, inverse, diagonal, y, rows};
-}
 
 void substitute(const Factor& f, const double* b, std::size_t d, double* theta, std::size_t step) {
     std::memcpy(f.y, b, d * sizeof(double));
@@ -247,16 +165,21 @@ double log_determinant(const Factor& f, std::size_t d) {
 }
 
 void keep(const Factor& f, std::size_t d, double* kept) {
-    for (std::size_t j = 0; j < d; j += lanes)
-        for (std::size_t i = j; i < d; i += lanes)
+    const std::size_t first = lead(d), n = d - first;
+    const double *M = f.M + first * (f.rows + 1), *inverse = f.inverse + first;
+    for (std::size_t j = 0; j < n; j += lanes)
+        for (std::size_t i = j; i < n; i += lanes)
             for (std::size_t k = j; k < j + lanes; ++k, kept += lanes) {
-                if (i > j)  // d > lanes, so the columns are padded too
-                    std::memcpy(kept, f.M + k * f.rows + i, lanes * sizeof(double));
+                if (i > j)  // n > lanes, so the columns are padded too
+                    std::memcpy(kept, M + k * f.rows + i, lanes * sizeof(double));
                 else
                     for (std::size_t c = 0; c < lanes; ++c)
-                        kept[c] = i + c > k && i + c < d ? f.M[k * f.rows + i + c] : 0.0;
+                        kept[c] = i + c > k && i + c < n ? M[k * f.rows + i + c] : 0.0;
             }
-    for (std::size_t k = 0; k < padded(d); ++k) *kept++ = k < d ? f.inverse[k] : 0.0;
+    for (std::size_t k = 0; k < padded(n); ++k) *kept++ = k < n ? inverse[k] : 0.0;
+    if (first == 0) return;
+    std::memcpy(kept, f.M + 1, n * sizeof(double));
+    kept[n] = f.inverse[0];
 }
 
 }  // namespace
@@ -268,17 +191,17 @@ bool is_estimate(const double* theta, std::size_t d, std::size_t step) {
 }
 
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
-    substitute(factorise(A, shift, d), b, d, theta, step);
+    substitute(factorise(A, shift, shift, d), b, d, theta, step);
 }
 
-bool is_definite(const double* A, double shift, std::size_t d) {
-    const Factor f = factorise(A, shift, d);
+bool is_definite(const double* A, double first, double shift, std::size_t d) {
+    const Factor f = factorise(A, first, shift, d);
     return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
 }
 
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
                       double* kept, double* variances) {
-    const Factor f = factorise(A, shift, d);
+    const Factor f = factorise(A, shift, shift, d);
     substitute(f, b, d, theta, step);
     keep(f, d, kept);
     if (variances) diagonal_of_inverse(f, d, variances, step);

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 
+#include "linear/factor.hpp"
 #include "linear/simd.hpp"
 
 namespace armlet {
@@ -28,10 +29,11 @@ bool is_estimate(const double* theta, std::size_t d, std::size_t step);
 void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
 
 // A kept factor L of shift I + A = L L': for each eight columns, their rows from the diagonal down, in tiles of eight
-// by eight that are read once from first to last; then 1 / L_kk of every column.
+// by eight that are read once from first to last; then 1 / L_kk of every column. Where one column leads the blocks, it
+// comes last: its rows below the diagonal, 1 / L_00, and zeros.
 constexpr std::size_t factor_size(std::size_t d) {
-    const std::size_t blocks = padded(d) / lanes;
-    return lanes * lanes * blocks * (blocks + 1) / 2 + padded(d);
+    const std::size_t n = d - lead(d), blocks = padded(n) / lanes;
+    return lanes * lanes * blocks * (blocks + 1) / 2 + padded(n) + lead(d) * padded(d);
 }
 
 // The same, keeping the factor as well; returns log det(shift I + A). Unless null, variances[0], variances[step], ...
@@ -39,8 +41,9 @@ constexpr std::size_t factor_size(std::size_t d) {
 double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
                       double* kept, double* variances);
 
-// Whether shift I + A is positive definite, beyond what rounding could feign.
-bool is_definite(const double* A, double shift, std::size_t d);
+// Whether A plus `first` on the diagonal of its first value and `shift` on the others is positive definite, beyond what
+// rounding could feign.
+bool is_definite(const double* A, double first, double shift, std::size_t d);
 
 // out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
 void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);

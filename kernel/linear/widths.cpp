@@ -51,15 +51,28 @@ ARMLET_INLINE void advance_body(Substitution* arms, std::size_t n, std::size_t d
     }
 }
 
-// out = y[begin]^2 + ... + y[end - 1]^2, whole vectors
-ARMLET_INLINE void sum_squares_body(const double* y, std::size_t begin, std::size_t end, double& out) {
-    Vec sum = {};
-    for (std::size_t i = begin; i < end; i += lanes) sum += load(y + i) * load(y + i);
-    out = 0.0;
-    for (std::size_t c = 0; c < lanes; ++c) out += sum[c];
+// out = x - first * column
+ARMLET_INLINE void take_column_body(const double* x, double first, const double* column, std::size_t n, double* out) {
+    for (std::size_t i = 0; i < n; i += lanes) store(out + i, load(x + i) - first * load(column + i));
 }
 
-ARMLET_DISPATCH(sum_squares, (const double* y, std::size_t begin, std::size_t end, double& out), (y, begin, end, out))
+ARMLET_DISPATCH(take_column, (const double* x, double first, const double* column, std::size_t n, double* out),
+                (x, first, column, n, out))
+
+// out = y[begin]^2 + ... + y[end - 1]^2, whole vectors: in eight columns, then across. What leads is one place before
+// y[0], at the head of the columns.
+ARMLET_INLINE void sum_squares_body(const double* y, std::size_t begin, std::size_t end, std::size_t leads,
+                                    double first, double& out) {
+    Vec sum = {};
+    if (leads) sum[lanes - 1] = first * first;
+    for (std::size_t i = begin; i < end; i += lanes) sum += load(y + i) * load(y + i);
+    out = leads ? sum[lanes - 1] : 0.0;
+    for (std::size_t c = 0; c < lanes - leads; ++c) out += sum[c];
+}
+
+ARMLET_DISPATCH(sum_squares,
+                (const double* y, std::size_t begin, std::size_t end, std::size_t leads, double first, double& out),
+                (y, begin, end, leads, first, out))
 
 std::vector<double>& room() {
     thread_local std::vector<double> numbers;
@@ -70,28 +83,34 @@ std::vector<double>& room() {
 
 ARMLET_DISPATCH(advance, (Substitution * arms, std::size_t n, std::size_t d), (arms, n, d))
 
-Substitutions::Substitutions(std::size_t d) : d_(d), room_(room()) {
-    room_.resize(most * padded(d));
-    for (std::size_t i = 0; i < most; ++i) arms_[i].y = room_.data() + i * padded(d);
+Substitutions::Substitutions(std::size_t d) : lead_(lead(d)), d_(d - lead_), room_(room()) {
+    room_.resize(most * padded(d_));
+    for (std::size_t i = 0; i < most; ++i) arms_[i].y = room_.data() + i * padded(d_);
 }
 
 void Substitutions::start(const double* kept, const double* x) {
-    double* y = arms_[size_].y;
-    std::memcpy(y, x, d_ * sizeof(double));
-    std::fill(y + d_, y + padded(d_), 0.0);
-    arms_[size_++] = {kept, kept, y, 0};
+    double *y = arms_[size_].y, first = 0.0;
+    if (lead_) {
+        const double* column = kept + factor_size(d_);
+        first = x[0] * column[d_];
+        take_column(x + 1, first, column, d_, y);
+    } else {
+        std::memcpy(y, x, d_ * sizeof(double));
+        std::fill(y + d_, y + padded(d_), 0.0);
+    }
+    arms_[size_++] = {kept, kept, y, 0, first};
 }
 
 double Substitutions::width(std::size_t i) const {
     double square;
-    sum_squares(arms_[i].y, 0, padded(d_), square);
+    sum_squares(arms_[i].y, 0, padded(d_), lead_, arms_[i].first, square);
     return square <= beyond_any * beyond_any ? std::sqrt(square) : beyond_any;  // for NaN too
 }
 
 double Substitutions::bound(std::size_t i, double reach) const {
     double solved, left;
-    sum_squares(arms_[i].y, 0, arms_[i].column, solved);
-    sum_squares(arms_[i].y, arms_[i].column, padded(d_), left);
+    sum_squares(arms_[i].y, 0, arms_[i].column, lead_, arms_[i].first, solved);
+    sum_squares(arms_[i].y, arms_[i].column, padded(d_), 0, 0.0, left);
     // squares so small may have vanished
     if (!(solved + left >= 1e-200 && reach < 1e40)) return std::numeric_limits<double>::infinity();
     return (1.0 + 1e-9) * std::sqrt(solved + left * reach * reach);

@@ -7,14 +7,16 @@
 
 namespace armlet {
 
-// L^-1 x of one arm, under way: the first `column` entries of y are solved, the others are what is left of x.
+// L^-1 x of one arm, under way: the first `column` entries of y are solved, the others are what is left of x. If a
+// column leads the blocks, its entry is apart and solved from the start.
 struct Substitution {
     const double *kept, *at;  // the factor, and how far it is read
     double* y;
     std::size_t column;
+    double first;
 };
 
-// The next eight columns of each of n arms: while one waits for its corner, the others have work.
+// The next eight of the d columns in blocks, for each of n arms: while one waits for its corner, the others have work.
 void advance(Substitution* arms, std::size_t n, std::size_t d);
 
 // Some arms at a time, each with room of its own.
@@ -35,11 +37,11 @@ class Substitutions {
     // The width of an arm that is done.
     double width(std::size_t i) const;
     // At least the width of an arm that is not, given its reach: the rest of the factor is that of a matrix whose
-    // smallest eigenvalue is no smaller than that of the whole (a Schur complement).
+    // smallest eigenvalue is no smaller than that of the whole, or of what its first value leaves (a Schur complement).
     double bound(std::size_t i, double reach) const;
 
   private:
-    std::size_t d_, size_ = 0;
+    std::size_t lead_, d_, size_ = 0;  // d_ columns are in blocks
     std::array<Substitution, most> arms_;
     std::vector<double>& room_;  // of this thread
 };

@@ -10,11 +10,13 @@
 
 namespace armlet {
 
-// At least the width of any arm at x divided by its reach; infinite where squares may have vanished.
-inline double safe_norm(const double* x, std::size_t d) {
+// How large the view x of a context is; infinite where squares may have vanished.
+inline Extent extent_of(const Statistics& statistics, const double* x) {
+    const std::size_t first = statistics.units().is_free() ? 1 : 0;
     double square = 0.0;
-    for (std::size_t j = 0; j < d; ++j) square += x[j] * x[j];
-    return square >= 1e-200 ? std::sqrt(square) : std::numeric_limits<double>::infinity();
+    for (std::size_t j = first; j < statistics.view_size(); ++j) square += x[j] * x[j];
+    return {first ? std::fabs(x[0]) : 0.0,
+            square >= 1e-200 ? std::sqrt(square) : std::numeric_limits<double>::infinity()};
 }
 
 // scores[a] = score(a, its width at x) for the eligible arms that can be the best, minus infinity for the rest. Each

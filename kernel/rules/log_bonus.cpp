@@ -62,13 +62,14 @@ bool is_optimistic(Word t, double share) {
 
 const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
-    const double *z = view(all, step), length = safe_norm(z, all.view_size());
+    const double* z = view(all, step);
+    const Extent extent = extent_of(all, z);
     const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
     const double even = static_cast<double>(step.t) / ways;  // of the rows, that each value of each arm would have
     const auto sigma = all.deviations();
     all.estimates().scores(z, means);
     const auto bound = [&](std::uint32_t arm) {
-        const double widest = length * all.reach(arm);
+        const double widest = all.widest(arm, extent);
         if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
         const double log = log_above(1.0 + even * (widest * widest));
         return means[arm] + (1.0 + 1e-9) * width_scale * sigma[arm] * widest * std::sqrt(2.0 * log);

@@ -49,12 +49,13 @@ class Radii {
 const double* Optimism::upper_bounds(const Statistics& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const Radii radius(*this, all);
-    const double *z = view(all, step), length = safe_norm(z, all.view_size());
+    const double* z = view(all, step);
+    const Extent extent = extent_of(all, z);
     all.estimates().scores(z, means);
     settle_scores(
         all, z, step.eligible, scores,
         [&](std::uint32_t arm) {
-            const double widest = length * all.reach(arm);
+            const double widest = all.widest(arm, extent);
             return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
         },
         [](std::uint32_t) { return true; },

@@ -28,12 +28,13 @@ void find_deviations(const Thompson& rule, const Statistics& all, const Step& st
 // infinity for the rest. Without deviations at hand, which propensities need of all arms, few widths are worked out.
 void draw_samples(const Thompson& rule, const Statistics& all, const Step& step, const double* x, const double* means,
                   const double* z, double* scores) {
-    const double v = rule.v(all, step.t), length = safe_norm(x, all.view_size());
+    const double v = rule.v(all, step.t);
+    const Extent extent = extent_of(all, x);
     settle_scores(
         all, x, step.eligible, scores,
         [&](std::uint32_t arm) {
             if (z[arm] <= 0.0) return means[arm];
-            const double widest = length * all.reach(arm);
+            const double widest = all.widest(arm, extent);
             return std::isfinite(widest) ? means[arm] + v * widest * z[arm] : widest;
         },
         [&](std::uint32_t arm) { return z[arm] > 0.0; },

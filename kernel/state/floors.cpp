@@ -15,35 +15,56 @@ double trace(const double* A, std::size_t d) {
     return sum;
 }
 
-// A number that the smallest eigenvalue of shift I + A exceeds: the first of falling guesses that can be taken off the
-// diagonal and leave the matrix definite, else 0.
-double prove_floor(const double* A, double shift, std::size_t d, double guess) {
-    for (int tries = 0; tries < 12 && guess > shift; ++tries, guess *= 0.6)
-        if (is_definite(A, shift - guess, d)) return guess;
-    return is_definite(A, 0.1 * shift, d) ? 0.9 * shift : 0.0;
+double norm(const double* x, std::size_t d) {
+    double square = 0.0;
+    for (std::size_t j = 0; j < d; ++j) square += x[j] * x[j];
+    return std::sqrt(square);
 }
 
 }  // namespace
 
+// Whether the smallest eigenvalue exceeds the value: it can be taken off the diagonal and leave the matrix definite.
+// What a constant leaves is definite if the whole is, with nothing taken off the constant.
+bool Solved::exceeds(const System& s, double value) const {
+    return is_definite(s.A, s.has_constant ? s.shift : s.shift - value, s.shift - value, dim_);
+}
+
+// The first of falling guesses. A search from above is coarse; where new units have voided the last proof, what was
+// proved then is nearly right, and a little more is tried.
+void Solved::prove_floor(const System& s, Floor& floor) const {
+    const double d = static_cast<double>(dim_), mean = s.shift + trace(s.A, dim_) / d;
+    const bool spans = s.n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
+    if (!spans && floor.value > 0.0) return;
+    const bool anew = s.n >= 2.0 * floor.searched;
+    double guess = !spans ? 0.0 : anew ? 0.8 * mean : 1.1 * floor.share * s.n;
+    bool found = false;
+    for (int tries = 0; tries < 12 && guess > s.shift && !(found = exceeds(s, guess)); ++tries)
+        guess *= anew ? 0.6 : 0.85;
+    if (!found) guess = exceeds(s, 0.9 * s.shift) ? 0.9 * s.shift : 0.0;
+    floor.value = std::max(floor.value, guess);
+    floor.checked = s.n, floor.share = floor.value / s.n;
+    if (spans && anew) floor.searched = s.n;
+}
+
 // An eigenvalue of the computed factor can be off by a few units in the last place of the trace for each of d steps,
-// and the sums themselves by one for each row (Higham 2002, theorem 10.3).
-void Solved::raise_floor(const System& system, std::size_t arm) {
-    const double n = system.n, shift = system.shift, *A = system.A;
-    const double d = static_cast<double>(dim_), whole = d * shift + trace(A, dim_);
+// and the sums themselves by one for each row (Higham 2002, theorem 10.3); of what a constant leaves, by 1 + lean^2
+// times as much.
+void Solved::raise_floor(const System& s, std::size_t arm) {
+    constexpr double unknown = std::numeric_limits<double>::infinity();
     Floor& floor = floors_[arm];
     // rules that look at rough widths bound nothing by it, and new units void it: no use proving it again and again
-    if (!variances_.empty()) return void(floor = {.reach = std::numeric_limits<double>::infinity()});
-    if (!(n > 0.0)) {
-        floor.value = std::min(shift, shift + system.extra);
-    } else if (n >= 2.0 * floor.checked) {
-        const bool spans = n >= 2.0 * d;  // fewer rows leave directions in which only the ridge counts
-        if (spans || floor.value == 0.0)
-            floor.value = std::max(floor.value, prove_floor(A, shift, dim_, spans ? 0.8 * whole / d : 0.0));
-        if (spans || floor.value == 0.0) floor.checked = n;
-    }
-    const double doubt = (d + std::fabs(n)) * 0x1p-50 * whole;
-    floor.reach = floor.value > 2.0 * doubt ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt)
-                                            : std::numeric_limits<double>::infinity();
+    if (!variances_.empty()) return void(floor = {.reach = unknown});
+    if (!(s.n > 0.0))
+        floor.value = s.shift;
+    else if (s.n >= 2.0 * floor.checked)
+        prove_floor(s, floor);
+    const double d = static_cast<double>(dim_), whole = d * s.shift + trace(s.A, dim_), own = s.A[0] + s.shift;
+    const double lean = s.has_constant ? norm(s.A + 1, dim_ - 1) / own : 0.0;
+    const double doubt = (d + std::fabs(s.n)) * 0x1p-50 * whole * (1.0 + lean * lean);
+    const bool known = own > 0.0 && floor.value > 2.0 * doubt;  // false for NaN
+    floor.reach = known ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt) : unknown;
+    floor.first = known ? 1.0 / std::sqrt(own) : 0.0;
+    floor.lean = known ? lean : 0.0;
 }
 
 }  // namespace armlet

@@ -62,10 +62,7 @@ std::vector<double> Solved::values() const {
     out.reserve(n_arms_ * value_size());
     for (std::size_t arm = 0; arm < n_arms_; ++arm) {
         const Fit& fit = fits_[arm];
-        const Floor& floor = floors_[arm];
-        const double reach = std::isfinite(floor.reach) ? floor.reach : 0.0;
-        out.insert(out.end(), {fit.n, fit.squares, fit.residual, fit.raw});
-        out.insert(out.end(), {floor.value, floor.checked, reach, log_determinants_[arm]});
+        out.insert(out.end(), {fit.n, fit.squares, fit.residual, fit.raw, log_determinants_[arm]});
         for (std::size_t j = 0; j < dim_; ++j) out.push_back(theta_[j * width() + arm]);
         out.insert(out.end(), factor(arm), factor(arm) + factor_size(dim_));
     }
@@ -75,10 +72,10 @@ std::vector<double> Solved::values() const {
 void Solved::restore(std::span<const double> values, const Units& units) {
     rank_ = units.rank();
     for (std::size_t arm = 0; arm < n_arms_; ++arm, values = values.subspan(n_facts + dim_ + factor_size(dim_))) {
-        const double *fit = values.data(), *floor = fit + 4, *theta = fit + n_facts;
+        const double *fit = values.data(), *theta = fit + n_facts;
         fits_[arm] = {fit[0], fit[1], fit[2], fit[3]};
-        floors_[arm] = {floor[0], floor[1], floor[2] > 0.0 ? floor[2] : std::numeric_limits<double>::infinity()};
-        log_determinants_[arm] = floor[3];
+        floors_[arm] = {.reach = std::numeric_limits<double>::infinity()};  // what others proved is not trusted
+        log_determinants_[arm] = fit[4];
         for (std::size_t j = 0; j < dim_; ++j) theta_[j * width() + arm] = theta[j];
         std::copy_n(theta + dim_, factor_size(dim_), factors_.data() + arm * factor_size(dim_));
         is_stale_[arm] = 0;

@@ -72,14 +72,14 @@ void Solved::solve(const Sums& sums, const Units& units) {
 Solved::System Solved::system_of(const Sums& sums, const Units& units, std::size_t arm) const {
     const double n = sums.n(arm);
     if (!units.is_free())
-        return {sums.A(arm), sums.b(arm), ridge_.shift(n), 0.0, n, sums.sum_rr(arm), sums.sum_rr(arm)};
+        return {sums.A(arm), sums.b(arm), ridge_.shift(n), 0.0, false, n, sums.sum_rr(arm), sums.sum_rr(arm)};
     thread_local std::vector<double> room;
     if (room.size() < sums.record_size()) room.resize(sums.record_size());
     double *b = room.data(), *A = b + dim_;
     const double shift = ridge_.shift(std::max(n, 1.0)), extra = 1.0 - shift;
     units.standardise(sums.A(arm), sums.b(arm), A, b);
     A[0] += extra;
-    return {A, b, shift, extra, n, units.centred_squares(sums.record(arm)), sums.sum_rr(arm)};
+    return {A, b, shift, extra, true, n, units.centred_squares(sums.record(arm)), sums.sum_rr(arm)};
 }
 
 void Solved::solve_arm(const System& system, std::size_t arm) {

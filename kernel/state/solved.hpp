@@ -1,5 +1,6 @@
 // What is solved from the sums of every arm, when it is asked for: estimates, and what widths are made of.
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,11 @@ struct Estimates {
 // its own residuals say so.
 enum class NoiseRule { pool, max, median };
 
+// How large a context is where it is looked at: its first value and the length of the others, or 0 and its length.
+struct Extent {
+    double first, rest;
+};
+
 // A function of the sums, but for `Floor`, on which no decision depends.
 class Solved {
   public:
@@ -42,7 +48,7 @@ class Solved {
     void mark_all(const Sums& sums);
     // Rows were taken back, or sums came from elsewhere: what was proved of the arm is void.
     void doubt(std::size_t arm) {
-        if (keeps_factors()) floors_[arm] = {};
+        if (keeps_factors()) floors_[arm] = {.share = floors_[arm].share, .searched = floors_[arm].searched};
     }
     std::span<const std::uint32_t> stale() const { return stale_; }
     bool is_marked(std::size_t arm) const { return is_stale_[arm] != 0; }
@@ -64,6 +70,14 @@ class Solved {
         score(variances_.data(), squares, dim_, width(), out);
     }
     const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
+    // With the constant solved, the other values are x - x_0 c for a c of length `lean`.
+    double widest(std::size_t arm, Extent x) const {
+        const Floor& floor = floors_[arm];
+        const double others = (x.rest + x.first * floor.lean) * floor.reach;
+        if (x.first == 0.0) return others;
+        const double own = x.first * floor.first;
+        return (1.0 + 1e-9) * std::sqrt(own * own + others * others);
+    }
     double reach(std::size_t arm) const { return floors_[arm].reach; }
     double noise() const { return noise_; }
     double typical_noise() const { return typical_noise_; }
@@ -83,17 +97,22 @@ class Solved {
     std::size_t value_size() const { return n_facts + dim_ + factor_size(dim_); }
     std::vector<double> values() const;
     void restore(std::span<const double> values, const Units& units);
-    static constexpr std::size_t n_facts = 8;  // what is kept of an arm before its estimate and its factor
+    static constexpr std::size_t n_facts = 5;  // what is kept of an arm before its estimate and its factor
 
     std::size_t bytes() const;
 
   private:
-    // What is proved about the smallest eigenvalue of V_a. Rows only raise it; rows taken back or sums from elsewhere
-    // void the proof. No decision depends on it, only how soon it is found.
+    // What is proved about the smallest eigenvalue of V_a, in free units of what its constant leaves (the Schur
+    // complement): contexts for which an arm is played lie on one side, where constant and features go together. Rows
+    // only raise it; rows taken back, sums from elsewhere or other units void the proof. No decision depends on it,
+    // only how soon it is found.
     struct Floor {
-        double value = 0.0;    // at most the eigenvalue; 0 if nothing is proved
-        double checked = 0.0;  // n at the last proof
+        double value = 0.0;     // at most the eigenvalue; 0 if nothing is proved
+        double checked = 0.0;   // n at the last proof
+        double share = 0.0;     // value / n then, even if it is void: a good guess
+        double searched = 0.0;  // n when it was last looked for from above
         double reach = 0.0;
+        double first = 0.0, lean = 0.0;  // of the constant: the width of 1, and by how much the other values then move
     };
 
     // How well an arm's estimate fits its rows.
@@ -107,7 +126,8 @@ class Solved {
     struct System {
         const double *A, *b;
         double shift;
-        double extra;  // what the first value is penalised beyond `shift`
+        double extra;       // what the first value is penalised beyond `shift`
+        bool has_constant;  // as its first value
         double n, squares, raw;
     };
 
@@ -119,6 +139,8 @@ class Solved {
     void solve_system(std::size_t arm, const double* A, const double* b, double shift);
     void solve_as_unseen(const System& system, std::size_t arm);
     void raise_floor(const System& system, std::size_t arm);
+    void prove_floor(const System& system, Floor& floor) const;
+    bool exceeds(const System& system, double value) const;
     void measure_fit(const System& system, std::size_t arm);
     double measured_noise() const;
     double measured_typical_noise() const;

@@ -75,7 +75,9 @@ class Statistics {
     void rough_squares(const double* squares, double* out) const { solved_.rough_squares(squares, out); }
     // One arm's kept factor, likewise.
     const double* factor(std::size_t arm) const { return solved_.factor(arm); }
-    // At least the width at x divided by |x| for any x, rounding included; infinite if nothing is known.
+    // At least the width at any x so large, rounding included; infinite if nothing is known.
+    double widest(std::size_t arm, Extent x) const { return solved_.widest(arm, x); }
+    // At least what is left of a width divided by what is left of x, once its first value is solved; likewise.
     double reach(std::size_t arm) const { return solved_.reach(arm); }
     // The deviation of rewards about the estimates, with factors kept and fresh: the squared residuals of the arms that
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if

@@ -54,7 +54,7 @@ def test_widths_are_the_references_to_the_last_bit(stream: Stream, ridge: float,
         _kernel._use_level(2)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 7, 8, 9, 16, 31, 40, 100, 128])
+@pytest.mark.parametrize("dim", [1, 2, 7, 8, 9, 16, 31, 33, 40, 100, 128, 129])
 def test_widths_and_determinants_are_those_of_a_solver_that_is_not_ours(level: int, dim: int) -> None:
     assert level in (0, 1, 2)
     state, _ = filled(make_stream(6 * dim, dim, 3, seed=dim), 0.7)

@@ -51,17 +51,19 @@ def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -
 
 
 def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
-    """Give the shape of what `Paced` keeps of its last solves: eight facts, an estimate and a factor of each arm.
+    """Give the shape of what `Paced` keeps of its last solves: five facts, an estimate and a factor of each arm.
 
-    A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk.
+    A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk. A column that leads
+    whole tiles is kept apart, after them.
 
     Examples
     --------
-    >>> solved_shape(2, 9)
-    (2, 225)
+    >>> solved_shape(2, 9), solved_shape(2, 12)
+    ((2, 102), (2, 225))
     """
-    tiles = -(-size // 8)
-    return n_arms, 8 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles
+    lead = int(size > 8 and size % 8 == 1)
+    tiles, padded = -(-(size - lead) // 8), 8 * -(-size // 8)
+    return n_arms, 5 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles + lead * padded
 
 
 def smallest_eigenvalue(second_moment: Float64) -> float:
