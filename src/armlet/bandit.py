@@ -147,8 +147,8 @@ class Bandit(Engine):
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
-        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t, bandit.t
-        (array([100, 101]), 101)
+        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t.tolist(), bandit.t
+        ([100, 101], 101)
         """
         return self._decide_many(self._reader.matrix(X), eligible, check_step(first, "first"))
 
