@@ -41,6 +41,7 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+json_bytes = _kernel.json_bytes
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -86,6 +87,7 @@ __all__ = [
     "coins",
     "estimate_subset",
     "expectations",
+    "json_bytes",
     "normals",
     "ordered_scores",
     "rollout",
