@@ -48,7 +48,7 @@ def test_a_full_disk_refuses_whole_lines_and_goes_on_once_there_is_room(tmp_path
 def test_a_second_writer_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
     first = Sink(tmp_path / "a", "line")
     code = "import sys, pathlib; from armlet.log.sink import Sink; Sink(pathlib.Path(sys.argv[1]), 'line').close()"
-    other = [sys.executable, "-c", code, tmp_path / "a"]
+    other = [sys.executable, "-c", code, str(tmp_path / "a")]
     with pytest.raises(LogError, match="is being written by another bandit or process"):
         Sink(tmp_path / "a", "line")
     assert subprocess.run(other, capture_output=True, check=False).returncode == 1

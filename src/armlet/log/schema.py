@@ -33,9 +33,11 @@ DECIDE: Final = (
     "design",
     "probabilities",
     "tag",
+    "event",
 )
-"""The fields of a decision, in the order in which they are written; `probabilities` only where they were asked for."""
-OPTIONAL: Final = frozenset({"probabilities"})
+"""The fields of a decision, in the order in which they are written."""
+OPTIONAL: Final = frozenset({"probabilities", "event"})
+"""Left out where they are not known: the probabilities of all arms, and what the world calls the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
 UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})
