@@ -55,13 +55,13 @@ EVENT: Event = {"seq": 7, "kind": "learn", "at": 1_700_000_000_000_000, "id": "3
 
 def test_an_event_that_was_read_is_written_as_it_was() -> None:
     line = encode_event(EVENT, 99)
-    event, crc = decode(line.data, 7, 99, "a.jsonl")
+    event, crc = decode(line[0], 7, 99, "a.jsonl")
     assert event == EVENT
-    assert encode_event(event, 99) == line == (line.data, crc)
+    assert encode_event(event, 99) == line == (line[0], crc)
 
 
 def test_every_changed_byte_is_found() -> None:
-    line = encode_event(EVENT, 99).data
+    line = encode_event(EVENT, 99)[0]
     for place in range(len(line)):
         for byte in {line[place] ^ 1, ord("0"), ord("7"), ord(" ")} - {line[place]}:
             changed = line[:place] + bytes([byte]) + line[place + 1 :]
@@ -71,7 +71,7 @@ def test_every_changed_byte_is_found() -> None:
 
 
 def test_a_line_that_follows_another_one_is_refused() -> None:
-    line = encode(1, "advance", 5, {"t": 3}, 10).data
+    line = encode(1, "advance", 5, {"t": 3}, 10)[0]
     with pytest.raises(DamagedLineError, match="it is not as it was written"):
         decode(line, 1, 11, "a.jsonl")
     with pytest.raises(DamagedLineError, match="its number is 1"):

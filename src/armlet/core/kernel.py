@@ -42,6 +42,7 @@ Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
 json_bytes = _kernel.json_bytes
+json_line = _kernel.json_line
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -88,6 +89,7 @@ __all__ = [
     "estimate_subset",
     "expectations",
     "json_bytes",
+    "json_line",
     "normals",
     "ordered_scores",
     "rollout",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 from armlet.core.errors import LogError
-from armlet.core.kernel import json_bytes
+from armlet.core.kernel import json_line
 from armlet.log.schema import HEAD, Event
 
 _MARK: Final = b',"crc":"'
@@ -27,28 +27,18 @@ class DamagedLineError(LogError):
         self.kind, self.why = kind, why
 
 
-class Line(NamedTuple):
-    """The bytes of an event with their newline, and the check value that the next one carries on from."""
-
-    data: bytes
-    crc: int
-
-
-def encode(seq: int, kind: str, at: int, fields: Event, crc: int) -> Line:
-    r"""Write an event as a line that follows one of check value `crc`.
+def encode(seq: int, kind: str, at: int, fields: Event, crc: int) -> tuple[bytes, int]:
+    r"""Write an event as a line that follows one of check value `crc`; give the line and its own check value.
 
     Examples
     --------
-    >>> encode(3, "retire_arm", 1700000000000000, {"arm": "north"}, 0).data
+    >>> encode(3, "retire_arm", 1700000000000000, {"arm": "north"}, 0)[0]
     b'{"seq":3,"kind":"retire_arm","at":1700000000000000,"arm":"north","crc":"42a5055b"}\n'
     """
-    more = b"," + json_bytes(fields)[1:-1] if fields else b""
-    body = b'{"seq":%d,"kind":"%b","at":%d%b' % (seq, kind.encode(), at, more)
-    crc = crc32(body, crc)
-    return Line(b'%b,"crc":"%08x"}\n' % (body, crc), crc)
+    return json_line(seq, kind, at, fields, crc)
 
 
-def encode_event(event: Event, crc: int) -> Line:
+def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
     """Write an event that was read, as it was written."""
     fields = {name: value for name, value in event.items() if name not in HEAD}
     return encode(event["seq"], event["kind"], event["at"], fields, crc)
@@ -77,7 +67,7 @@ def decode(line: bytes, seq: int, crc: int, name: str) -> tuple[Event, int]:
 
     Examples
     --------
-    >>> line = encode(0, "add_arm", 5, {"arm": 7}, 0).data
+    >>> line = encode(0, "add_arm", 5, {"arm": 7}, 0)[0]
     >>> decode(line, 0, 0, "a.jsonl")[0]
     {'seq': 0, 'kind': 'add_arm', 'at': 5, 'arm': 7}
     >>> decode(line.replace(b"7", b"8"), 0, 0, "a.jsonl")

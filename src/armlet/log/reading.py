@@ -47,7 +47,13 @@ class LogFile:
     @property
     def about(self) -> Mapping[str, Any]:
         """The fields of the start."""
-        return next(iter(self))
+        with self.path.open("rb") as file:
+            line = file.readline()
+        if not line.endswith(b"\n"):
+            raise LogError(f"{self.name} is empty: no bandit has begun it yet", 0)
+        event, _ = decode(line, 0, 0, self.name)
+        check_start(event, self.name)
+        return event
 
     def __iter__(self) -> Iterator[Event]:
         for _, event in self.placed():
@@ -56,7 +62,7 @@ class LogFile:
     def placed(self) -> Iterator[tuple[int, Event]]:
         """Give every event with the offset of its line; refuse a line that is not as it was written."""
         offset = crc = decisions = 0
-        self._steps, self._offsets, self.unfinished = [], [], 0
+        self.unfinished = 0
         with self.path.open("rb", buffering=2**20) as file:
             for seq, line in enumerate(file):
                 if not line.endswith(b"\n"):
@@ -66,7 +72,7 @@ class LogFile:
                 if seq == 0:
                     check_start(event, self.name)
                 if event["kind"] == "decide":
-                    if decisions % STRIDE == 0:
+                    if decisions == STRIDE * len(self._steps):  # a log only grows: an earlier reading may know them
                         self._steps.append(event["t"])
                         self._offsets.append(offset)
                     decisions += 1
