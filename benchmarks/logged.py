@@ -49,9 +49,9 @@ def prove(policy: armlet.Policy) -> None:
     n = COMPILED if policy.rule() is not None else OTHERS
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.jsonl"
-        bandit = new_bandit(policy, path)
+        bandit, log = new_bandit(policy, path)
         Life(bandit).live(n)
-        bandit.log.close()
+        log.close()
         rates, sizes = [], []
         for each in (path, armlet.log.compact(path)):
             begin = time.process_time()
