@@ -11,6 +11,7 @@ from armlet.bandit import load as load
 from armlet.core.errors import ArmletError as ArmletError
 from armlet.core.errors import BusyError as BusyError
 from armlet.core.errors import DecisionError as DecisionError
+from armlet.core.errors import LogError as LogError
 from armlet.core.errors import MergeError as MergeError
 from armlet.core.errors import ModelFileError as ModelFileError
 from armlet.core.errors import PolicyError as PolicyError
@@ -25,12 +26,16 @@ from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as
 
 if TYPE_CHECKING:
     from armlet import environments as environments
+    from armlet import log as log
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
+    from armlet.log import Log as Log
+    from armlet.log import audit as audit
     from armlet.policies.catalogue import *  # noqa: F403
 
-_MODULES = ("environments", "testing", "theory")
+_MODULES = ("environments", "log", "testing", "theory")
+_MADE_ELSEWHERE = {"Log": "armlet.log", "advise": "armlet.advice", "audit": "armlet.log"}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = [
@@ -41,6 +46,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "DecisionError",
         "Decisions",
         "Interaction",
+        "Log",
+        "LogError",
         "MergeError",
         "ModelFileError",
         "Policy",
@@ -49,6 +56,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "TableError",
         "__version__",
         "advise",
+        "audit",
         "from_bytes",
         "load",
         "policies",
@@ -57,13 +65,13 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
     ]
 
     def __getattr__(name: str) -> object:
-        """Find the other policies, the advisor and the larger parts when they are asked for: `armlet.LinUCB`."""
+        """Find the other policies, the advisor, logs and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
         if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
             return getattr(policies, name)  # which says what it is called now, or where it is
-        if name == "advise":
-            return import_module("armlet.advice").advise
+        if name in _MADE_ELSEWHERE:
+            return getattr(import_module(_MADE_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")

@@ -44,6 +44,8 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+json_bytes = _kernel.json_bytes
+json_line = _kernel.json_line
 rising_log = _kernel.rising_log
 search_subset = _kernel.search_subset
 wants = _kernel.wants
@@ -94,6 +96,8 @@ __all__ = [
     "coins",
     "estimate_subset",
     "expectations",
+    "json_bytes",
+    "json_line",
     "normals",
     "ordered_scores",
     "rising_log",

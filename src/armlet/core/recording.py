@@ -118,7 +118,7 @@ class _Recorded(Base):
         with self._recording.lock:
             old, new = columns.reward(old_reward), columns.reward(new_reward)
             self._check_correct(decision, old, new)
-            rewards = {"old_reward": old, "new_reward": new}
+            rewards = {"old_reward": old, "new_reward": new, "weight": decision.weight}
             self._recording.recorder.happened("correct", self._about(decision) | rewards)
             super().correct(decision, old, new)
 
@@ -126,7 +126,9 @@ class _Recorded(Base):
         with self._recording.lock:
             r = columns.reward(reward)
             self._check_forget(decision, r)
-            self._recording.recorder.happened("forget", self._about(decision) | {"reward": r})
+            self._recording.recorder.happened(
+                "forget", self._about(decision) | {"reward": r, "weight": decision.weight}
+            )
             super().forget(decision, r)
 
     def _learn_many(
