@@ -35,6 +35,14 @@ class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""
 
 
+class StoreError(ArmletError):
+    """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
+
+
+class EventError(ArmletError):
+    """An event is asked about again, but with another context than the first time, or after it was forgotten."""
+
+
 class ArgumentError(ValueError):
     """A value that cannot be, told with the name of its argument, which a command line can change to its own.
 
