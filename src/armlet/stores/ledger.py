@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-Phase: TypeAlias = Literal["open", "default", "learned", "forgotten"]
-"""What was learned of a decision: nothing yet, the default of its window, a reward, or nothing any more."""
+Phase: TypeAlias = Literal["open", "default", "learned"]
+"""What was learned of a decision: nothing yet, the default of its window, or a reward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,18 @@ class Pen(Protocol):
     def keep(self, loop: int, seq: int, model: bytes) -> None:
         """Keep a snapshot instead of the one before."""
 
+    def rebase(self, loop: int, seq: int, model: bytes) -> None:
+        """Let the rows after this one go on from another model, so that those before it are needed no more."""
+
+    def erase(self, loop: int, t: int) -> None:
+        """Delete the context and the event of a decision, and how things stand with it; its row stays without them."""
+
+    def prune(self, loop: int, before: int) -> int:
+        """Delete all about decisions that are older and did not explore; give how many.
+
+        Rows of explored decisions and of decisions whose window is open stay.
+        """
+
 
 class Ledger(Protocol):
     """Where loops are kept."""
@@ -113,6 +125,9 @@ class Ledger(Protocol):
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         """Read what is kept for good, in order and in bounded memory, while others write."""
+
+    def scrub(self) -> None:
+        """Leave nothing of what was erased or pruned in any file."""
 
     def backup(self, path: Path) -> None:
         """Copy everything into a new file, as it is at one moment, while others write."""

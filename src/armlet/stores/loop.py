@@ -10,6 +10,7 @@ from armlet.core.border.arms import check_label
 from armlet.core.border.contexts import ContextReader
 from armlet.core.kernel import Decision
 from armlet.core.types import Arm, Context
+from armlet.stores.ledger import Ledger
 from armlet.stores.player import Player
 from armlet.stores.rewards import Status
 from armlet.stores.writer import Writer
@@ -34,8 +35,8 @@ class Loop:
     (True, 'conflict')
     """
 
-    def __init__(self, player: Player, reader: ContextReader, writer: Writer) -> None:
-        self._player, self._reader, self._writer = player, reader, writer
+    def __init__(self, player: Player, reader: ContextReader, writer: Writer, ledger: Ledger) -> None:
+        self._player, self._reader, self._writer, self._ledger = player, reader, writer, ledger
 
     @property
     def name(self) -> str:
@@ -81,6 +82,27 @@ class Loop:
         """
         name, number = check_event(event), _check_value(value)
         return self._writer.do(lambda pen, now: self._player.reward(pen, now, name, number))
+
+    def forget(self, event: str) -> bool:
+        """Take back what was learned from a decision, delete its context and its event; tell whether there was one.
+
+        What remains is the step, the arm and its probability. Unlearning is exact but for rounding; the rows before are
+        needed no more to make the state again, which goes on from a model. Backups are yours to care for.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 1.0)
+        ...     loop.forget("order-17"), loop.reward("order-17", 1.0), loop.model().state.n.sum()
+        (True, 'unknown', np.float64(0.0))
+        """
+        name = check_event(event)
+        found = self._writer.do(lambda pen, now: self._player.forget(pen, now, name))
+        self._ledger.scrub()
+        return found
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""

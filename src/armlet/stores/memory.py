@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,30 @@ class MemoryPen:
     def keep(self, loop: int, seq: int, model: bytes) -> None:
         self._set(self._books[loop], "snapshot", (seq, model))
 
+    def rebase(self, loop: int, seq: int, model: bytes) -> None:
+        book = self._books[loop]
+        self._set(book, "kept", replace(book.kept, start=model, base=seq))
+        self._set(book, "snapshot", None)
+
+    def erase(self, loop: int, t: int) -> None:
+        book = self._books[loop]
+        outcome = book.outcomes[t]
+        row = book.rows[outcome.seq]
+        fields = {name: value for name, value in row.fields.items() if name != "event"}
+        self._put(book.rows, row.seq, replace(row, x=None, fields=fields))
+        self._drop(book, {t})
+
+    def prune(self, loop: int, before: int) -> int:
+        book = self._books[loop]
+        old = {
+            outcome.t
+            for outcome in book.outcomes.values()
+            if outcome.due is None and _is_spare(book.rows[outcome.seq], before)
+        }
+        self._set(book, "rows", {seq: row for seq, row in book.rows.items() if row.t not in old})
+        self._drop(book, old)
+        return len(old)
+
     def _set(self, book: _Book, name: str, value: object) -> None:
         before = getattr(book, name)
         setattr(book, name, value)
@@ -90,6 +114,14 @@ class MemoryPen:
         known, before = key in table, table.get(key)
         table[key] = value
         self.undo.append(lambda: table.update({key: before}) if known else table.pop(key))
+
+    def _drop(self, book: _Book, old: set[int]) -> None:
+        self._set(book, "outcomes", {t: outcome for t, outcome in book.outcomes.items() if t not in old})
+        self._set(book, "events", {event: t for event, t in book.events.items() if t not in old})
+
+
+def _is_spare(row: Row, before: int) -> bool:
+    return row.ts < before and not row.fields["explored"]
 
 
 class Memory:
@@ -131,6 +163,9 @@ class Memory:
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         with self._lock:
             return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
+
+    def scrub(self) -> None:
+        pass
 
     def backup(self, path: Path) -> None:
         raise StoreError(f"a store in memory has no file to copy to {path}; open one on disk: armlet.open('shop.db')")

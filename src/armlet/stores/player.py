@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from armlet.bandit import Bandit
-from armlet.core.errors import EventError
+from armlet.core.errors import EventError, StoreError
 from armlet.core.kernel import Decision
 from armlet.core.types import Arm, Float64, Policy
 from armlet.stores.decisions import decide_at, decision_of, fields_of
@@ -40,6 +40,7 @@ class Player:
     def ready(self, pen: Pen, now: int) -> Bandit:
         """Give the bandit as it is at this moment, windows that have closed included."""
         if self._bandit is None:
+            self.kept = pen.kept(self.kept.name) or self.kept
             self._bandit, self._snapshot, self._last = recover(pen, self.kept, self._policy)
         if self.terms.window is not None:
             while closed := pen.due(self.kept.id, now, CLOSED_AT_ONCE):
@@ -68,8 +69,8 @@ class Player:
 
     def _again(self, pen: Pen, known: Outcome, x: Float64, eligible: list[Arm] | None) -> Decision:
         row = pen.row(self.kept.id, known.seq)
-        if known.phase == "forgotten" or row is None:
-            raise EventError(f"event {known.event!r} was forgotten; give a new decision another name")
+        if row is None:
+            raise StoreError(f"the decision of event {known.event!r} is missing; go back to a backup")
         if row.x != x.astype("<f8").tobytes() or row.fields["eligible"] != eligible:
             raise EventError(
                 f"event {known.event!r} has been decided for another context or other eligible arms; "
@@ -86,8 +87,7 @@ class Player:
             return verdict.status
         told = replace(outcome, value=verdict.value)
         if verdict.act == "hold":
-            fields = {"of": outcome.seq, "event": event, "reward": value}
-            self._append(pen, now, "reward", outcome.t, fields)
+            self._append(pen, now, "reward", outcome.t, {**self._about(pen, outcome), "reward": value})
         elif verdict.act == "learn":
             self._write(pen, now, bandit, outcome, "learn", {"reward": verdict.value})
             told = replace(told, phase="learned")
@@ -105,6 +105,31 @@ class Player:
         self._write(pen, now, bandit, outcome, "learn", {"reward": value, "source": "told" if told else "default"})
         pen.put(self.kept.id, replace(outcome, phase="learned" if told else "default", value=value, due=None))
 
+    def forget(self, pen: Pen, now: int, event: str) -> bool:
+        """Unlearn a decision and delete its context; tell whether there is one."""
+        bandit = self.ready(pen, now)
+        outcome = pen.outcome(self.kept.id, event)
+        if outcome is None:
+            return False
+        if outcome.phase != "open":
+            self._write(pen, now, bandit, outcome, "forget", {"reward": outcome.value})
+        self.rebase(pen)
+        pen.erase(self.kept.id, outcome.t)
+        return True
+
+    def prune(self, pen: Pen, before: int) -> int:
+        """Delete what is old and did not explore, once the bandit is ready."""
+        self.rebase(pen)
+        return pen.prune(self.kept.id, before)
+
+    def rebase(self, pen: Pen) -> None:
+        """Go on from what has been learned so far, so that no row before is needed to make it again."""
+        if self._bandit is not None:
+            model = self._bandit.to_bytes()
+            pen.rebase(self.kept.id, self._last, model)
+            self.kept = replace(self.kept, start=model, base=self._last)
+            self._snapshot = self._last
+
     def change(self, pen: Pen, now: int, kind: str, arm: Arm) -> None:
         """Add, retire or restore an arm."""
         self._write(pen, now, self.ready(pen, now), None, kind, {"arm": arm})
@@ -113,12 +138,19 @@ class Player:
         self, pen: Pen, now: int, bandit: Bandit, outcome: Outcome | None, kind: str, fields: Mapping[str, Any]
     ) -> None:
         """Let the bandit do what the row will say, by the same function that reads it back, and write it."""
-        about = {} if outcome is None else {"of": outcome.seq, "event": outcome.event}
+        about = {} if outcome is None else self._about(pen, outcome)
         t = None if outcome is None else outcome.t
         row = Row(seq=0, ts=now, kind=kind, t=t, fields={**about, **fields})
         apply(bandit, pen, self.kept.id, row)
         self._append(pen, now, kind, t, row.fields)
         self._keep_snapshot(pen, bandit)
+
+    def _about(self, pen: Pen, outcome: Outcome) -> dict[str, Any]:
+        """Say which decision a row is about, but not by the name of its event, which may be somebody's."""
+        row = pen.row(self.kept.id, outcome.seq)
+        if row is None:
+            raise StoreError(f"the decision of event {outcome.event!r} is missing; go back to a backup")
+        return {"of": outcome.seq, "id": row.fields["id"]}
 
     def _append(
         self, pen: Pen, now: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None

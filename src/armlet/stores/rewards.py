@@ -71,7 +71,7 @@ def judge(terms: Terms, outcome: Outcome | None, value: float) -> Verdict:
     >>> judge(terms, Outcome(t=1, event="order-17", seq=1, phase="learned", value=1.0), 0.0)
     Verdict(status='conflict', act='nothing', value=None)
     """
-    if outcome is None or outcome.phase == "forgotten":
+    if outcome is None:
         return Verdict("unknown", "nothing")
     if outcome.value is None or outcome.phase == "default":
         return _first(terms, outcome, value)

@@ -27,6 +27,8 @@ STEPS = (
     CREATE INDEX outcome_by_due ON outcome (loop, due) WHERE due IS NOT NULL;
     CREATE TABLE snapshot (loop INTEGER PRIMARY KEY, seq INTEGER NOT NULL, model BLOB NOT NULL);
     """,
+    # rows up to `base` have been learned by `start`, so that they may be erased
+    "ALTER TABLE loop ADD COLUMN base INTEGER NOT NULL DEFAULT 0;",
 )
 VERSION = len(STEPS)
 

@@ -23,16 +23,20 @@ from armlet.stores.schema import bring_up_to_date
 
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
 PAGE = 1000  # rows read at once
+PATIENCE = 10_000  # milliseconds to wait for those who read or write
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
-_KEPT = "SELECT id, name, about, start FROM loop"
+_KEPT = "SELECT id, name, about, start, base FROM loop"
 _ROW = "SELECT loop, seq, ts, kind, t, fields, x, crc FROM event WHERE loop = ? AND seq"
 _OUTCOME = "SELECT t, event, seq, phase, value, due FROM outcome WHERE loop = ? AND"
 
 _PUT = """
     INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (loop, t)
     DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value, due = excluded.due"""
+_SPARE = """
+    INSERT INTO spare SELECT outcome.t FROM outcome JOIN event USING (loop, seq)
+    WHERE loop = ? AND due IS NULL AND ts < ? AND NOT json_extract(fields, '$.explored')"""
 # after these a transaction may be tried again; after any other nobody knows what the disk has
 _PASSING = (apsw.FullError, apsw.BusyError, apsw.ConstraintError, apsw.TooBigError)
 
@@ -51,6 +55,10 @@ def check_library(version: str) -> None:
         raise StoreError(
             f"SQLite is {version}, but before {oldest} it can damage a file in WAL mode; install apsw {oldest} or later"
         )
+
+
+def _json(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 def _crc(loop: int, seq: int, ts: int, kind: str, t: int | None, fields: str, x: bytes | None) -> int:
@@ -91,7 +99,7 @@ class SQLitePen:
 
     def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
         head = self._head(loop)
-        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+        text = _json(fields)
         seq = head[1] + 1
         values = (loop, seq, ts, kind, t, text, x, _crc(loop, seq, ts, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
@@ -129,9 +137,33 @@ class SQLitePen:
     def keep(self, loop: int, seq: int, model: bytes) -> None:
         self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", (loop, seq, model))
 
+    def rebase(self, loop: int, seq: int, model: bytes) -> None:
+        self._run("UPDATE loop SET start = ?, base = ? WHERE id = ?", (model, seq, loop))
+        self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
+
+    def erase(self, loop: int, t: int) -> None:
+        outcome = self.at(loop, t)
+        row = None if outcome is None else self.row(loop, outcome.seq)
+        if row is None:
+            raise KeyError(t)
+        fields = _json({name: value for name, value in row.fields.items() if name != "event"})
+        crc = _crc(loop, row.seq, row.ts, row.kind, row.t, fields, None)
+        sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
+        self._run(sql, (fields, crc, loop, row.seq))
+        self._run("DELETE FROM outcome WHERE loop = ? AND t = ?", (loop, t))
+
+    def prune(self, loop: int, before: int) -> int:
+        self._run("CREATE TEMP TABLE spare (t INTEGER PRIMARY KEY)")
+        self._run(_SPARE, (loop, before))
+        self._run("DELETE FROM event WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
+        self._run("DELETE FROM outcome WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
+        n: int = self._run("SELECT count(*) FROM spare").get
+        self._run("DROP TABLE spare")
+        return n
+
 
 def _kept(found: Sequence[Any]) -> Kept:
-    return Kept(id=found[0], name=found[1], about=found[2], start=found[3])
+    return Kept(id=found[0], name=found[1], about=found[2], start=found[3], base=found[4])
 
 
 def _outcome(found: Sequence[Any] | None) -> Outcome | None:
@@ -244,6 +276,18 @@ class SQLite:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             yield connection
+        finally:
+            connection.close()
+
+    def scrub(self) -> None:
+        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it."""
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(PATIENCE)
+        connection.pragma("user_version")  # SQLite finds its log when it reads
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as error:
+            raise StoreError(f"{self._path} has let go of it, but its -wal file has not: {error}; try again") from error
         finally:
             connection.close()
 

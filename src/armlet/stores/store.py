@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,7 +18,7 @@ from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
 from armlet.core.units import Units
 from armlet.policies import POLICIES
-from armlet.stores.clock import Clock
+from armlet.stores.clock import SECOND, Clock
 from armlet.stores.ledger import Ledger, Pen
 from armlet.stores.loop import Loop
 from armlet.stores.making import Making, read_terms
@@ -111,7 +113,7 @@ class Store:
         )
         made = making.bandit()
         player, reader = self._writer.do(lambda pen, now: self._open(pen, now, making, made))
-        return Loop(player, reader, self._writer)
+        return Loop(player, reader, self._writer, self._ledger)
 
     def _open(self, pen: Pen, now: int, making: Making, made: Bandit | None) -> tuple[Player, ContextReader]:
         kept = pen.kept(making.name)
@@ -134,6 +136,29 @@ class Store:
     def settle(self) -> None:
         """Close the windows that have run out in all loops in use; any call to a loop does it for that loop."""
         self._writer.do(lambda pen, now: [player.ready(pen, now) for player in self._players.values()])
+
+    def prune(self, before: float | datetime) -> int:
+        """Delete decisions that are older and did not explore, with their rewards; give how many.
+
+        Explored ones stay: they are what estimates rest on, and what other policies can be judged by. So do decisions
+        whose window is open. What was learned is not touched. A reward for what is gone is answered "unknown".
+
+        Parameters
+        ----------
+        before
+            A datetime with a time zone, or seconds since 1970.
+        """
+        moment = _microseconds(before)
+        pruned = self._writer.do(lambda pen, now: self._prune(pen, now, moment))
+        self._ledger.scrub()
+        return pruned
+
+    def _prune(self, pen: Pen, now: int, before: int) -> int:
+        kept = [each for name in self.loops if (each := pen.kept(name)) is not None]
+        players = [self._players.get(each.name) or Player(each, read_terms(each, None), None) for each in kept]
+        for player in players:  # before any is pruned: one whose policy is not known here is refused
+            player.ready(pen, now)
+        return sum(player.prune(pen, before) for player in players)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy everything into a new file, as it is at one moment, while loops go on."""
@@ -159,3 +184,13 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _microseconds(moment: float | datetime) -> int:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError(f"before is {moment!r}, which has no time zone; give one, such as tzinfo=datetime.UTC")
+        moment = moment.timestamp()
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
+        raise ValueError(f"before is {moment!r}; give a datetime with a time zone, or seconds since 1970")
+    return int(moment * SECOND)

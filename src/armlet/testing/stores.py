@@ -153,6 +153,43 @@ def check_outcomes_are_found(place: Place) -> None:
             _require(list(pen.due(kept.id, 30, 9)) == [late], "an outcome that was settled is still due")
 
 
+def check_old_rows_can_go(place: Place) -> None:
+    """What is erased or pruned is gone, what explored stays, and a loop goes on from the model that it is given."""
+    with _opened(place) as ledger:
+        kept = _some_loop(ledger)
+        with ledger.writing() as pen:
+            for explored, due in ((True, None), (False, None), (False, 99), (False, None)):
+                t = pen.lease(kept.id, 1)
+                seq = pen.append(kept.id, t, "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
+                pen.put(kept.id, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
+            pen.append(kept.id, 4, "learn", 2, {"of": 2}, None)
+            pen.keep(kept.id, 4, b"a snapshot")
+        before = _all_of(ledger, kept)
+        with suppress(_BrokenOffError), ledger.writing() as pen:
+            _let_go(pen, kept.id)
+            raise _BrokenOffError
+        _require(_all_of(ledger, kept) == before, "rows were gone though their transaction was broken off")
+        with ledger.writing() as pen:
+            _require(_let_go(pen, kept.id) == 1, "not the one old decision that did not explore was pruned")
+        ledger.scrub()
+    with _opened(place) as ledger, ledger.writing() as pen:
+        found = pen.kept("homepage")
+        _require(found and (found.start, found.base) == (b"later", 5), "a loop does not go on from its new model")
+        _require(pen.snapshot(kept.id) is None, "a snapshot is older than the model that a loop goes on from")
+        _require([row.seq for row in pen.rows(kept.id, 0)] == [1, 3, 4], "other rows are left than should be")
+        first = pen.row(kept.id, 1)
+        _require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
+        left = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
+        _require(left == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
+        _require(pen.append(kept.id, 9, "learn", 3, {}, None) == 6, "a number of a row was given twice")
+
+
+def _let_go(pen: Pen, loop: int) -> int:
+    pen.rebase(loop, 5, b"later")
+    pen.erase(loop, 1)
+    return pen.prune(loop, before=4)
+
+
 # ---- loops
 
 ARMS = ["a", "b", "c"]
@@ -304,7 +341,7 @@ class _Failing:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self.fails = ledger, False
         self.failures = (*ledger.failures, OSError)
-        self.newest, self.loops, self.rows = ledger.newest, ledger.loops, ledger.rows
+        self.newest, self.loops, self.rows, self.scrub = ledger.newest, ledger.loops, ledger.rows, ledger.scrub
         self.backup, self.close = ledger.backup, ledger.close
 
     @contextmanager
@@ -321,6 +358,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     check_nobody_reads_half_a_transaction,
     check_steps_are_leased_once,
     check_outcomes_are_found,
+    check_old_rows_can_go,
     check_state_is_what_the_rows_say,
     check_events_are_idempotent,
     check_rewards_count_once,
