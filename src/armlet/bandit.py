@@ -19,7 +19,7 @@ from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
 from armlet.core.law import compiled_rule
-from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_steps
+from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_step, check_steps
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
 from armlet.core.units import Units, in_units, units_of
@@ -139,6 +139,18 @@ class Bandit(Engine):
         arms wait for its end. Interrupted, it gives no decisions, and its steps stay used.
         """
         return self._decide_many(self._reader.matrix(X), eligible)
+
+    def decide_many_at(self, first: int, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
+        """Choose for many contexts at the steps from `first` on, which must lie ahead of the clock.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t.tolist(), bandit.t
+        ([100, 101], 101)
+        """
+        return self._decide_many(self._reader.matrix(X), eligible, check_step(first, "first"))
 
     def learn_many(
         self,
@@ -401,6 +413,26 @@ class Bandit(Engine):
         from armlet.core.files import model
 
         return model.encode(self._model())
+
+    def digest(self) -> str:
+        """Give 64 hexadecimal digits that tell two bandits apart unless they decide and learn alike, but for coins.
+
+        SHA-256 of policy, state, clock, arms and all other settings; not of the seed, nor of what can be worked out
+        from the state. Two replicas that learned the same in the same order have the same digest on any machine.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=seed) for seed in (1, 2))
+        >>> one.digest() == other.digest()
+        True
+        >>> one.learn(one.decide([0.5]), 1.0)
+        >>> one.digest() == other.digest()
+        False
+        """
+        from armlet.core.files import model
+
+        return model.digest(self._model())
 
     def _model(self) -> Model:
         from armlet.core.files.model import Model

@@ -146,15 +146,29 @@ void Engine::watch_digits(const double* x, std::size_t dim, double reward) {
 
 // ---- the clock
 
-// The clock after n more steps.
-Word Engine::next_steps(std::size_t n) const {
-    if (n > last_step - t)
-        fail(PyExc_ValueError, "the clock stands at " + std::to_string(t) + " and cannot take " + std::to_string(n) +
+// The clock n steps after another one.
+Word Engine::steps_after(Word step, std::size_t n) const {
+    if (n > last_step - step)
+        fail(PyExc_ValueError, "the clock stands at " + std::to_string(step) + " and cannot take " + std::to_string(n) +
                                    " more steps: it ends at 2^63 - 1");
-    return t + n;
+    return step + n;
 }
 
 void Engine::advance(Word steps) { t = next_steps(steps); }
+
+// The next step, or a later one.
+Word Engine::step_ahead(std::optional<Word> at) const {
+    if (!at) return next_steps(1);
+    if (*at <= t || *at > last_step)
+        fail(PyExc_ValueError, "t is " + std::to_string(*at) + " but the clock stands at " + std::to_string(t) +
+                                   " and goes forward only, up to 2^63 - 1; give a later step");
+    return *at;
+}
+
+void Engine::advance_to(Word step) {
+    std::optional<Turns::Whole> turn = decide_turn();
+    if (step != t) t = step_ahead(step);
+}
 
 // ---- one step
 
@@ -173,7 +187,7 @@ void Engine::tell_state() {
             sums->set_active(arm, arms_.is_active(arm));
 }
 
-nb::object Engine::decide(nb::handle x, nb::handle eligible) {
+nb::object Engine::decide(nb::handle x, nb::handle eligible, std::optional<Word> at) {
     const auto keys = keys_of(eligible);
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
@@ -183,14 +197,14 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible) {
     std::vector<std::uint32_t> some;
     if (keys) some = arms_.playable(keys);
     const Arms arms = keys ? Arms(some) : arms_.active();
-    const Word step = next_steps(1);
+    const Word step = step_ahead(at);
     const Coins coins = toss(streams_.own(), step);
     const double* context = seen(d.x);
     const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
                                 : asked_->decide(step, context, coins, arms, arms_.size());
     t = step;
     stamp(d, step, coins.mark, streams_.own());
-    settle(d, choice, arms_.label(choice.arm), arms_.id());
+    settle(d, choice, arms_.label(choice.arm), arms_.id(), keys ? arms_.labels_of(arms) : nb::object());
     return made;
 }
 
@@ -202,6 +216,9 @@ void Engine::check_known(const Decision& d) const {
 }
 
 std::uint32_t Engine::locate(const Decision& d) const {
+    if (d.dim() == 0)
+        fail(PyExc_ValueError,
+             "decision " + d.id() + " was kept without its context, so nothing can be learned from it");
     if (d.dim() != dim_)
         fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim()) +
                                    " values but dim is " + std::to_string(dim_) + "; it is another bandit's");

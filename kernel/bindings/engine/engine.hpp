@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "bindings/engine/arm_table.hpp"
-#include "bindings/engine/decision.hpp"
+#include "bindings/engine/decisions.hpp"
 #include "bindings/engine/python_policy.hpp"
 #include "bindings/engine/streams.hpp"
 #include "bindings/engine/turns.hpp"
@@ -24,13 +24,14 @@ class Engine {
            nb::object read_context, double sign, bool normalize, std::optional<RewardRange> range);
 
     // ---- one step
-    nb::object decide(nb::handle x, nb::handle eligible);
+    // At the given step, which must lie ahead, or at the next one.
+    nb::object decide(nb::handle x, nb::handle eligible, std::optional<Word> at = std::nullopt);
     void learn(nb::handle decision, nb::handle reward, nb::handle weight);  // weight may be missing
     void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
     void forget(nb::handle decision, nb::handle reward);
 
     // ---- many at once
-    Decisions decide_many(nb::handle X, nb::handle eligible);
+    Decisions decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
     void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
                     Word steps);
@@ -49,6 +50,7 @@ class Engine {
 
     // ---- the whole
     void advance(Word steps);
+    void advance_to(Word step);
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
     nb::tuple snapshot();
@@ -72,7 +74,9 @@ class Engine {
     double read_reward(nb::handle value) const;
     void check_reward(double reward) const;
     void watch_digits(const double* x, std::size_t dim, double reward);
-    Word next_steps(std::size_t n) const;
+    Word steps_after(Word step, std::size_t n) const;
+    Word next_steps(std::size_t n) const { return steps_after(t, n); }
+    Word step_ahead(std::optional<Word> at) const;
     void check_alive() const;
     void check_state() const;
     void tell_state();  // which arms are active
@@ -90,7 +94,7 @@ class Engine {
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
     void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
-    void ask_rows(const double* X, Arms eligible, Decisions& out);
+    void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
     template <typename Learn>
     void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn);
 

@@ -81,7 +81,7 @@ void Engine::choose_rows_in_slices(const double* X, Arms eligible, Decisions& ou
 }
 
 // A refusal gives the steps back; an interrupted batch has used them.
-void Engine::ask_rows(const double* X, Arms eligible, Decisions& out) {
+void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& out) {
     try {
         for (std::size_t i = 0; i < out.size(); ++i) {
             const Word step = out.before + i + 1;
@@ -89,12 +89,12 @@ void Engine::ask_rows(const double* X, Arms eligible, Decisions& out) {
             out.note(i, asked_->decide(step, X + i * dim_, coins, eligible, arms_.size()));
         }
     } catch (const nb::python_error& error) {
-        if (error.matches(PyExc_Exception)) t = out.before;
+        if (error.matches(PyExc_Exception)) t = before;
         throw;
     }
 }
 
-Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
+Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
     const auto keys = keys_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
@@ -105,12 +105,13 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::change);
     check_state();
     const auto arms = arms_.playable(keys);
-    const Word after = next_steps(rows);
-    Decisions out(t, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given));
+    const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
+    Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given),
+                  keys ? arms_.labels_of(arms) : nb::object());
     const double* contexts = scales_ ? scaled.data() : out.X.data();
-    t = after;  // these steps are ours, whoever decides meanwhile
+    const Word stood = std::exchange(t, after);  // these steps are ours, whoever decides meanwhile
     if (asked_) {
-        ask_rows(contexts, arms, out);
+        ask_rows(contexts, arms, stood, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);

@@ -27,6 +27,9 @@ REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryErr
 # what policies without these settings, in files of schema 1, did
 FORMERLY = {"units": "as given", "clock": "steps"}
 
+# what two bandits may differ in and still be the same: whose coins they toss, and who wrote them down
+UNHASHED = ("armlet", "seed", "streams")
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
@@ -59,6 +62,12 @@ def read(source: Source, policies: Registry, given: Policy | None) -> Model:
 def decode(data: bytes, policies: Registry, given: Policy | None) -> Model:
     """Read a model from the bytes of its file."""
     return _checked(origin(data), *encoding.decode_model(data), policies, given)
+
+
+def digest(model: Model) -> str:
+    """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
+    header = _header(model)
+    return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, model.state.arrays())
 
 
 def _header(model: Model) -> dict[str, encoding.Json]:
