@@ -110,7 +110,7 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[plots,store]'
+	$(PIP) --no-build-isolation --editable '.[plots,data,store]'
 	@touch $@
 
 # Beside the normal environment, whose packages it borrows: only the kernel is another one.

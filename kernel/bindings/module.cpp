@@ -16,4 +16,5 @@ NB_MODULE(_kernel, m) {
     armlet::bind_loops(m);
     armlet::bind_simulations(m);
     armlet::bind_subset_search(m);
+    armlet::bind_json(m);
 }

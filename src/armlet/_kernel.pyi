@@ -816,3 +816,13 @@ def estimate_subset(
     dim: int,
 ) -> NDArray[numpy.float64]:
     """theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b."""
+
+def json_bytes(value: object) -> bytes:
+    """
+    Plain values as JSON in UTF-8 without spaces, floats by the shortest digits that read back as they are.
+    """
+
+def json_line(seq: int, kind: str, at: int, fields: dict[str, Any], crc: int) -> tuple[bytes, int]:
+    """
+    An event as a line of a log, and the check value that it carries on from `crc`.
+    """

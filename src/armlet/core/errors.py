@@ -40,7 +40,23 @@ class StoreError(ArmletError):
 
 
 class EventError(ArmletError):
-    """An event is asked about again, but with another context than the first time, or after it was forgotten."""
+    """An event is asked about again, but with another context than the first time."""
+
+
+class LogError(ArmletError):
+    """A log cannot be written or read on: it is damaged, in use, full, or that of another bandit.
+
+    Parameters
+    ----------
+    text
+        What is wrong, and the way out.
+    seq
+        The number of the event at which it was found, if it was at one.
+    """
+
+    def __init__(self, text: str, seq: int | None = None) -> None:
+        super().__init__(text)
+        self.seq = seq
 
 
 class ArgumentError(ValueError):

@@ -41,6 +41,8 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+json_bytes = _kernel.json_bytes
+json_line = _kernel.json_line
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -86,6 +88,8 @@ __all__ = [
     "coins",
     "estimate_subset",
     "expectations",
+    "json_bytes",
+    "json_line",
     "normals",
     "ordered_scores",
     "rollout",

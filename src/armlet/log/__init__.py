@@ -1,1 +1,1 @@
-"""What happened, as tables: read from files."""
+"""What happened: the log of a bandit, written, read, replayed and audited, and tables of other origin."""
