@@ -126,6 +126,9 @@ class Ledger(Protocol):
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         """Read what is kept for good, in order and in bounded memory, while others write."""
 
+    def decided(self, loop: int, t: int) -> Row | None:
+        """Read the row of a decision that is kept for good, by its step."""
+
     def scrub(self) -> None:
         """Leave nothing of what was erased or pruned in any file."""
 

@@ -10,6 +10,7 @@ from armlet.core.border.arms import check_label
 from armlet.core.border.contexts import ContextReader
 from armlet.core.kernel import Decision
 from armlet.core.types import Arm, Context
+from armlet.stores.events import LoopLog
 from armlet.stores.ledger import Ledger
 from armlet.stores.player import Player
 from armlet.stores.rewards import Status
@@ -119,6 +120,23 @@ class Loop:
     def _change(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
         self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label))
+
+    @property
+    def log(self) -> LoopLog:
+        """What happened, as a log: whatever evaluates an `armlet.Log` evaluates a loop.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 0.5)
+        ...     [event["kind"] for event in loop.log]
+        ['start', 'decide', 'learn']
+        """
+        kept = next(each for each in self._ledger.loops() if each.name == self.name)
+        return LoopLog(self._ledger, kept, self._player.policy)
 
     def model(self) -> Bandit:
         """Give a copy of the bandit, windows that have closed by now included: to predict with, to save, to look at."""

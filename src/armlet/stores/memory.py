@@ -164,6 +164,12 @@ class Memory:
         with self._lock:
             return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
 
+    def decided(self, loop: int, t: int) -> Row | None:
+        with self._lock:
+            book = self._books[loop]
+            outcome = book.outcomes.get(t)
+            return None if outcome is None else book.rows[outcome.seq]
+
     def scrub(self) -> None:
         pass
 

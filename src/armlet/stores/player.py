@@ -14,7 +14,7 @@ from armlet.bandit import Bandit
 from armlet.core.errors import EventError, StoreError
 from armlet.core.kernel import Decision
 from armlet.core.types import Arm, Float64, Policy
-from armlet.stores.decisions import decide_at, decision_of, fields_of
+from armlet.stores.decisions import decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
 from armlet.stores.replay import apply, recover
 from armlet.stores.rewards import Status, Terms, judge
@@ -28,7 +28,7 @@ class Player:
     """The bandit of a loop and its rows."""
 
     def __init__(self, kept: Kept, terms: Terms, policy: Policy | None) -> None:
-        self.kept, self.terms, self._policy = kept, terms, policy
+        self.kept, self.terms, self.policy = kept, terms, policy
         self._bandit: Bandit | None = None  # stale
         self._snapshot = self._last = 0  # rows
         self._steps = range(0)  # leased and not used
@@ -41,7 +41,7 @@ class Player:
         """Give the bandit as it is at this moment, windows that have closed included."""
         if self._bandit is None:
             self.kept = pen.kept(self.kept.name) or self.kept
-            self._bandit, self._snapshot, self._last = recover(pen, self.kept, self._policy)
+            self._bandit, self._snapshot, self._last = recover(pen, self.kept, self.policy)
         if self.terms.window is not None:
             while closed := pen.due(self.kept.id, now, CLOSED_AT_ONCE):
                 for outcome in closed:
@@ -57,11 +57,10 @@ class Player:
         if not self._steps:
             first = pen.lease(self.kept.id, 1)
             self._steps = range(first, first + 1)
-        decision = decide_at(bandit, self._steps[0], x, eligible)
+        decision = bandit.decide_at(self._steps[0], x, eligible=eligible)
         self._steps = self._steps[1:]  # a refused call has not used its step
         event = decision.id if event is None else event
-        fields = {"event": event, **fields_of(decision, eligible)}
-        seq = self._append(pen, now, "decide", decision.t, fields, x.astype("<f8").tobytes())
+        seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
         due = None if self.terms.window is None else now + self.terms.window
         pen.put(self.kept.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
         self._keep_snapshot(pen, bandit)
@@ -89,7 +88,7 @@ class Player:
         if verdict.act == "hold":
             self._append(pen, now, "reward", outcome.t, {**self._about(pen, outcome), "reward": value})
         elif verdict.act == "learn":
-            self._write(pen, now, bandit, outcome, "learn", {"reward": verdict.value})
+            self._write(pen, now, bandit, outcome, "learn", {"reward": verdict.value, "weight": 1.0})
             told = replace(told, phase="learned")
         else:
             fields = {"old_reward": outcome.value, "new_reward": verdict.value}
@@ -102,7 +101,8 @@ class Player:
         """Learn what was told in time, or else the default."""
         told = outcome.value is not None
         value = outcome.value if told else self.terms.default
-        self._write(pen, now, bandit, outcome, "learn", {"reward": value, "source": "told" if told else "default"})
+        fields = {"reward": value, "weight": 1.0, "source": "told" if told else "default"}
+        self._write(pen, now, bandit, outcome, "learn", fields)
         pen.put(self.kept.id, replace(outcome, phase="learned" if told else "default", value=value, due=None))
 
     def forget(self, pen: Pen, now: int, event: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from armlet.bandit import Bandit, from_bytes
 from armlet.core.errors import ModelFileError, StoreError
 from armlet.core.types import Policy
-from armlet.stores.decisions import advance_to, decision_of
+from armlet.stores.decisions import decision_of
 from armlet.stores.ledger import Kept, Pen, Row
 
 
@@ -54,7 +54,7 @@ def _newest_model(pen: Pen, kept: Kept, policy: Policy | None) -> tuple[int, Ban
 def apply(bandit: Bandit, pen: Pen, loop: int, row: Row) -> None:
     """Do again what a row says was done."""
     if row.kind == "decide":
-        advance_to(bandit, _step(row))
+        bandit.advance_to(_step(row))
     elif row.kind in _CHANGES:
         _CHANGES[row.kind](bandit, row)
     elif row.kind in _LEARNS:

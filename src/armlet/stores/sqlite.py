@@ -271,6 +271,13 @@ class SQLite:
         with self._reading() as connection:
             yield from _rows(connection, loop, after)
 
+    def decided(self, loop: int, t: int) -> Row | None:
+        """Read the row of a decision that is kept for good, by its step."""
+        with self._reading() as connection:
+            sql = f"{_ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
+            found = connection.execute(sql, (loop, loop, t)).fetchone()
+            return None if found is None else _row(found)
+
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)

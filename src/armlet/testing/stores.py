@@ -342,7 +342,7 @@ class _Failing:
         self._ledger, self.fails = ledger, False
         self.failures = (*ledger.failures, OSError)
         self.newest, self.loops, self.rows, self.scrub = ledger.newest, ledger.loops, ledger.rows, ledger.scrub
-        self.backup, self.close = ledger.backup, ledger.close
+        self.decided, self.backup, self.close = ledger.decided, ledger.backup, ledger.close
 
     @contextmanager
     def writing(self) -> Iterator[Pen]:
