@@ -174,6 +174,13 @@ def simulation_texts(label: str, draws: str, times: list[float], ours: float) ->
     return [label, draws, significant(best), significant(max(times)), f"{1e9 / best:,.0f}", significant(best / ours)]
 
 
+def store_table(report: dict[str, dict[str, float]]) -> list[str]:
+    """Lay out durable decisions a second."""
+    rows = [[threads, f"{r['FULL']:,.0f}", f"{r['NORMAL']:,.0f}"] for threads, r in report.items()]
+    headings = ["threads", "on disk (FULL)", "with the system (NORMAL)"]
+    return ["## Durable decisions a second, d = 32, K = 8", "", *aligned([headings, *rows]), ""]
+
+
 def clicks_table(report: ClicksReport) -> list[str]:
     """Lay out who earned how many clicks, most first."""
     named = [
