@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isfinite
+from numbers import Real
 
 from armlet.bandit import Bandit
 from armlet.core.border.arms import check_label
@@ -165,10 +166,9 @@ def check_event(event: object) -> str:
 
 
 def _check_value(value: object) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"value is {value!r}; give a number") from None
+    if not isinstance(value, Real):
+        raise TypeError(f"value is {value!r}; give a number")
+    number = float(value)
     if not isfinite(number):
         raise ValueError(f"value is {number!r}; leave out what was not observed")
     return number
