@@ -10,7 +10,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize clean
+.PHONY: help run test lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -100,6 +100,9 @@ sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild me
 	$(SANE)/bin/python -m pytest -q -p no:cacheprovider $(wildcard $(SOUND)); \
 	$(SANE)/bin/python -m fuzz all $(FUZZ)
 
+soak: $(VENV)/installed ## Kill processes that decide and reward in a store, 100 times, and compare; SOAK="--kills 1000" for more
+	cd tests && ../$(BIN)/python -m soak $(SOAK)
+
 clean: ## Remove everything that was built or installed here
 	rm -rf $(VENV) .venvs build results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -112,7 +115,7 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[plots,data]'
+	$(PIP) --no-build-isolation --editable '.[plots,data,store]'
 	@touch $@
 
 # Beside the normal environment, whose packages it borrows: only the kernel is another one.

@@ -200,6 +200,13 @@ def units_ratio(times: dict[str, list[float]]) -> float:
     return float(np.median(np.array(times["free"]) / np.array(times["as given"])))
 
 
+def store_table(report: dict[str, dict[str, float]]) -> list[str]:
+    """Lay out durable decisions a second."""
+    rows = [[threads, f"{r['FULL']:,.0f}", f"{r['NORMAL']:,.0f}"] for threads, r in report.items()]
+    headings = ["threads", "on disk (FULL)", "with the system (NORMAL)"]
+    return ["## Durable decisions a second, d = 32, K = 8", "", *aligned([headings, *rows]), ""]
+
+
 def clicks_table(report: ClicksReport) -> list[str]:
     """Lay out who earned how many clicks, most first."""
     named = [

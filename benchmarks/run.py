@@ -27,10 +27,11 @@ from goals import (
     rule_goals,
     simulation_goals,
     speed_goals,
+    store_goals,
     units_goals,
 )
 from peers import ARMLET, OURS, PEERS, Peer
-from report import METHOD, Footprint, clicks_table, simulation_table, size_table, units_table
+from report import METHOD, Footprint, clicks_table, simulation_table, size_table, store_table, units_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
@@ -87,6 +88,13 @@ PARTS = {
         goals=exploiter_goals,
         timeout=2700.0,
     ),
+    "store": Part(
+        about="durable decisions a second (about half a minute)",
+        quick="2",
+        full="5",
+        table=store_table,
+        goals=store_goals,
+    ),
 }
 EXAMPLES = """examples:
   make bench                                      everything: about 45 minutes, 3 more the first time
@@ -97,6 +105,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
+  .venv/bin/python benchmarks/run.py --only store           durable decisions a second
   .venv/bin/python benchmarks/run.py --only armlet          what a step costs, no peers
 """
 

@@ -1,4 +1,4 @@
-"""The examples run, and show what they say they show."""
+"""The examples run, and show what they say they show; the web app has a test of its own in `stores`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"late_clicks", "merge_regions"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"late_clicks", "merge_regions", "web_app"}
 
 
 def test_late_clicks_beat_a_random_ad(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,12 @@ from armlet.bandit import load as load
 from armlet.core.errors import ArmletError as ArmletError
 from armlet.core.errors import BusyError as BusyError
 from armlet.core.errors import DecisionError as DecisionError
+from armlet.core.errors import EventError as EventError
 from armlet.core.errors import LogError as LogError
 from armlet.core.errors import MergeError as MergeError
 from armlet.core.errors import ModelFileError as ModelFileError
 from armlet.core.errors import PolicyError as PolicyError
+from armlet.core.errors import StoreError as StoreError
 from armlet.core.errors import TableError as TableError
 from armlet.core.kernel import Decision as Decision
 from armlet.core.kernel import Decisions as Decisions
@@ -27,24 +29,27 @@ from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as
 if TYPE_CHECKING:
     from armlet import environments as environments
     from armlet import log as log
+    from armlet import stores as stores
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.policies.catalogue import *  # noqa: F403
+    from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
-_MODULES = ("environments", "log", "testing", "theory")
-_MADE_ELSEWHERE = {"Log": "armlet.log", "advise": "armlet.advice", "audit": "armlet.log"}
+_MODULES = ("environments", "log", "stores", "testing", "theory")
+_MADE_ELSEWHERE = {"Log": "armlet.log", "advise": "armlet.advice", "audit": "armlet.log", "open": "armlet.stores"}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
-    __all__ = [
+    __all__ = [  # but not `open`: "from armlet import *" would hide Python's own
         "ArmletError",
         "Bandit",
         "BusyError",
         "Decision",
         "DecisionError",
         "Decisions",
+        "EventError",
         "Interaction",
         "Log",
         "LogError",
@@ -53,6 +58,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "Policy",
         "PolicyError",
         "Statistics",
+        "StoreError",
         "TableError",
         "__version__",
         "advise",
@@ -77,4 +83,4 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, "open"})

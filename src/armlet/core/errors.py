@@ -35,6 +35,14 @@ class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""
 
 
+class StoreError(ArmletError):
+    """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
+
+
+class EventError(ArmletError):
+    """An event is asked about again, but with another context than the first time."""
+
+
 class LogError(ArmletError):
     """A log cannot be written or read on: it is damaged, in use, full, or that of another bandit.
 

@@ -1,0 +1,139 @@
+"""What a store is, as a contract: rows in order, outcomes, clocks by lease, snapshots, all in transactions.
+
+A ledger keeps what loops tell it and knows nothing of bandits. It is written to in one transaction at a time, by a
+`Pen`, and what a pen reads is what it will overwrite: so an event is looked up, a reward judged and a step of the
+clock leased in the same transaction that writes the row, whoever else writes. `armlet.testing.check_store` says it as
+checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+Phase: TypeAlias = Literal["open", "default", "learned"]
+"""What was learned of a decision: nothing yet, the default of its window, or a reward."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A loop as it is kept: its name, what it was made with, and the model that its rows go on from."""
+
+    id: int
+    name: str
+    about: str  # JSON
+    start: bytes  # a model, with its seed
+    base: int = 0  # the number of the last row that `start` has learned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Something that changed a loop; numbered 1, 2, ... in the order in which its bandit did it."""
+
+    seq: int
+    ts: int  # microseconds since 1970
+    kind: str
+    t: int | None  # the step of the decision that it is about
+    fields: Mapping[str, Any]  # plain JSON types
+    x: bytes | None = None  # float64, little-endian
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How things stand with a decision."""
+
+    t: int
+    event: str
+    seq: int  # of its row
+    phase: Phase
+    value: float | None = None  # told so far, or learned
+    due: int | None = None  # when its window closes, if it is open; microseconds since 1970
+
+
+class Pen(Protocol):
+    """A transaction. What it reads is as nobody else can change it before it ends."""
+
+    def create(self, name: str, about: str, start: bytes) -> Kept:
+        """Keep a new loop."""
+
+    def kept(self, name: str) -> Kept | None:
+        """Find a loop by its name."""
+
+    def lease(self, loop: int, steps: int) -> int:
+        """Take the next steps of a loop's clock and give the first; nobody else gets them.
+
+        What was leased and not written is lost, or, where only one process can write, leased again after a restart.
+        """
+
+    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+        """Write a row and give its number."""
+
+    def row(self, loop: int, seq: int) -> Row | None:
+        """Read one row."""
+
+    def rows(self, loop: int, after: int) -> Iterator[Row]:
+        """Read all rows with higher numbers, in order."""
+
+    def put(self, loop: int, outcome: Outcome) -> None:
+        """Write how things stand with a decision, instead of what was known."""
+
+    def outcome(self, loop: int, event: str) -> Outcome | None:
+        """Look an event up."""
+
+    def at(self, loop: int, t: int) -> Outcome | None:
+        """Look a step up."""
+
+    def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
+        """Give open outcomes whose window has closed, the first ones first."""
+
+    def snapshot(self, loop: int) -> tuple[int, bytes] | None:
+        """Give the newest snapshot and the number of the last row that it has learned."""
+
+    def keep(self, loop: int, seq: int, model: bytes) -> None:
+        """Keep a snapshot instead of the one before."""
+
+    def rebase(self, loop: int, seq: int, model: bytes) -> None:
+        """Let the rows after this one go on from another model, so that those before it are needed no more."""
+
+    def erase(self, loop: int, t: int) -> None:
+        """Delete the context and the event of a decision, and how things stand with it; its row stays without them."""
+
+    def prune(self, loop: int, before: int) -> int:
+        """Delete all about decisions that are older and did not explore; give how many.
+
+        Rows of explored decisions and of decisions whose window is open stay.
+        """
+
+
+class Ledger(Protocol):
+    """Where loops are kept."""
+
+    failures: tuple[type[Exception], ...]
+    """What its methods raise when they fail; anything else that is raised while a pen is out is not the ledger's."""
+
+    def writing(self) -> AbstractContextManager[Pen]:
+        """Open the one transaction: kept for good when it ends well, gone without a trace if anything is raised."""
+
+    def newest(self) -> int:
+        """Give the newest time in any row, 0 if there is none."""
+
+    def loops(self) -> Sequence[Kept]:
+        """Give all loops, the oldest first."""
+
+    def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
+        """Read what is kept for good, in order and in bounded memory, while others write."""
+
+    def decided(self, loop: int, t: int) -> Row | None:
+        """Read the row of a decision that is kept for good, by its step."""
+
+    def scrub(self) -> None:
+        """Leave nothing of what was erased or pruned in any file."""
+
+    def backup(self, path: Path) -> None:
+        """Copy everything into a new file, as it is at one moment, while others write."""
+
+    def close(self) -> None:
+        """Let go of it; the next one who opens it finds all that was written."""

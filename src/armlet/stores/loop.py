@@ -1,0 +1,174 @@
+"""A durable loop: decisions and rewards that outlive their process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from numbers import Real
+
+from armlet.bandit import Bandit
+from armlet.core.border.arms import check_label
+from armlet.core.border.contexts import ContextReader
+from armlet.core.kernel import Decision
+from armlet.core.types import Arm, Context
+from armlet.stores.events import LoopLog
+from armlet.stores.ledger import Ledger
+from armlet.stores.player import Player
+from armlet.stores.rewards import Status
+from armlet.stores.writer import Writer
+
+LONGEST = 256  # characters of an event's name
+
+
+class Loop:
+    """Decide and reward from any thread; `Store.loop` makes it.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> with armlet.open("shop.db") as store:
+    ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+    ...     decision = loop.decide([1.0], event="order-17")
+    ...     loop.reward("order-17", 1.0), loop.reward("order-17", 1.0), loop.reward("order-18", 0.0)
+    ('accepted', 'duplicate', 'unknown')
+    >>> with armlet.open("shop.db") as store:  # later, in another process
+    ...     loop = store.loop("homepage")
+    ...     loop.decide([1.0], event="order-17").id == decision.id, loop.reward("order-17", 0.5)
+    (True, 'conflict')
+    """
+
+    def __init__(self, player: Player, reader: ContextReader, writer: Writer, ledger: Ledger) -> None:
+        self._player, self._reader, self._writer, self._ledger = player, reader, writer, ledger
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return self._player.kept.name
+
+    def decide(self, x: Context, *, event: str | None = None, eligible: Iterable[Arm] | None = None) -> Decision:
+        """Choose an arm; the answer is on disk when it comes.
+
+        Parameters
+        ----------
+        x
+            The context.
+        event
+            A name for the decision, by which it is rewarded; that of `decision.id` if left out. Asked again with the
+            same context and eligible arms, it is answered the same again, and no step of the clock is taken; with
+            others, it is refused with an EventError.
+        eligible
+            The arms that may be played this time; all that are not retired if left out.
+        """
+        name = None if event is None else check_event(event)
+        row = self._reader.row(x).copy()  # the caller may change his own while this waits
+        arms = None if eligible is None else [check_label(arm) for arm in eligible]
+        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms))
+
+    def reward(self, event: str, value: float) -> Status:
+        """Tell what a decision earned, in any order, once, twice or never; it is on disk when the answer comes.
+
+        Parameters
+        ----------
+        event
+            The name of the decision, or its `id` if it was given none.
+        value
+            The reward; a cost if the objective is "min".
+
+        Returns
+        -------
+        str
+            "accepted": it counts. "duplicate": it was told before. "conflict": another value was told before, and
+            stays. "replaced": it counts instead of what was told before. "late": the window had closed, and it counts
+            instead of what was learned then. "unknown": there is no such event. "out_of_range": the loop takes no
+            such values.
+        """
+        name, number = check_event(event), _check_value(value)
+        return self._writer.do(lambda pen, now: self._player.reward(pen, now, name, number))
+
+    def forget(self, event: str) -> bool:
+        """Take back what was learned from a decision, delete its context and its event; tell whether there was one.
+
+        What remains is the step, the arm and its probability. Unlearning is exact but for rounding; the rows before are
+        needed no more to make the state again, which goes on from a model. Backups are yours to care for.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 1.0)
+        ...     loop.forget("order-17"), loop.reward("order-17", 1.0), loop.model().state.n.sum()
+        (True, 'unknown', np.float64(0.0))
+        """
+        name = check_event(event)
+        found = self._writer.do(lambda pen, now: self._player.forget(pen, now, name))
+        self._ledger.scrub()
+        return found
+
+    def add_arm(self, arm: Arm) -> None:
+        """Add an arm of which nothing is known yet."""
+        self._change("add_arm", arm)
+
+    def retire_arm(self, arm: Arm) -> None:
+        """Play an arm no more, but keep what is known of it and learn its late rewards."""
+        self._change("retire_arm", arm)
+
+    def restore_arm(self, arm: Arm) -> None:
+        """Play a retired arm again."""
+        self._change("restore_arm", arm)
+
+    def _change(self, kind: str, arm: Arm) -> None:
+        label = check_label(arm)
+        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label))
+
+    @property
+    def log(self) -> LoopLog:
+        """What happened, as a log: whatever evaluates an `armlet.Log` evaluates a loop.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 0.5)
+        ...     [event["kind"] for event in loop.log]
+        ['start', 'decide', 'learn']
+        """
+        kept = next(each for each in self._ledger.loops() if each.name == self.name)
+        return LoopLog(self._ledger, kept, self._player.policy)
+
+    def model(self) -> Bandit:
+        """Give a copy of the bandit, windows that have closed by now included: to predict with, to save, to look at."""
+        return self._writer.do(lambda pen, now: self._player.ready(pen, now).copy())
+
+    def __repr__(self) -> str:
+        return f"<Loop {self.name!r}>"
+
+
+def check_event(event: object) -> str:
+    """Return the name of an event.
+
+    Examples
+    --------
+    >>> check_event("")
+    Traceback (most recent call last):
+    ValueError: event is ''; give text of 1 to 256 characters
+    """
+    if not isinstance(event, str) or not 1 <= len(event) <= LONGEST:
+        raise ValueError(f"event is {event!r}; give text of 1 to {LONGEST} characters")
+    try:
+        event.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"event is {event!r}; give text that can be written as UTF-8") from error
+    return event
+
+
+def _check_value(value: object) -> float:
+    if not isinstance(value, Real):
+        raise TypeError(f"value is {value!r}; give a number")
+    number = float(value)
+    if not isfinite(number):
+        raise ValueError(f"value is {number!r}; leave out what was not observed")
+    return number

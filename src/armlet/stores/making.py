@@ -1,0 +1,143 @@
+"""What a loop is made with: checked, kept, and compared when somebody goes on with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from armlet.bandit import Bandit, from_bytes
+from armlet.core.checks import ends
+from armlet.core.errors import StoreError
+from armlet.core.rewards import Range
+from armlet.core.settings import Normalize, Objective
+from armlet.core.types import Arm, Policy
+from armlet.core.units import Units
+from armlet.stores.clock import SECOND
+from armlet.stores.ledger import Kept, Pen
+from armlet.stores.rewards import Aggregation, Terms
+
+USUAL = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
+LONGEST = 256  # characters of a name
+LONGEST_WINDOW = 1e9  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """The arguments of `Store.loop`."""
+
+    name: str
+    arms: list[Arm] | None
+    dim: int | None
+    features: tuple[str, ...] | None
+    policy: Policy | None
+    objective: Objective
+    normalize: Normalize | None
+    units: Units | None
+    window: float | None
+    default_reward: float | None
+    aggregation: Aggregation
+    reward_range: Range | None
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not 1 <= len(self.name) <= LONGEST:
+            raise ValueError(f"name is {self.name!r}; give text of 1 to {LONGEST} characters")
+        if self.aggregation not in get_args(Aggregation):
+            raise ValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
+        if (self.window is None) != (self.default_reward is None):
+            raise ValueError(
+                f"window is {self.window!r} and default_reward is {self.default_reward!r}; "
+                "give both or neither: a row is learned when its window closes, with the default if no reward came"
+            )
+        if self.window is not None and not 0 < self.window <= LONGEST_WINDOW:
+            raise ValueError(f"window is {self.window!r}; give seconds, more than 0 and at most {LONGEST_WINDOW:g}")
+        if self.arms is None and (given := self._given_without_arms()):
+            raise ValueError(
+                f"{given} is given, but arms are not; give arms too, or the name alone to go on with a loop"
+            )
+
+    def _given_without_arms(self) -> str:
+        plain = {"objective": "max", "aggregation": "first"}
+        names = ("dim", "features", "objective", "normalize", "units", "window", "aggregation", "reward_range", "seed")
+        return next((name for name in names if getattr(self, name) != plain.get(name)), "")
+
+    def bandit(self) -> Bandit | None:
+        """Make the bandit, if arms are given."""
+        if self.arms is None:
+            return None
+        if self.policy is None:
+            raise ValueError("policy is missing; give one, such as armlet.ContextualEpsilonGreedy(p=100)")
+        made = Bandit(
+            self.arms,
+            self.dim,
+            policy=self.policy,
+            features=self.features,
+            objective=self.objective,
+            normalize=self.normalize,
+            units=self.units,
+            reward_range=self._range(self.policy),
+            seed=self.seed,
+        )
+        terms = terms_of(made, self._about())
+        if terms.default is not None and not terms.takes(terms.default):
+            raise ValueError(
+                f"default_reward is {terms.default!r}, but rewards are from {terms.reward_range[0]} to "
+                f"{terms.reward_range[1]}{', 0 or 1 only' if terms.binary else ''}; give one of these"
+            )
+        return made
+
+    def _range(self, policy: Policy) -> Range:
+        if self.reward_range is not None:
+            return ends("reward_range", self.reward_range)
+        low, high = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None) or USUAL
+        return (low, high) if self.objective == "max" else (-high, -low)
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "arms": self.arms,
+            "window": self.window,
+            "default_reward": self.default_reward,
+            "aggregation": self.aggregation,
+        }
+
+    def create(self, pen: Pen, made: Bandit | None) -> Kept:
+        """Keep a new loop."""
+        if made is None:
+            raise StoreError(f"there is no loop {self.name!r}; give arms and a policy to make it")
+        return pen.create(self.name, json.dumps(self._about()), made.to_bytes())
+
+    def check_same(self, kept: Kept, made: Bandit | None, own: Policy | None) -> None:
+        """Refuse to go on with a loop that was made with something else."""
+        if made is None:
+            return
+        start, about = from_bytes(kept.start, policy=own), json.loads(kept.about)
+        given: dict[str, tuple[object, object]] = {name: (value, about[name]) for name, value in self._about().items()}
+        for name in ("policy", "dim", "features", "objective", "normalize", "reward_range"):
+            given[name] = getattr(made, name), getattr(start, name)
+        if self.seed is not None:
+            given["seed"] = made.seed, start.seed
+        for name, (ours, theirs) in given.items():
+            if ours != theirs:
+                raise StoreError(
+                    f"{name} is {ours!r}, but loop {self.name!r} was made with {theirs!r}; "
+                    "give that, or the name alone, or make a loop of another name"
+                )
+
+
+def terms_of(bandit: Bandit, about: Mapping[str, Any]) -> Terms:
+    """Give the terms of a bandit's loop."""
+    window = about["window"]
+    return Terms(
+        window=None if window is None else round(window * SECOND),
+        default=about["default_reward"],
+        aggregation=about["aggregation"],
+        reward_range=bandit.reward_range or USUAL,
+        binary=bandit.policy.rewards == "binary",
+    )
+
+
+def read_terms(kept: Kept, own: Policy | None) -> Terms:
+    """Give the terms of a loop that is kept."""
+    return terms_of(from_bytes(kept.start, policy=own), json.loads(kept.about))

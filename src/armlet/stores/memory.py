@@ -1,0 +1,180 @@
+"""A ledger in memory: for tests and for trying things out. What it keeps ends with the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from armlet.core.errors import StoreError
+from armlet.stores.ledger import Kept, Outcome, Row
+
+
+@dataclass(slots=True)
+class _Book:
+    """One loop."""
+
+    kept: Kept
+    rows: dict[int, Row] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
+    clock: int = 0
+    seq: int = 0
+    snapshot: tuple[int, bytes] | None = None
+
+
+class MemoryPen:
+    """A transaction over dictionaries: every change leaves behind how to undo it."""
+
+    def __init__(self, books: dict[int, _Book]) -> None:
+        self._books = books
+        self.undo: list[Callable[[], object]] = []
+
+    def create(self, name: str, about: str, start: bytes) -> Kept:
+        kept = Kept(id=len(self._books) + 1, name=name, about=about, start=start)
+        self._books[kept.id] = _Book(kept)
+        self.undo.append(lambda: self._books.pop(kept.id))
+        return kept
+
+    def kept(self, name: str) -> Kept | None:
+        return next((book.kept for book in self._books.values() if book.kept.name == name), None)
+
+    def lease(self, loop: int, steps: int) -> int:
+        book = self._books[loop]
+        self._set(book, "clock", book.clock + steps)
+        return book.clock - steps + 1
+
+    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+        book = self._books[loop]
+        self._set(book, "seq", book.seq + 1)
+        self._put(book.rows, book.seq, Row(seq=book.seq, ts=ts, kind=kind, t=t, fields=dict(fields), x=x))
+        return book.seq
+
+    def row(self, loop: int, seq: int) -> Row | None:
+        return self._books[loop].rows.get(seq)
+
+    def rows(self, loop: int, after: int) -> Iterator[Row]:
+        return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
+
+    def put(self, loop: int, outcome: Outcome) -> None:
+        book = self._books[loop]
+        self._put(book.outcomes, outcome.t, outcome)
+        self._put(book.events, outcome.event, outcome.t)
+
+    def outcome(self, loop: int, event: str) -> Outcome | None:
+        book = self._books[loop]
+        return book.outcomes.get(book.events.get(event, 0))
+
+    def at(self, loop: int, t: int) -> Outcome | None:
+        return self._books[loop].outcomes.get(t)
+
+    def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
+        waiting = [each for each in self._books[loop].outcomes.values() if each.due is not None and each.due <= now]
+        return sorted(waiting, key=lambda each: (each.due, each.t))[:most]
+
+    def snapshot(self, loop: int) -> tuple[int, bytes] | None:
+        return self._books[loop].snapshot
+
+    def keep(self, loop: int, seq: int, model: bytes) -> None:
+        self._set(self._books[loop], "snapshot", (seq, model))
+
+    def rebase(self, loop: int, seq: int, model: bytes) -> None:
+        book = self._books[loop]
+        self._set(book, "kept", replace(book.kept, start=model, base=seq))
+        self._set(book, "snapshot", None)
+
+    def erase(self, loop: int, t: int) -> None:
+        book = self._books[loop]
+        outcome = book.outcomes[t]
+        row = book.rows[outcome.seq]
+        fields = {name: value for name, value in row.fields.items() if name != "event"}
+        self._put(book.rows, row.seq, replace(row, x=None, fields=fields))
+        self._drop(book, {t})
+
+    def prune(self, loop: int, before: int) -> int:
+        book = self._books[loop]
+        old = {
+            outcome.t
+            for outcome in book.outcomes.values()
+            if outcome.due is None and _is_spare(book.rows[outcome.seq], before)
+        }
+        self._set(book, "rows", {seq: row for seq, row in book.rows.items() if row.t not in old})
+        self._drop(book, old)
+        return len(old)
+
+    def _set(self, book: _Book, name: str, value: object) -> None:
+        before = getattr(book, name)
+        setattr(book, name, value)
+        self.undo.append(lambda: setattr(book, name, before))
+
+    def _put(self, table: dict[Any, Any], key: object, value: object) -> None:
+        known, before = key in table, table.get(key)
+        table[key] = value
+        self.undo.append(lambda: table.update({key: before}) if known else table.pop(key))
+
+    def _drop(self, book: _Book, old: set[int]) -> None:
+        self._set(book, "outcomes", {t: outcome for t, outcome in book.outcomes.items() if t not in old})
+        self._set(book, "events", {event: t for event, t in book.events.items() if t not in old})
+
+
+def _is_spare(row: Row, before: int) -> bool:
+    return row.ts < before and not row.fields["explored"]
+
+
+class Memory:
+    """A ledger in memory, which can be closed and opened again as long as the object lives.
+
+    Examples
+    --------
+    >>> from armlet.stores import Memory, Store
+    >>> with Store(Memory()) as store:
+    ...     store.loops
+    []
+    """
+
+    failures: tuple[type[Exception], ...] = ()
+
+    def __init__(self) -> None:
+        self._books: dict[int, _Book] = {}
+        self._lock = threading.RLock()  # a reader sees whole transactions
+
+    @contextmanager
+    def writing(self) -> Iterator[MemoryPen]:
+        with self._lock:
+            pen = MemoryPen(self._books)
+            try:
+                yield pen
+            except BaseException:
+                for step in reversed(pen.undo):
+                    step()
+                raise
+
+    def newest(self) -> int:
+        with self._lock:
+            return max((row.ts for book in self._books.values() for row in book.rows.values()), default=0)
+
+    def loops(self) -> Sequence[Kept]:
+        with self._lock:
+            return [book.kept for book in self._books.values()]
+
+    def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
+        with self._lock:
+            return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
+
+    def decided(self, loop: int, t: int) -> Row | None:
+        with self._lock:
+            book = self._books[loop]
+            outcome = book.outcomes.get(t)
+            return None if outcome is None else book.rows[outcome.seq]
+
+    def scrub(self) -> None:
+        pass
+
+    def backup(self, path: Path) -> None:
+        raise StoreError(f"a store in memory has no file to copy to {path}; open one on disk: armlet.open('shop.db')")
+
+    def close(self) -> None:
+        pass

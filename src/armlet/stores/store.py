@@ -1,0 +1,196 @@
+"""A store: durable loops by name, and what concerns all of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from armlet.bandit import Bandit
+from armlet.core.border.contexts import ContextReader
+from armlet.core.rewards import Range
+from armlet.core.settings import Normalize, Objective
+from armlet.core.types import Arm, Policy
+from armlet.core.units import Units
+from armlet.policies import POLICIES
+from armlet.stores.clock import SECOND, Clock
+from armlet.stores.ledger import Ledger, Pen
+from armlet.stores.loop import Loop
+from armlet.stores.making import Making, read_terms
+from armlet.stores.player import Player, save_all
+from armlet.stores.rewards import Aggregation
+from armlet.stores.writer import Writer
+
+
+class Store:
+    """Durable loops; `armlet.open` gives one that is kept in a file.
+
+    Parameters
+    ----------
+    ledger
+        Where loops are kept.
+    wall, elapsed
+        The clocks: seconds since 1970, asked once, and seconds since any moment.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        wall: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._players: dict[str, Player] = {}
+        self._writer = Writer(ledger, Clock(ledger.newest(), wall, elapsed), self._stale)
+
+    def loop(
+        self,
+        name: str,
+        *,
+        arms: Iterable[Arm] | None = None,
+        dim: int | None = None,
+        features: Iterable[str] | None = None,
+        policy: Policy | None = None,
+        objective: Objective = "max",
+        normalize: Normalize | None = None,
+        units: Units | None = None,
+        window: float | None = None,
+        default_reward: float | None = None,
+        aggregation: Aggregation = "first",
+        reward_range: Range | None = None,
+        seed: int | None = None,
+    ) -> Loop:
+        """Make a loop, or go on with the one of this name: with what it was made with, or with its name alone.
+
+        Parameters
+        ----------
+        name
+            What to call it.
+        arms, dim, features, policy, objective, normalize, units
+            As for `armlet.Bandit`. To go on with a loop, leave them out, but for a policy that is not Armlet's own.
+        window, default_reward
+            Seconds after which a decision without a reward has earned the default. All rewards are learned when the
+            window closes, and a late one then replaces what was learned. Without them rewards are learned as they
+            arrive.
+        aggregation
+            Which of several rewards of one decision counts: "first", "last", or "sum". A sum counts all that arrives,
+            also what is told twice.
+        reward_range
+            The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
+            range of a policy that has one.
+        seed
+            The policy's coins; drawn at random if left out.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8))
+        ...     store.loop("homepage", arms=["a", "c"], dim=1, policy=armlet.Algorithm1(p=8))
+        Traceback (most recent call last):
+        armlet.core.errors.StoreError: arms is ['a', 'c'], but loop 'homepage' was made with ['a', 'b']; ...
+        """
+        making = Making(
+            name=name,
+            arms=None if arms is None else list(arms),
+            dim=dim,
+            features=None if features is None else tuple(features),
+            policy=policy,
+            objective=objective,
+            normalize=normalize,
+            units=units,
+            window=window,
+            default_reward=default_reward,
+            aggregation=aggregation,
+            reward_range=reward_range,
+            seed=seed,
+        )
+        made = making.bandit()
+        player, reader = self._writer.do(lambda pen, now: self._open(pen, now, making, made))
+        return Loop(player, reader, self._writer, self._ledger)
+
+    def _open(self, pen: Pen, now: int, making: Making, made: Bandit | None) -> tuple[Player, ContextReader]:
+        kept = pen.kept(making.name)
+        if kept is None:
+            kept = making.create(pen, made)
+        own = making.policy
+        if own is not None and POLICIES.get(type(own).__name__) is type(own):
+            own = None
+        player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own)
+        making.check_same(kept, made, own)
+        bandit = player.ready(pen, now)
+        self._players[making.name] = player
+        return player, ContextReader(bandit.dim, bandit.features)
+
+    @property
+    def loops(self) -> list[str]:
+        """The names of its loops, the oldest first."""
+        return [kept.name for kept in self._ledger.loops()]
+
+    def settle(self) -> None:
+        """Close the windows that have run out in all loops in use; any call to a loop does it for that loop."""
+        self._writer.do(lambda pen, now: [player.ready(pen, now) for player in self._players.values()])
+
+    def prune(self, before: float | datetime) -> int:
+        """Delete decisions that are older and did not explore, with their rewards; give how many.
+
+        Explored ones stay: they are what estimates rest on, and what other policies can be judged by. So do decisions
+        whose window is open. What was learned is not touched. A reward for what is gone is answered "unknown".
+
+        Parameters
+        ----------
+        before
+            A datetime with a time zone, or seconds since 1970.
+        """
+        moment = _microseconds(before)
+        pruned = self._writer.do(lambda pen, now: self._prune(pen, now, moment))
+        self._ledger.scrub()
+        return pruned
+
+    def _prune(self, pen: Pen, now: int, before: int) -> int:
+        kept = [each for name in self.loops if (each := pen.kept(name)) is not None]
+        players = [self._players.get(each.name) or Player(each, read_terms(each, None), None) for each in kept]
+        for player in players:  # before any is pruned: one whose policy is not known here is refused
+            player.ready(pen, now)
+        return sum(player.prune(pen, before) for player in players)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy everything into a new file, as it is at one moment, while loops go on."""
+        self._ledger.backup(Path(path))
+
+    def close(self) -> None:
+        """Answer all that is waiting, keep snapshots for a quick start, and let go of the file."""
+        players = list(self._players.values())
+        try:
+            self._writer.do(lambda pen, _: save_all(players, pen))
+        finally:
+            if self._writer.close():
+                self._ledger.close()
+
+    def _stale(self) -> None:
+        for player in self._players.values():
+            player.stale()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _microseconds(moment: float | datetime) -> int:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError(f"before is {moment!r}, which has no time zone; give one, such as tzinfo=datetime.UTC")
+        moment = moment.timestamp()
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
+        raise ValueError(f"before is {moment!r}; give a datetime with a time zone, or seconds since 1970")
+    return int(moment * SECOND)

@@ -1,0 +1,143 @@
+"""The log of a loop is one of Armlet's logs: read, played again, compacted."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+import armlet
+from armlet.log.exporting import write
+from armlet.log.reading import read
+from armlet.log.schema import DECIDE, Events, check_start
+from armlet.stores import Loop, Store
+
+pytestmark = pytest.mark.spread
+
+
+class Ticks:
+    now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(loop: Loop, ticks: Ticks) -> None:
+    """Decide and reward, in time, late, twice and never, with arms that come and go."""
+    for i in range(60):
+        eligible = ["a", "c"] if i % 7 == 3 else None
+        loop.decide([1.0, (i % 5) / 4], event=f"e{i}", eligible=eligible)
+        ticks.now += 10
+        if i % 3:
+            loop.reward(f"e{i - i % 2}", (i % 4) / 4)
+        if i % 20 == 10:
+            loop.retire_arm("b")
+        if i % 20 == 15:
+            loop.restore_arm("b")
+        if i == 30:
+            loop.add_arm("d")
+
+
+def replayed(events: Events, start: bytes) -> armlet.Bandit:
+    """Play events on a bandit by its public calls, and compare every decision with what is written."""
+    bandit = armlet.from_bytes(start)
+    decisions: dict[str, armlet.Decision] = {}
+    for event in events:
+        kind, name = event["kind"], event.get("id", "")
+        if kind == "decide":
+            decision = bandit.decide_at(event["t"], event["x"], eligible=event["eligible"])
+            assert decision.to_dict() == {key: event[key] for key in decision.to_dict()}
+            decisions[name] = decision
+        elif kind == "learn":
+            bandit.learn(decisions[name], event["reward"], weight=event["weight"])
+        elif kind == "correct":
+            bandit.correct(decisions[name], event["old_reward"], event["new_reward"])
+        elif kind.endswith("_arm"):
+            getattr(bandit, kind)(event["arm"])
+        else:
+            assert kind in ("start", "note")
+    return bandit
+
+
+@pytest.mark.parametrize("window", [None, 45.0])
+@pytest.mark.parametrize(
+    "policy",
+    [armlet.ContextualEpsilonGreedy(p="auto"), armlet.LinUCB(), armlet.ThompsonSampling(), armlet.Exp3(gamma=0.1)],
+)
+def test_a_loop_is_played_again_from_its_log_bit_for_bit(
+    policy: armlet.Policy, window: float | None, tmp_path: Path
+) -> None:
+    ticks = Ticks()
+    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        default = None if window is None else 0.0
+        loop = store.loop(
+            "homepage", arms=["a", "b", "c"], dim=2, policy=policy, window=window, default_reward=default,
+            reward_range=(0, 1), seed=3,
+        )  # fmt: skip
+        play(loop, ticks)
+        live = loop.model()
+        assert isinstance(loop.log, Events)
+        again = replayed(loop.log, loop.log.start)
+        assert again.digest() == live.digest()
+        assert again.to_bytes() == live.to_bytes()
+
+
+def some_loop(store: Store, ticks: Ticks) -> Loop:
+    loop = store.loop("homepage", arms=["a", "b", "c"], features=["one", "x"], policy=armlet.Algorithm1(p=30), seed=3)
+    play(loop, ticks)
+    return loop
+
+
+def test_events_are_those_of_a_log(tmp_path: Path) -> None:
+    ticks = Ticks()
+    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        loop = some_loop(store, ticks)
+        events = list(loop.log)
+        check_start(events[0], "shop.db")
+        assert loop.log.about["arms"] == ["a", "b", "c"]
+        assert [event["seq"] for event in events] == list(range(len(events)))
+        decide = next(event for event in events if event["kind"] == "decide")
+        assert [name for name in decide if name in DECIDE] == [name for name in DECIDE if name in decide]
+        assert set(DECIDE) - set(decide) == {"probabilities"}
+        assert loop.log.find(decide["id"]) == decide
+        assert loop.log.find("1-0000000000000000") is None
+        at = [event["at"] for event in events[1:]]
+        assert at == sorted(at)
+
+
+def test_the_log_does_not_tell_the_seed(tmp_path: Path) -> None:
+    seed = 123_456_789_012_345_678
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = store.loop("homepage", arms=["a"], dim=1, policy=armlet.LinUCB(), seed=seed)
+        loop.decide([1.0])
+        told = str(list(loop.log))
+    assert str(seed) not in told
+    assert base64.b64encode(seed.to_bytes(16, "little")).decode() not in told
+
+
+def test_a_loop_is_written_as_a_log_and_compacted(tmp_path: Path) -> None:
+    ticks = Ticks()
+    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        loop = some_loop(store, ticks)
+        events = list(loop.log)
+        write(loop.log, tmp_path / "loop.jsonl")
+        write(loop.log, tmp_path / "loop.parquet")
+    assert list(read(tmp_path / "loop.jsonl")) == events
+    decided = [event for event in events if event["kind"] == "decide"]
+    assert [event for event in read(tmp_path / "loop.parquet") if event["kind"] == "decide"] == decided
+
+
+def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path: Path) -> None:
+    ticks = Ticks()
+    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        loop = some_loop(store, ticks)
+        store.prune(ticks.now - 100)
+        assert loop.log.about["digest"] is None  # nobody can play all of it again
+        for i in range(60, 80):
+            loop.decide([1.0, 0.5], event=f"e{i}")
+            loop.reward(f"e{i}", 0.5)
+        log = loop.log.replayable
+        assert log.about["digest"] == armlet.from_bytes(log.start).digest()
+        assert replayed(log, log.start).to_bytes() == loop.model().to_bytes()
+        assert sum(event["kind"] == "decide" for event in loop.log) > 20  # what explored is there to be evaluated

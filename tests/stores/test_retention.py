@@ -1,0 +1,206 @@
+"""Old rows are pruned, people are forgotten, files are copied and brought up to date: the state stays what it was."""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+
+import armlet
+from armlet.stores import Loop, Store
+from armlet.stores.replay import rebuild
+from armlet.stores.schema import VERSION
+
+
+def replayed(store: Store, name: str = "homepage") -> bytes:
+    """Give the model of a loop from its rows, without its snapshot."""
+    return store._writer.do(lambda pen, _: rebuild(pen, pen.kept(name))).to_bytes()  # type: ignore[arg-type]
+
+
+def rows_of(loop: Loop) -> list[tuple[str, int | None]]:
+    return [(row.kind, row.t) for row in loop._ledger.rows(loop._player.kept.id)]
+
+
+def play(loop: Loop, start: int, n: int) -> list[armlet.Decision]:
+    decisions = []
+    for i in range(start, start + n):
+        decisions.append(loop.decide([1.0, i / 8], event=f"e{i}"))
+        loop.reward(f"e{i}", float(i % 2))
+    return decisions
+
+
+class Ticks:
+    now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(store: Store, policy: armlet.Policy, name: str = "homepage") -> Loop:
+    return store.loop(name, arms=["a", "b"], dim=2, policy=policy, seed=3)
+
+
+@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=6), armlet.LinUCB()])
+def test_pruning_keeps_what_explored_and_what_was_learned(policy: armlet.Policy, tmp_path: Path) -> None:
+    ticks = Ticks()
+    path = tmp_path / "shop.db"
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        loop = make(store, policy)
+        old = play(loop, 0, 60)
+        ticks.now += 100
+        new = play(loop, 60, 20)
+        before = loop.model().to_bytes()
+        pruned = store.prune(datetime.fromtimestamp(1e9 + 50, UTC))
+        kept = [decision.t for decision in old if decision.explored] + [decision.t for decision in new]
+        assert pruned == 80 - len(kept) > 0
+        assert [t for kind, t in rows_of(loop) if kind == "decide"] == kept
+        assert [t for kind, t in rows_of(loop) if kind == "learn"] == kept
+        assert loop.model().to_bytes() == before == replayed(store)
+        gone = next(i for i, decision in enumerate(old) if not decision.explored)
+        assert loop.reward(f"e{gone}", 1.0) == "unknown"
+        play(loop, 80, 20)
+        after = loop.model().to_bytes()
+        assert replayed(store) == after
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        assert store.loop("homepage").model().to_bytes() == after
+
+
+def test_open_windows_are_not_pruned(tmp_path: Path) -> None:
+    ticks = Ticks()
+    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        loop = store.loop("homepage", arms=["a"], dim=1, policy=armlet.LinUCB(), window=60.0, default_reward=0.0)
+        loop.decide([1.0], event="e")
+        ticks.now += 30
+        assert store.prune(1e9 + 20) == 0
+        assert loop.reward("e", 1.0) == "accepted"
+        ticks.now += 31
+        assert store.prune(1e9 + 20) == 1
+        assert loop.model().state.n.tolist() == [1.0]
+
+
+def test_a_time_without_a_zone_is_refused(tmp_path: Path) -> None:
+    with armlet.open(tmp_path / "shop.db") as store:
+        with pytest.raises(ValueError, match=r"no time zone"):
+            store.prune(datetime(2026, 1, 1))
+        with pytest.raises(ValueError, match=r"before is nan"):
+            store.prune(float("nan"))
+
+
+def test_forgetting_unlearns_and_leaves_no_byte_of_the_context(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    mark = 0.7310585786300049
+    needle, name = struct.pack("<d", mark), "a-person-with-a-name"
+    with armlet.open(path) as store:
+        loop = make(store, armlet.LinUCB(units="as given"))
+        play(loop, 0, 30)
+        decision = loop.decide([1.0, mark], event=name)
+        play(loop, 30, 5)
+        without = loop.model()
+        loop.reward(name, 0.5)
+        files = [path, path.with_name("shop.db-wal")]
+        assert any(needle in file.read_bytes() for file in files)
+        assert loop.forget(name)
+        assert not loop.forget(name)
+        assert not any(needle in file.read_bytes() or name.encode() in file.read_bytes() for file in files)
+        np.testing.assert_allclose(loop.model().state.b, without.state.b, rtol=1e-13)
+        assert loop.model().state.n.tolist() == without.state.n.tolist()
+        assert loop.reward(name, 0.5) == "unknown"
+        row = next(row for row in loop._ledger.rows(loop._player.kept.id) if row.t == decision.t)
+        assert (row.fields["arm"], row.x) == (decision.arm, None)
+        play(loop, 35, 10)
+        after = loop.model().to_bytes()
+        assert replayed(store) == after
+    with armlet.open(path) as store:
+        assert store.loop("homepage").model().to_bytes() == after
+
+
+def test_forgetting_before_a_reward_deletes_only(tmp_path: Path) -> None:
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = make(store, armlet.LinUCB())
+        loop.decide([1.0, 0.5], event="e")
+        before = loop.model().to_bytes()
+        assert loop.forget("e")
+        assert loop.model().to_bytes() == before == replayed(store)
+        assert loop.decide([1.0, 0.25], event="e").t == 2  # it is a new event now
+
+
+def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = make(store, armlet.LinUCB())
+        play(loop, 0, 20)
+        then = loop.model().to_bytes()
+        store.backup(tmp_path / "copy.db")
+        play(loop, 20, 5)
+        with pytest.raises(armlet.StoreError, match=r"copy.db exists"):
+            store.backup(tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600  # it holds seeds
+    with armlet.open(tmp_path / "copy.db") as store:
+        assert store.loop("homepage").model().to_bytes() == then == replayed(store)
+
+
+def test_an_older_file_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with armlet.open(path) as store:
+        play(make(store, armlet.LinUCB()), 0, 20)
+        before = store.loop("homepage").model().to_bytes()
+    connection = apsw.Connection(str(path))
+    connection.execute("ALTER TABLE loop DROP COLUMN base")  # as version 1 wrote it
+    connection.pragma("user_version", 1)
+    connection.close()
+    with armlet.open(path) as store:
+        loop = store.loop("homepage")
+        assert loop.model().to_bytes() == before == replayed(store)
+        assert loop.forget("e3")
+    connection = apsw.Connection(str(path))
+    assert connection.pragma("user_version") == VERSION == 2
+    connection.close()
+
+
+def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    armlet.open(path).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", VERSION + 1)
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(armlet.StoreError, match=f"is of version {VERSION + 1}.*install a newer"):
+        armlet.open(path)
+    assert path.read_bytes() == before
+
+
+def test_a_change_of_tables_that_fails_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "shop.db"
+    with armlet.open(path) as store:
+        play(make(store, armlet.LinUCB()), 0, 5)
+        before = store.loop("homepage").model().to_bytes()
+    steps = ("", "", "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1);")
+    monkeypatch.setattr("armlet.stores.schema.STEPS", steps)
+    monkeypatch.setattr("armlet.stores.schema.VERSION", 3)
+    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
+        armlet.open(path)
+    monkeypatch.undo()
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").get == 0
+    connection.close()
+    with armlet.open(path) as store:
+        assert store.loop("homepage").model().to_bytes() == before
+
+
+def test_files_of_others_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE people (name)")
+    connection.close()
+    with pytest.raises(armlet.StoreError, match=r"not one of Armlet's"):
+        armlet.open(path)
+    text = tmp_path / "notes.txt"
+    text.write_text("no database at all, but long enough to be looked at " * 20)
+    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*not a database"):
+        armlet.open(text)
+    assert text.read_text().startswith("no database at all")
+    with pytest.raises(armlet.StoreError, match=r"cannot be opened"):
+        armlet.open(tmp_path / "nowhere" / "shop.db")
