@@ -13,6 +13,7 @@ from armlet.core.errors import BusyError as BusyError
 from armlet.core.errors import DecisionError as DecisionError
 from armlet.core.errors import MergeError as MergeError
 from armlet.core.errors import ModelFileError as ModelFileError
+from armlet.core.errors import NotFittedError as NotFittedError
 from armlet.core.errors import PolicyError as PolicyError
 from armlet.core.errors import TableError as TableError
 from armlet.core.kernel import Decision as Decision
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
+    from armlet.core.encoding.encoder import Encoder as Encoder
     from armlet.policies.catalogue import *  # noqa: F403
 
 _MODULES = ("environments", "testing", "theory")
+_ELSEWHERE = {"Encoder": "armlet.core.encoding.encoder", "advise": "armlet.advice"}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = [
@@ -40,9 +43,11 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "Decision",
         "DecisionError",
         "Decisions",
+        "Encoder",
         "Interaction",
         "MergeError",
         "ModelFileError",
+        "NotFittedError",
         "Policy",
         "PolicyError",
         "Statistics",
@@ -62,8 +67,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return policies.POLICIES[name]
         if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
             return getattr(policies, name)  # which says what it is called now, or where it is
-        if name == "advise":
-            return import_module("armlet.advice").advise
+        if name in _ELSEWHERE:
+            return getattr(import_module(_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")

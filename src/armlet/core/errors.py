@@ -35,6 +35,10 @@ class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""
 
 
+class NotFittedError(ArmletError, ValueError, AttributeError):
+    """An encoder was asked for numbers before it has seen a table."""
+
+
 class ArgumentError(ValueError):
     """A value that cannot be, told with the name of its argument, which a command line can change to its own.
 
