@@ -15,6 +15,7 @@ from armlet.core.errors import EventError as EventError
 from armlet.core.errors import LogError as LogError
 from armlet.core.errors import MergeError as MergeError
 from armlet.core.errors import ModelFileError as ModelFileError
+from armlet.core.errors import NotFittedError as NotFittedError
 from armlet.core.errors import PolicyError as PolicyError
 from armlet.core.errors import StoreError as StoreError
 from armlet.core.errors import TableError as TableError
@@ -33,13 +34,20 @@ if TYPE_CHECKING:
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
+    from armlet.core.encoding.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.policies.catalogue import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
 _MODULES = ("environments", "log", "stores", "testing", "theory")
-_MADE_ELSEWHERE = {"Log": "armlet.log", "advise": "armlet.advice", "audit": "armlet.log", "open": "armlet.stores"}
+_ELSEWHERE = {
+    "Encoder": "armlet.core.encoding.encoder",
+    "Log": "armlet.log",
+    "advise": "armlet.advice",
+    "audit": "armlet.log",
+    "open": "armlet.stores",
+}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = [  # but not `open`: "from armlet import *" would hide Python's own
@@ -49,12 +57,14 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "Decision",
         "DecisionError",
         "Decisions",
+        "Encoder",
         "EventError",
         "Interaction",
         "Log",
         "LogError",
         "MergeError",
         "ModelFileError",
+        "NotFittedError",
         "Policy",
         "PolicyError",
         "Statistics",
@@ -76,8 +86,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return policies.POLICIES[name]
         if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
             return getattr(policies, name)  # which says what it is called now, or where it is
-        if name in _MADE_ELSEWHERE:
-            return getattr(import_module(_MADE_ELSEWHERE[name]), name)
+        if name in _ELSEWHERE:
+            return getattr(import_module(_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")

@@ -882,6 +882,18 @@ def simulate_events(
 ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Any]:
     """The law of Algorithm 1, in jumps from one exploration to the next."""
 
+def add_rows(
+    records: object,
+    X: object,
+    arms: object,
+    rewards: object,
+    weights: object | None = None,
+    origin: object | None = None,
+) -> None:
+    """
+    Adds rows to the records of their arms in place, without the interpreter lock; not those of negative arms.
+    """
+
 def search_subset(
     how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: NDArray[numpy.float64]
 ) -> tuple[NDArray[numpy.float64], float, float, bool, int]:

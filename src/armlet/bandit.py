@@ -14,18 +14,27 @@ import numpy.typing as npt
 
 from armlet.core.border import arms as labelling
 from armlet.core.border import columns
-from armlet.core.border.contexts import feature_names
 from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
 from armlet.core.law import compiled_rule
-from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_step, check_steps
+from armlet.core.settings import (
+    Normalize,
+    Objective,
+    Settings,
+    check_encoder,
+    check_reward_range,
+    check_seed,
+    check_step,
+    check_steps,
+)
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
 from armlet.core.units import Units, in_units, units_of
 from armlet.policies import POLICIES, check_given
 
 if TYPE_CHECKING:
+    from armlet.core.encoding.encoder import Encoder
     from armlet.core.files.disk import Source, Target
     from armlet.core.files.model import Model
     from armlet.core.recorder import Recorder
@@ -46,6 +55,9 @@ class Bandit(Engine):
         How to choose: `armlet.ContextualEpsilonGreedy(p=...)`, or any other policy.
     features
         Names of the values, for contexts given as mappings or tables.
+    encoder
+        A fitted `armlet.Encoder`: contexts are then rows of text, categories and numbers by column, and become its
+        numbers; lists and arrays are taken for these numbers themselves.
     objective
         "max" for rewards, "min" for costs.
     normalize
@@ -80,6 +92,7 @@ class Bandit(Engine):
         *,
         policy: Policy,
         features: Iterable[str] | None = None,
+        encoder: Encoder | None = None,
         objective: Objective = "max",
         normalize: Normalize | None = None,
         units: Units | None = None,
@@ -90,7 +103,7 @@ class Bandit(Engine):
         check_given(policy)
         policy = in_units(policy, units)
         labels = labelling.check_labels(arms)
-        names, dim = feature_names(features, dim)
+        encoder, names, dim = check_encoder(encoder, features, dim)
         settings = Settings(
             policy=policy,
             dim=dim,
@@ -98,6 +111,7 @@ class Bandit(Engine):
             objective=objective,
             normalize=normalize,
             reward_range=check_reward_range(reward_range, policy, objective),
+            encoder=encoder,
         )
         policy.check(len(labels), dim, 0)
         self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
@@ -500,6 +514,11 @@ class Bandit(Engine):
     def features(self) -> tuple[str, ...] | None:
         """Names of the values in a context, if given."""
         return self._settings.features
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """A copy of the encoder that contexts by column go through, if there is one."""
+        return None if self._settings.encoder is None else self._settings.encoder.copy()
 
     @property
     def objective(self) -> Objective:

@@ -59,6 +59,10 @@ class LogError(ArmletError):
         self.seq = seq
 
 
+class NotFittedError(ArmletError, ValueError, AttributeError):
+    """An encoder was asked for numbers before it has seen a table."""
+
+
 class ArgumentError(ValueError):
     """A value that cannot be, told with the name of its argument, which a command line can change to its own.
 

@@ -91,6 +91,7 @@ __all__ = [
     "Statistics",
     "Thompson",
     "Tuned",
+    "add_rows",
     "argmax_rows",
     "bound_subsets",
     "coins",
@@ -317,6 +318,44 @@ def argmax_rows(X: Float64, theta: Float64) -> Int64:
     [1, 0]
     """
     return _kernel.argmax_rows(X, theta)
+
+
+def add_rows(
+    records: Float64,
+    X: Float64,
+    arms: Int64,
+    rewards: Float64,
+    weights: Float64 | None = None,
+    origin: Float64 | None = None,
+) -> None:
+    """Add many rows to the sums of their arms, in place, or refuse and change nothing.
+
+    The same sums as of `Statistics.add`, but for rounding: rows of an arm are summed in blocks of up to 64, in their
+    order, and the blocks added in theirs.
+
+    Parameters
+    ----------
+    records
+        (K, 3 + D + D (D + 1) / 2): what `Statistics.records` gives, changed in place.
+    X
+        (n, d), in C or Fortran order.
+    arms
+        (n,): whose rows they are; a negative one is not added.
+    rewards, weights
+        (n,) each; all weights are 1 if left out.
+    origin
+        (d + 1,): that of rewards and of features, in free units, where D is d + 1; None in units as given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> records = np.zeros((2, 5))
+    >>> add_rows(records, np.array([[2.0], [3.0], [4.0]]), np.array([0, 1, -1]), np.array([1.0, 0.5, 9.0]))
+    >>> records
+    array([[1.  , 1.  , 1.  , 2.  , 4.  ],
+           [1.  , 0.5 , 0.25, 1.5 , 9.  ]])
+    """
+    _kernel.add_rows(records, X, arms, rewards, weights, origin)
 
 
 _kernel.register(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from armlet.core.checks import ends
 from armlet.core.errors import MergeError
 from armlet.core.rewards import Range
 from armlet.core.types import Policy
+
+if TYPE_CHECKING:
+    from armlet.core.encoding.encoder import Encoder
+    from armlet.core.encoding.reader import EncodingReader
 
 Objective: TypeAlias = Literal["max", "min"]
 Normalize: TypeAlias = Literal["l2"]
@@ -28,16 +33,23 @@ class Settings:
     objective: Objective
     normalize: Normalize | None
     reward_range: Range | None = None
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         feature_names(self.features, self.dim)
+        if self.encoder is not None and self.encoder.features != self.features:
+            raise ValueError(f"features is {self.features} but the encoder gives {self.encoder.features}")
         _check_choice("objective", self.objective, ("max", "min"))
         _check_choice("normalize", self.normalize, (None, "l2"))
 
     @property
-    def reader(self) -> ContextReader:
+    def reader(self) -> ContextReader | EncodingReader:
         """What turns a user's contexts into rows."""
-        return ContextReader(self.dim, self.features)
+        if self.encoder is None:
+            return ContextReader(self.dim, self.features)
+        from armlet.core.encoding.reader import EncodingReader  # not before there is an encoder: most have none
+
+        return EncodingReader(self.encoder)
 
     @property
     def sign(self) -> float:
@@ -46,10 +58,29 @@ class Settings:
 
     def check_same(self, other: Settings) -> None:
         """Refuse settings under which sums mean something else."""
-        for what in ("policy", "dim", "features", "objective", "normalize"):
+        for what in ("policy", "dim", "features", "encoder", "objective", "normalize"):
             ours, theirs = getattr(self, what), getattr(other, what)
             if ours != theirs:
                 raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
+
+
+def check_encoder(
+    encoder: Encoder | None, features: Iterable[str] | None, dim: int | None
+) -> tuple[Encoder | None, tuple[str, ...] | None, int]:
+    """Return what a bandit keeps of an encoder, the names of the features and how many there are.
+
+    Examples
+    --------
+    >>> check_encoder(None, ["age", "height"], None)
+    (None, ('age', 'height'), 2)
+    """
+    if encoder is None:
+        return (None, *feature_names(features, dim))
+    if not hasattr(encoder, "fit_many"):
+        raise TypeError(f"encoder is {encoder!r}; give an armlet.Encoder that was fitted")
+    if features is not None:
+        raise ValueError(f"features is {features!r}, but the encoder names them; leave features out")
+    return (encoder.copy(), *feature_names(encoder.features, dim))
 
 
 def check_reward_range(given: object, policy: Policy, objective: Objective) -> Range | None:

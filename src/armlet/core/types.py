@@ -19,8 +19,8 @@ Int64: TypeAlias = npt.NDArray[np.int64]
 Arm: TypeAlias = str | int
 """What a user calls an arm. Inside, arms are indices 0..K-1."""
 
-Context: TypeAlias = npt.ArrayLike | Sequence[float] | Mapping[str, float]
-"""One context at the border: a numpy row, a list, or a mapping by feature name."""
+Context: TypeAlias = npt.ArrayLike | Sequence[float] | Mapping[str, object]
+"""One context at the border: a numpy row, a list, or a mapping by feature name, or by column if there is an encoder."""
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
@@ -46,8 +46,11 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Contexts: TypeAlias = npt.ArrayLike | Sequence[Sequence[float]] | Sequence[Mapping[str, float]] | ArrowTable
-"""Many contexts at the border: a matrix, a list of rows or mappings, or a table with named columns."""
+Contexts: TypeAlias = (
+    npt.ArrayLike | Sequence[Sequence[float]] | Sequence[Mapping[str, object]] | Mapping[str, Any] | ArrowTable
+)
+"""Many contexts at the border: a matrix, a list of rows or mappings, or a table with named columns; with an encoder, a
+mapping of columns too."""
 
 
 class Coins(NamedTuple):

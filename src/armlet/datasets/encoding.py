@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from armlet.core.encoding.encoder import Encoder
 from armlet.core.types import Float64
 
 
@@ -24,18 +25,10 @@ def encode(columns: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Float64]:
     >>> X.tolist()
     [[1.5, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
-    names: list[str] = []
-    values: list[Float64] = []
-    for index, column in enumerate(columns):
-        numbers = _numbers(column)
-        if numbers is not None:
-            names.append(f"c{index}")
-            values.append(numbers)
-        else:
-            words = sorted(set(column))
-            names += [f"c{index}={word}" for word in words]
-            values += [np.array([each == word for each in column], dtype=np.float64) for word in words]
-    return tuple(names), np.column_stack(values)
+    numbers = [_numbers(column) for column in columns]
+    table = {f"c{i}": given if (found := numbers[i]) is None else found for i, given in enumerate(columns)}
+    encoder = Encoder(most=None, other="refuse").fit(table)
+    return encoder.features, encoder.matrix(table)
 
 
 def _numbers(column: Sequence[str]) -> Float64 | None:

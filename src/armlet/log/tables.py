@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from armlet.core.encoding.codes import CONSTANT
+from armlet.core.encoding.encoder import MOST, Encoder
 from armlet.core.errors import ArgumentError
 from armlet.core.types import Arm
-
-CONSTANT: Final = "1"
-MOST_TEXTS: Final = 50  # flags that one column may become
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,20 +114,18 @@ def flag_texts(table: Any, features: Sequence[str]) -> Flags:
 
 
 def _flags(table: Any, name: str) -> Flags:
-    pa, compute = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
-    texts = table[name].cast(pa.string())
-    if texts.null_count:
+    if nulls := table[name].null_count:
         text = "{features} names {name!r}, which has {n:,} rows without a value; fill them in"
-        raise ArgumentError(text, name=name, n=texts.null_count)
-    values = sorted(texts.unique().to_pylist())
-    if len(values) > MOST_TEXTS:
+        raise ArgumentError(text, name=name, n=nulls)
+    encoder = Encoder(most=None, other="refuse").fit(table.select([name]))
+    if encoder.dim > MOST:
         text = "{features} names {name!r}, which has {n:,} different texts; group them into fewer"
-        raise ArgumentError(text, name=name, n=len(values))
-    flags = [f"{name}={value}" for value in values]
-    for flag, value in zip(flags, values, strict=True):
-        table = table.append_column(flag, compute.equal(texts, value).cast(pa.float64()))
-    note = f"{name} is text: {len(flags)} flags stand for it, {', '.join(flags)}; give the bandit the same"
-    return Flags(table, flags, (note,))
+        raise ArgumentError(text, name=name, n=encoder.dim)
+    for flag, values in zip(encoder.features, encoder.matrix(table.select([name])).T, strict=True):
+        table = table.append_column(flag, [values])
+    told = ", ".join(encoder.features)
+    note = f"{name} is text: {encoder.dim} flags stand for it, {told}; give the bandit the same"
+    return Flags(table, list(encoder.features), (note,))
 
 
 def _is_text(kind: Any) -> bool:

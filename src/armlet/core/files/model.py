@@ -6,7 +6,7 @@ import dataclasses
 import json
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from armlet.core.settings import Settings, check_reward_range, check_seed
 from armlet.core.types import Arm, Policy, State
 from armlet.core.units import units_of
 from armlet.core.version import __version__
+
+if TYPE_CHECKING:
+    from armlet.core.encoding.encoder import Encoder
 
 Registry: TypeAlias = Mapping[str, Callable[..., Policy]]
 
@@ -80,7 +83,8 @@ def describe(model: Model) -> dict[str, encoding.Json]:
 
 def _header(model: Model) -> dict[str, encoding.Json]:
     s = model.settings
-    return {
+    encoder: dict[str, encoding.Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
+    return encoder | {
         "armlet": __version__,
         "policy": {"name": type(s.policy).__name__, "settings": _policy_settings(s.policy)},
         "arms": list(model.arms),
@@ -162,6 +166,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         objective=objective,
         normalize=header["normalize"],
         reward_range=check_reward_range(header.get("reward_range"), policy, objective),  # files of 0.1.0 have none
+        encoder=_encoder(header.get("encoder")),  # likewise
     )
     arms = check_labels(_listed(header, "arms"))
     retired = [check_label(arm) for arm in _listed(header, "retired")]
@@ -172,6 +177,14 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
     others = _listed(header, "streams") if "streams" in header else []
     seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
     return _Told(settings, arms, retired, header["t"], seed, streams)
+
+
+def _encoder(saved: Any) -> Encoder | None:
+    if saved is None:
+        return None
+    from armlet.core.encoding.encoder import Encoder  # not before there is one: most models have none
+
+    return Encoder.from_dict(saved)
 
 
 def _seed(saved: Any) -> int:

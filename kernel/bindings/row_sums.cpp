@@ -1,0 +1,71 @@
+#include "state/row_sums.hpp"
+
+#include "bindings/arrays.hpp"
+#include "bindings/binding.hpp"
+#include "linear/linear.hpp"
+
+namespace armlet {
+
+namespace {
+
+struct Matrix {
+    Grid grid;
+    std::size_t rows, columns;
+};
+
+// A float64 matrix in C or in Fortran order.
+Matrix read_matrix(nb::handle X) {
+    if (Py_TYPE(X.ptr()) == ndarray_type) {
+        const auto* array = reinterpret_cast<PyArrayObject*>(X.ptr());
+        const bool is_float = PyArray_DESCR(array)->type_num == NPY_DOUBLE &&
+                              PyArray_ISNBO(PyArray_DESCR(array)->byteorder) && PyArray_ISALIGNED(array);
+        if (is_float && PyArray_NDIM(array) == 2 && PyArray_DIM(array, 1) > 0) {
+            const auto rows = static_cast<std::size_t>(PyArray_DIM(array, 0));
+            const auto columns = static_cast<std::size_t>(PyArray_DIM(array, 1));
+            const auto* values = static_cast<const double*>(PyArray_DATA(array));
+            if (PyArray_IS_C_CONTIGUOUS(array)) return {{values, columns, 1}, rows, columns};
+            if (PyArray_IS_F_CONTIGUOUS(array)) return {{values, 1, rows}, rows, columns};
+        }
+    }
+    fail(PyExc_TypeError, "X must be a float64 matrix in C or Fortran order, with one row for each row");
+}
+
+bool are_small(const double* values, std::size_t n) { return all_within(values, n, largest_value); }
+
+void check_rows(const Matrix& X, const std::int64_t* arms, const double* rewards, const double* weights,
+                std::size_t n_arms) {
+    const std::size_t n = X.rows;
+    if (!are_small(X.grid.values, n * X.columns)) fail(PyExc_ValueError, "X holds a value that is not a finite number");
+    if (!are_small(rewards, n)) fail(PyExc_ValueError, "rewards holds a value that is not a finite number");
+    bool positive = !weights || are_small(weights, n), known = true;
+    for (std::size_t i = 0; weights && i < n; ++i) positive &= weights[i] > 0.0;
+    if (!positive) fail(PyExc_ValueError, "weights holds a value that is not a positive number");
+    for (std::size_t i = 0; i < n; ++i) known &= arms[i] < static_cast<std::int64_t>(n_arms);
+    if (!known) fail(PyExc_ValueError, "arms holds a number beyond the records");
+}
+
+void add_rows(nb::handle records, nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights,
+              nb::handle origin) {
+    const Matrix x = read_matrix(X);
+    const std::size_t n = x.rows, d = x.columns, size = origin.is_none() ? d : d + 1;
+    const double* from = origin.is_none() ? nullptr : doubles(origin, "origin", {size});
+    const std::size_t n_arms = count_rows(records, "records", 3 + size + packed_size(size));
+    const auto* array = reinterpret_cast<PyArrayObject*>(records.ptr());
+    if (!PyArray_ISWRITEABLE(array)) fail(PyExc_ValueError, "records cannot be written to; give a copy");
+    const std::int64_t* who = integers(arms, "arms", n);
+    const double *r = doubles(rewards, "rewards", {n}),
+                 *w = weights.is_none() ? nullptr : doubles(weights, "weights", {n});
+    check_rows(x, who, r, w, n_arms);
+    nb::gil_scoped_release release;
+    if (n_arms > 0) RowSums(static_cast<double*>(PyArray_DATA(array)), n_arms, d, from).add(x.grid, who, r, w, n);
+}
+
+}  // namespace
+
+void bind_row_sums(nb::module_& m) {
+    m.def("add_rows", &add_rows, nb::arg("records"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"),
+          nb::arg("weights").none() = nb::none(), nb::arg("origin").none() = nb::none(),
+          "Adds rows to the records of their arms in place, without the interpreter lock; not those of negative arms.");
+}
+
+}  // namespace armlet

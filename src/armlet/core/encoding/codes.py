@@ -1,0 +1,238 @@
+"""How one column becomes numbers: as it is, as a flag for each text, as a flag for each bucket of a hash, or as a 1.
+
+A code is frozen: what it makes of a value depends on nothing else. One value O(1), a column O(N).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from armlet.core.border.columns import refused
+from armlet.core.encoding.tables import Columns, Row, Texts, text_of
+from armlet.core.types import Float64
+
+CONSTANT = "1"
+OTHER = "other"
+
+Unknown: TypeAlias = Literal["flag", "zeros", "refuse"]
+"""What a text that was not there when the encoder was fitted becomes: a flag, no flag at all, or an error."""
+
+
+class Code(Protocol):
+    """What one column becomes."""
+
+    @property
+    def column(self) -> str:
+        """The column that it reads."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its numbers are called."""
+
+    def put(self, row: Row, out: Float64) -> None:
+        """Write the numbers of one row, (width,); `out` is all zeros before."""
+
+    def fill(self, table: Columns, out: Float64) -> None:
+        """Write the numbers of all rows, (N, width); `out` is all zeros before."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that it is, in plain JSON types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A 1 in every row, whatever the row is."""
+
+    kind: ClassVar = "constant"
+    column: str = CONSTANT
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its number is called."""
+        return (self.column,)
+
+    def put(self, row: Row, out: Float64) -> None:  # noqa: ARG002
+        """Write it."""
+        out[0] = 1.0
+
+    def fill(self, table: Columns, out: Float64) -> None:  # noqa: ARG002
+        """Write it in every row."""
+        out[:, 0] = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that it is."""
+        return {"column": self.column, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The number that the column has."""
+
+    kind: ClassVar = "number"
+    column: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its number is called: what the column is."""
+        return (self.column,)
+
+    def put(self, row: Row, out: Float64) -> None:
+        """Write the number."""
+        value = row[self.column]
+        wrong = refused(value, f"context[{self.column!r}]")
+        if wrong is not None:
+            raise wrong
+        out[0] = value  # type: ignore[call-overload]
+
+    def fill(self, table: Columns, out: Float64) -> None:
+        """Write the column."""
+        out[:, 0] = table.numbers(self.column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that it is."""
+        return {"column": self.column, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """A 1 at the place of the text, 0 at all others; texts that were not there before share a place, if they have one.
+
+    Examples
+    --------
+    >>> code = Flags("colour", ("blue", "red"), "flag")
+    >>> out = np.zeros(3)
+    >>> code.put({"colour": "green"}, out)
+    >>> code.names, out
+    (('colour=blue', 'colour=red', 'colour=other'), array([0., 0., 1.]))
+    """
+
+    kind: ClassVar = "flags"
+    column: str
+    texts: tuple[str, ...]
+    other: Unknown
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_places", {text: place for place, text in enumerate(self.texts)})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each text, and one for all others."""
+        shared = (OTHER,) if self.other == "flag" and OTHER not in self._places else ()
+        return tuple(f"{self.column}={text}" for text in (*self.texts, *shared))
+
+    def put(self, row: Row, out: Float64) -> None:
+        """Write the flags of one text."""
+        place = self._place(_text(row, self.column), f"context[{self.column!r}]")
+        if place >= 0:
+            out[place] = 1.0
+
+    def fill(self, table: Columns, out: Float64) -> None:
+        """Write the flags of every row."""
+        found = table.texts(self.column)
+        places = np.array([self._place(text, _where(found, i, self.column)) for i, text in enumerate(found.texts)])
+        rows = places[found.codes] if places.size else found.codes
+        seen = np.flatnonzero(rows >= 0)
+        out[seen, rows[seen]] = 1.0
+
+    def _place(self, text: str, where: str) -> int:
+        """Give the place of a text; -1 if it has none."""
+        place = self._places.get(text)
+        if place is not None:
+            return place
+        if self.other == "refuse":
+            raise ValueError(f"{where} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it anew")
+        return self._places.get(OTHER, len(self.texts)) if self.other == "flag" else -1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that it is."""
+        return {"column": self.column, "kind": self.kind, "texts": list(self.texts), "other": self.other}
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """A 1 in the bucket that a hash of the text says: any number of texts in so many places, known or not.
+
+    The hash is BLAKE2b of the text's UTF-8 bytes, eight bytes of it, little-endian, modulo the number of buckets.
+
+    Examples
+    --------
+    >>> code = Buckets("city", 4)
+    >>> out = np.zeros(4)
+    >>> code.put({"city": "Oslo"}, out)
+    >>> code.names[:2], out.sum()
+    (('city#0', 'city#1'), np.float64(1.0))
+    """
+
+    kind: ClassVar = "buckets"
+    column: str
+    n: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each bucket."""
+        return tuple(f"{self.column}#{bucket}" for bucket in range(self.n))
+
+    def put(self, row: Row, out: Float64) -> None:
+        """Write the flags of one text."""
+        out[self._bucket(_text(row, self.column))] = 1.0
+
+    def fill(self, table: Columns, out: Float64) -> None:
+        """Write the flags of every row."""
+        found = table.texts(self.column)
+        buckets = np.array([self._bucket(text) for text in found.texts], dtype=np.int64)
+        out[np.arange(table.n_rows), buckets[found.codes]] = 1.0
+
+    def _bucket(self, text: str) -> int:
+        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "little") % self.n
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that it is."""
+        return {"column": self.column, "kind": self.kind, "n": self.n}
+
+
+def read_code(saved: Mapping[str, Any]) -> Code:
+    """Take back what `to_dict` gave, or refuse.
+
+    Examples
+    --------
+    >>> read_code({"column": "price", "kind": "number"})
+    Number(column='price')
+    >>> read_code({"column": "price", "kind": "log"})
+    Traceback (most recent call last):
+    ValueError: a column of the encoder is {'column': 'price', 'kind': 'log'}, which is none that an encoder can have
+    """
+    match saved:
+        case {"kind": "constant", "column": str(column), **rest} if not rest:
+            return Constant(column)
+        case {"kind": "number", "column": str(column), **rest} if not rest:
+            return Number(column)
+        case {"kind": "buckets", "column": str(column), "n": int(n), **rest} if not rest and 1 <= n <= MOST_BUCKETS:
+            return Buckets(column, int(n))
+        case {"kind": "flags", "column": str(column), "texts": list(texts), "other": other, **rest} if not rest:
+            differ = len({text for text in texts if isinstance(text, str)}) == len(texts)
+            if differ and other in ("flag", "zeros", "refuse"):
+                return Flags(column, tuple(texts), other)
+    raise ValueError(f"a column of the encoder is {saved!r:.200}, which is none that an encoder can have")
+
+
+MOST_BUCKETS = 1 << 20
+
+
+def _text(row: Row, column: str) -> str:
+    try:
+        return text_of(row[column])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"context[{column!r}]: {error}") from None
+
+
+def _where(found: Texts, place: int, column: str) -> str:
+    rows = np.flatnonzero(found.codes == place)[:1].tolist()
+    return f"row {rows[0] if rows else 0}: column {column!r}"
