@@ -23,8 +23,8 @@ from armlet.policies.greedy_first import GreedyFirst as GreedyFirst
 from armlet.policies.hybrid_linucb import HybridLinUCB as HybridLinUCB
 from armlet.policies.linrel import LinRel as LinRel
 from armlet.policies.linucb import LinUCB as LinUCB
-from armlet.policies.occasional_optimism import OccasionalOptimism as OccasionalOptimism
 from armlet.policies.newtron import Newtron as Newtron
+from armlet.policies.occasional_optimism import OccasionalOptimism as OccasionalOptimism
 from armlet.policies.oful import OFUL as OFUL
 from armlet.policies.ols_bandit import OLSBandit as OLSBandit
 from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy as OptimisticEpsilonGreedy
