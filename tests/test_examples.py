@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"late_clicks", "merge_regions", "web_app"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"digits", "late_clicks", "merge_regions", "web_app"}
 
 
 def test_late_clicks_beat_a_random_ad(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,3 +28,12 @@ def test_merged_regions_know_the_sum_of_what_each_knew(capsys: pytest.CaptureFix
     assert both.state.n.tolist() == [sum(rows) for rows in zip(*(part.state.n for part in parts), strict=True)]
     assert both.t == 8000
     assert "both: 8000 decisions" in capsys.readouterr().out
+
+
+def test_docs_show_what_the_digits_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(EXAMPLES / "digits.py"))
+    earned = example["main"](out=tmp_path / "digits.svg")
+    assert earned["the default"] > 0.7  # a guess earns 0.1
+    assert (tmp_path / "digits.svg").read_text().startswith("<?xml")
+    page = (EXAMPLES.parent / "docs" / "tutorials" / "digits.md").read_text()
+    assert capsys.readouterr().out in page

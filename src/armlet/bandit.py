@@ -31,7 +31,7 @@ from armlet.core.settings import (
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
 from armlet.core.units import Units, in_units, units_of
-from armlet.policies import POLICIES, check_given
+from armlet.policies import POLICIES, check_given, default_policy
 
 if TYPE_CHECKING:
     from armlet.core.encoding.encoder import Encoder
@@ -52,7 +52,8 @@ class Bandit(Engine):
     dim
         Values in a context; may be left out if `features` are named.
     policy
-        How to choose: `armlet.ContextualEpsilonGreedy(p=...)`, or any other policy.
+        How to choose. Left out, it is `armlet.OccasionalOptimism()`: low regret with nothing to set. For logs that are
+        to be evaluated give it a floor, or take `armlet.ContextualEpsilonGreedy(p="auto")`; any policy will do.
     features
         Names of the values, for contexts given as mappings or tables.
     encoder
@@ -78,11 +79,12 @@ class Bandit(Engine):
     Examples
     --------
     >>> import armlet
-    >>> bandit = armlet.Bandit(arms=["north", "south"], dim=2, policy=armlet.ContextualEpsilonGreedy(p=4), seed=7)
+    >>> bandit = armlet.Bandit(arms=["north", "south"], dim=2, seed=7)
     >>> decision = bandit.decide([1.0, 0.5])
     >>> decision.arm, decision.propensity, decision.explored
     ('north', 0.5, True)
     >>> bandit.learn(decision, 0.3)
+    >>> careful = armlet.Bandit(["north", "south"], 2, policy=armlet.OccasionalOptimism(floor=0.02), seed=7)
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Bandit(Engine):
         arms: Iterable[Arm],
         dim: int | None = None,
         *,
-        policy: Policy,
+        policy: Policy | None = None,
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
         objective: Objective = "max",
@@ -100,6 +102,7 @@ class Bandit(Engine):
         seed: int | None = None,
         log: Recorder | None = None,
     ) -> None:
+        policy = default_policy() if policy is None else policy
         check_given(policy)
         policy = in_units(policy, units)
         labels = labelling.check_labels(arms)

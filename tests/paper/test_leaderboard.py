@@ -20,7 +20,7 @@ from armlet.paper.leaderboard.report import relative
 from armlet.paper.leaderboard.verdicts import Rank, Standing
 from armlet.paper.verdicts import Role
 from armlet.parallel.seeds import Seeds
-from armlet.policies import POLICIES
+from armlet.policies import POLICIES, default_policy
 from armlet.simulation import compare
 from armlet.simulation.lab import Lab
 
@@ -130,4 +130,6 @@ def test_compare_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_usual_policies_can_be_made() -> None:
-    assert len(compare.make_jobs("FigureA", [], [], 100, 2, seed=1)) == len(compare.USUAL)
+    jobs = compare.make_jobs("FigureA", [], [], 100, 2, seed=1)
+    assert len(jobs) == len(compare.USUAL)
+    assert jobs[0].policy == default_policy()

@@ -24,7 +24,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--world", default="FigureA", metavar="NAME", help="as armlet list names it; default: FigureA")
     pair = "NAME=VALUE"
     parser.add_argument("--world-set", action="append", default=[], metavar=pair, help="of the world; may be repeated")
-    described = "NAME or NAME:KEY=VALUE,...; may be repeated; default: six usual ones"
+    described = "NAME or NAME:KEY=VALUE,...; may be repeated; default: OccasionalOptimism and six others"
     parser.add_argument("--policy", action="append", default=[], metavar="POLICY", help=described)
     parser.add_argument("--horizon", type=count, default=10_000, metavar="T", help="steps in a run; default: 10000")
     parser.add_argument("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20")

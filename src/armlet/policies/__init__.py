@@ -80,6 +80,18 @@ class _Registry(Mapping[str, type[Policy]]):
 
 POLICIES = _Registry()
 
+
+def default_policy() -> Policy:
+    """Make the policy of a bandit that is given none.
+
+    Examples
+    --------
+    >>> type(default_policy()).__name__
+    'OccasionalOptimism'
+    """
+    return POLICIES["OccasionalOptimism"]()
+
+
 _FACTS = ("learns_from", "memory", "rewards")
 _METHODS = ("check", "init", "rule", "estimates", "probabilities", "decide", "update")
 
@@ -100,8 +112,8 @@ def check_given(policy: object) -> None:
     if not missing:
         return
     what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
-    if policy is None or isinstance(policy, str):
-        raise TypeError(f"{what}; give an instance: armlet.{_call(_closest(policy or ''))}")
+    if isinstance(policy, str):
+        raise TypeError(f"{what}; give an instance: armlet.{_call(_closest(policy))}")
     raise TypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
 
 
@@ -110,7 +122,7 @@ def _closest(word: str) -> str:
 
     known = {name.lower(): name for name in _FILES}
     found = get_close_matches("".join(filter(str.isalnum, word.lower())), known, n=1)
-    return known[found[0]] if found else "ContextualEpsilonGreedy"
+    return known[found[0]] if found else "OccasionalOptimism"
 
 
 def _call(name: str) -> str:

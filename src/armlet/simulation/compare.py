@@ -24,6 +24,7 @@ from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
 USUAL = (
+    "OccasionalOptimism",
     "ContextualEpsilonGreedy:p=auto,horizon={horizon}",
     "OptimisticEpsilonGreedy",
     "LinUCB",
@@ -31,7 +32,7 @@ USUAL = (
     "ThompsonSampling:v=1",
     "Uniform",
 )
-"""What is compared if nothing else is asked for, in so many steps."""
+"""What is compared if nothing else is asked for, in so many steps: first the policy of a Bandit that is given none."""
 
 
 def parse_policy(text: str) -> tuple[str, dict[str, object]]:
