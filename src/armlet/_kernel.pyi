@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import enum
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
@@ -641,6 +641,7 @@ class Paced(Statistics):
     def copy(self) -> Paced: ...
 
     not_summed: ClassVar[tuple[str, ...]]
+
 class Act(enum.Enum):
     """
     Whether a call is to change the bandit, or only to be refused if it would be.
