@@ -87,6 +87,7 @@ bench: $(VENV)/installed ## Check what is known of the peers' faults, then measu
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
 	$(BIN)/python -m nanobind.stubgen --include-private --module armlet._kernel --pattern-file kernel/bindings/stubs.txt --output-file src/armlet/_kernel.pyi
+	$(BIN)/ruff check --quiet --select I --fix src/armlet/_kernel.pyi
 	$(BIN)/ruff format --quiet src/armlet/_kernel.pyi
 
 # CPython keeps memory until it ends, and nanobind with it, so leaks are not looked for; PYTHONMALLOC=malloc lets the

@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
