@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.core import tuning
+from armlet.core.auto import tuning
 from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
 from armlet.core.exploring import Clock, Exploring, by_evidence
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned

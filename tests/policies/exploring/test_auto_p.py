@@ -16,7 +16,8 @@ from scipy import stats
 
 import armlet
 from armlet import ContextualEpsilonGreedy
-from armlet.core import kernel, outlook
+from armlet.core import kernel
+from armlet.core.auto import outlook
 from armlet.core.kernel import AutoEvidence, Tuned
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Float64

@@ -16,7 +16,8 @@ from scipy import stats
 
 import armlet
 from armlet import ContextualEpsilonGreedy
-from armlet.core import kernel, tuning
+from armlet.core import kernel
+from armlet.core.auto import tuning
 from armlet.core.files import encoding
 from armlet.core.kernel import AutoSchedule, Tuned
 from armlet.core.ridge import Ridge, RidgeLike

@@ -1,8 +1,8 @@
 """A p that sets itself: Section 4.2 of the paper, with a forecast of regret in place of its formula.
 
 In free units the evidence clock plays it, with or without a horizon, and each arm has a share of p of its own
-(`armlet.core.outlook`). In units as given p/t plays it, for a horizon, and all arms are explored alike
-(`armlet.core.tuning`): what p="auto" was before there were free units, kept for models of that time.
+(`armlet.core.auto.outlook`). In units as given p/t plays it, for a horizon, and all arms are explored alike
+(`armlet.core.auto.tuning`): what p="auto" was before there were free units, kept for models of that time.
 A look is O(K d^3 + K d^2), after 10 % more rows than at the one before.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from armlet.core import outlook, tuning
+from armlet.core.auto import outlook, tuning
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Tuned
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64

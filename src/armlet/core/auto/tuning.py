@@ -25,7 +25,7 @@ from typing import cast
 
 import numpy as np
 
-from armlet.core.forecast import MULTIPLE, MULTIPLES, NODES, candidates
+from armlet.core.auto.forecast import MULTIPLE, MULTIPLES, NODES, candidates
 from armlet.core.ridge import Ridge
 from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64

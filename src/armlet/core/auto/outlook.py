@@ -1,6 +1,6 @@
 """What a p that sets itself looks at in free units: how much to explore, and which arms, in readable numpy.
 
-As in `armlet.core.tuning`, the lead of the arm that looks best over a rival is about normal, N(g, s^2), so exploiting
+As in `armlet.core.auto.tuning`, the lead of the arm that looks best over a rival is about normal, N(g, s^2), so exploiting
 loses E max(0, -lead) a step, and less of it with more rows. What is different here:
 
 - s^2 is noise^2 z'(A_z + I)^-1 z in standard units, and no more than the variance of rewards: neither the size of
@@ -25,10 +25,10 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.forecast import MULTIPLE, MULTIPLES, NODES, candidates, interpolate, loss, regret
+from armlet.core.auto.forecast import MULTIPLE, MULTIPLES, NODES, candidates, interpolate, loss, regret
+from armlet.core.auto.tuning import Prospect, Rows
 from armlet.core.reference import BEYOND_ANY, solve, width
 from armlet.core.statistics import smallest_eigenvalue
-from armlet.core.tuning import Prospect, Rows
 from armlet.core.types import Bool, Float64
 from armlet.core.units import ROUNDING, FreeUnits
 
