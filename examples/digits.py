@@ -14,18 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 import armlet
+from armlet.core.types import Policy
 
-POLICIES: dict[str, armlet.policies.Policy | None] = {
+POLICIES: dict[str, Policy | None] = {
     "the default": None,
     'Algorithm 1 by evidence, p="auto"': armlet.ContextualEpsilonGreedy(p="auto"),
     "Greedy": armlet.Greedy(),
 }
 
 
-def play(policy: armlet.policies.Policy | None, order: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.float64]:
+def play(policy: Policy | None, order: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.float64]:
     """Guess every picture once, in an order; give the reward of each step."""
     X, digits = load_digits(return_X_y=True)
     bandit = armlet.Bandit(range(10), X.shape[1], policy=policy, seed=seed)

@@ -14,11 +14,17 @@ from armlet import Bandit
 from armlet.core.types import Policy
 from armlet.environments import FigureA
 from armlet.policies import Uniform
-from armlet.policies.square_cb import SquareCB, inverse_gap_chances, theory_gamma
+from armlet.policies.square_cb import GROWTH, SquareCB, inverse_gap_chances, theory_gamma
 from armlet.simulation.run import simulate
 from armlet.testing import check_policy
 
-SETTINGS = [SquareCB(), SquareCB(gamma_scale=10.0, ridge="paper"), SquareCB(gamma=5.0), SquareCB(gamma=0.0)]
+SETTINGS = [
+    SquareCB(),
+    SquareCB(gamma_scale=10.0, ridge="paper", units="as given"),
+    SquareCB(gamma=5.0),
+    SquareCB(gamma=0.0),
+    SquareCB(units="as given"),
+]
 
 
 @pytest.mark.parametrize("policy", SETTINGS, ids=repr)
@@ -82,6 +88,29 @@ def test_exploration_costs_at_most_k_over_gamma_a_step() -> None:
 def test_gamma_is_constant_or_grows_with_the_root_of_t() -> None:
     assert [SquareCB(gamma=3.0).gamma_at(t) for t in (1, 100)] == [3.0, 3.0]
     assert [SquareCB(gamma_scale=2.0).gamma_at(t) for t in (1, 100)] == [2.0, 20.0]
+    assert [SquareCB(units="as given").gamma_at(t) for t in (1, 100)] == [1.0, 10.0]
+    assert [SquareCB().gamma_at(t) for t in (1, 100)] == [GROWTH, 10.0 * GROWTH]
+
+
+def test_free_gaps_are_counted_in_deviations_of_the_noise() -> None:
+    rng, policy = np.random.default_rng(4), SquareCB(gamma=3.0)
+    state, everyone, x = policy.init(3, 2), np.ones(3, dtype=np.bool_), np.array([0.3, -1.0])
+    for row in rng.normal(size=(90, 2)):
+        arm = int(rng.integers(3))
+        state.add(arm, row, 1000.0 + arm * row[0] + 20.0 * rng.normal())
+    found = policy.probabilities(state, 91, x, everyone)
+    assert state.typical_noise() == pytest.approx(20.0, rel=0.3)  # 90 rows tell a deviation to about 8 %
+    np.testing.assert_allclose(found, inverse_gap_chances(state.scores(x), everyone, 3.0 / state.typical_noise()))
+
+
+def test_without_noise_the_best_arm_plays() -> None:
+    policy, everyone = SquareCB(), np.ones(2, dtype=np.bool_)
+    state = policy.init(2, 1)
+    for _ in range(5):
+        state.add(0, np.array([1.0]), 7.0)
+    assert state.typical_noise() == 0.0
+    np.testing.assert_array_equal(policy.probabilities(state, 6, np.array([1.0]), everyone), [0.5, 0.5])
+    np.testing.assert_array_equal(SquareCB(gamma=0.0).probabilities(state, 6, np.array([1.0]), everyone), [0.5, 0.5])
 
 
 def test_theory_gamma_is_the_papers() -> None:
@@ -92,7 +121,8 @@ def test_theory_gamma_is_the_papers() -> None:
 
 def test_scores_are_ridge_estimates_of_every_row() -> None:
     rng = np.random.default_rng(9)
-    bandit, x = Bandit(range(2), 2, policy=SquareCB(gamma=3.0, ridge=0.5), seed=1), np.array([1.0, -0.5])
+    policy, x = SquareCB(gamma=3.0, ridge=0.5, units="as given"), np.array([1.0, -0.5])
+    bandit = Bandit(range(2), 2, policy=policy, seed=1)
     rows: list[list[tuple[list[float], float]]] = [[], []]
     for row in rng.normal(size=(50, 2)):
         decision = bandit.decide(row)
@@ -111,7 +141,9 @@ def test_scores_are_ridge_estimates_of_every_row() -> None:
     ("settings", "message"),
     [
         ({"gamma": -1.0}, "gamma is -1.0; give a number from 0 to 1e\\+40, or None"),
-        ({"gamma_scale": math.inf}, "gamma_scale is inf; give a number from 0 to 1e\\+40"),
+        ({"gamma_scale": math.inf}, "gamma_scale is inf; give a number from 0 to 1e\\+40, or None"),
+        ({"units": "metric"}, "units is 'metric'"),
+        ({"ridge": "paper"}, "ridge is 'paper', but noise is estimated with a constant one; give a number, or units="),
         ({"ridge": "none"}, "ridge is 'none'"),
     ],
 )
@@ -124,7 +156,7 @@ def test_beats_uniform_play() -> None:
     world, theory = FigureA.draw(np.random.default_rng(3)), theory_gamma(n_arms=6, dim=3, horizon=2000)
     practical, by_theory, uniform = (
         float(simulate(world, p, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean())
-        for p in (SquareCB(gamma_scale=10.0), SquareCB(gamma=theory), Uniform())
+        for p in (SquareCB(gamma_scale=10.0, units="as given"), SquareCB(gamma=theory, units="as given"), Uniform())
     )
     assert practical < 0.1 * uniform
     assert by_theory < 0.5 * uniform  # its gamma of 5 explores for the whole horizon, but not blindly

@@ -41,6 +41,7 @@ def test_units_are_free_by_default_in_the_policies_that_can() -> None:
         "Greedy",
         "LinUCB",
         "OLSBandit",
+        "SquareCB",
         "ThompsonSampling",
     }
 

@@ -3,10 +3,12 @@
 Turns the predictions of a regression, here ridge on every step, into probabilities: an arm that looks worse than the
 best by a gap gets 1 / (K + gamma gap), and the best gets the rest. Abe and Long (1999), "Associative Reinforcement
 Learning using Linear Probabilistic Concepts", had this inverse gap weighting first.
-Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propensities are exact and never 0.
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propensities are exact; none is 0,
+unless rewards have no noise.
 
-Theory: rewards in [0, 1] (others are taken, but gamma then means something else: it is per unit of reward), a known
-horizon for the constant gamma, and a regression whose square loss has a known regret.
+Theory: rewards in [0, 1], units as given, a known horizon for the constant gamma, and a regression whose square loss
+has a known regret. In free units gaps are counted in deviations of the noise of rewards, which is estimated, and gamma
+grows by sqrt(t) times a constant that was tried, not derived: `benchmarks/defaults.py` has the trials.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, number, optional, ridge_like, settle
-from armlet.core.choosing import play_drawn
+from armlet.core.checks import HUGE, number, optional, origin_like, ridge_like, settle, units_word
+from armlet.core.choosing import best_chances, play_drawn
 from armlet.core.kernel import Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.core.units import Units
+
+GROWTH = 16.0
+"""What sqrt(t) is multiplied by in free units, if nothing is set: the best of four on problems that judged nothing."""
 
 
 def theory_gamma(*, n_arms: int, dim: int, horizon: int, delta: float = 0.05) -> float:
@@ -65,36 +71,60 @@ class SquareCB(RidgePolicy):
     Parameters
     ----------
     gamma
-        A constant, such as `theory_gamma`; None lets it grow. 0 is uniform play.
+        A constant; None lets it grow. 0 is uniform play. In units as given it is per unit of reward, such as
+        `theory_gamma`; in free units per deviation of the noise of rewards, which is estimated.
     gamma_scale
-        If gamma is None, gamma_t = gamma_scale sqrt(t), for horizons that are not known. For rewards of about 1, try 3
-        to 10; where it is too large, play locks in as greedy play does.
+        If gamma is None, gamma_t = gamma_scale sqrt(t), for horizons that are not known. Left out it is 16 in free
+        units, and 1 in units as given: there try 3 to 10 over the noise. Where it is too large, play locks in as greedy
+        play does.
     ridge
-        "paper", "1/n" or a positive number; see `armlet.core.ridge`.
+        A positive number; in units as given also "paper" or "1/n", see `armlet.core.ridge`.
+    units
+        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+    origin
+        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
+        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
 
     Examples
     --------
-    >>> policy = SquareCB(gamma=8.0)
+    >>> policy = SquareCB(gamma=8.0, units="as given")
     >>> state = policy.init(2, 1)
     >>> state.add(0, np.array([1.0]), 2.0)
     >>> policy.probabilities(state, 2, np.array([1.0]), np.array([True, True]))
     array([0.9, 0.1])
+    >>> SquareCB().gamma_at(100)  # an arm 0.1 deviations of the noise behind gets 1 / (K + 16)
+    160.0
     """
 
     gamma: float | None = None
-    gamma_scale: float = 1.0
+    gamma_scale: float | None = None
     ridge: RidgeLike = 1.0
+    units: Units = "free"
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, gamma=optional(number(0, HUGE)), gamma_scale=number(0, HUGE), ridge=ridge_like)
+        size = optional(number(0, HUGE))
+        settle(self, gamma=size, gamma_scale=size, ridge=ridge_like, units=units_word, origin=origin_like)
+        if self.units == "free" and isinstance(self.ridge, str):
+            fix = "give a number, or units='as given'"
+            raise ValueError(f"ridge is {self.ridge!r}, but noise is estimated with a constant one; {fix}")
 
     def gamma_at(self, t: int) -> float:
         """Give gamma at step t: the one that was set, or one that grows with sqrt(t)."""
-        return self.gamma_scale * math.sqrt(t) if self.gamma is None else self.gamma
+        if self.gamma is not None:
+            return self.gamma
+        usual = GROWTH if self.units == "free" else 1.0
+        return (usual if self.gamma_scale is None else self.gamma_scale) * math.sqrt(t)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Weigh the arms by their inverse gaps."""
-        return inverse_gap_chances(state.scores(x), eligible, self.gamma_at(t))
+        scores, gamma = state.scores(x), self.gamma_at(t)
+        if self.units == "as given":
+            return inverse_gap_chances(scores, eligible, gamma)
+        noise = state.typical_noise()
+        if gamma > 0.0 and gamma / HUGE >= noise:  # no noise to speak of: what looks best is
+            return best_chances(scores, eligible)
+        return inverse_gap_chances(scores, eligible, gamma / noise if gamma > 0.0 else 0.0)
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Draw an arm; every step explores."""

@@ -24,6 +24,7 @@ POLICIES: list[Policy] = [
     armlet.OLSBandit(units="as given"),
     armlet.FixedEpsilon(units="as given"),
     armlet.Greedy(units="as given"),
+    armlet.SquareCB(gamma_scale=1.0, ridge="paper", units="as given"),
 ]
 
 

@@ -39,7 +39,7 @@ def in_the_news(alive: float) -> dict[str, Policy]:
         **{f"evidence, all rows, q = {q:g}": AllDataEpsilonGreedy(p=q * alive) for q in (0.5,)},
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
-        "Thompson": ThompsonSampling(),
+        "Thompson": ThompsonSampling(v=1.0),
     }
 
 

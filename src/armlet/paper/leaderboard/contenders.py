@@ -182,8 +182,8 @@ CONTENDERS: Final[dict[str, Contender]] = {
     ),
     "SquareCB": Contender(
         family="randomised",
-        theory=lambda _: SquareCB(),
-        grid=lambda b: tuple(SquareCB(gamma_scale=s / b.noise) for s in (1.0, 4.0, 16.0, 64.0)),
+        theory=lambda _: SquareCB(units="as given"),
+        grid=lambda b: tuple(SquareCB(gamma_scale=s / b.noise, units="as given") for s in (1.0, 4.0, 16.0, 64.0)),
     ),
     "RealLinExp3": Contender(
         family="randomised",

@@ -59,5 +59,5 @@ def _named(form: Form, horizon: int) -> dict[str, Policy]:
             ThompsonSampling(units="as given"),
         )
     else:
-        others = OptimisticEpsilonGreedy(), LinUCB(), ThompsonSampling()
+        others = OptimisticEpsilonGreedy(), LinUCB(), ThompsonSampling(v=1.0)
     return dict(zip(NAMES, (_auto(form, horizon), *others), strict=True))
