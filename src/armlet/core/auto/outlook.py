@@ -1,6 +1,6 @@
 """What a p that sets itself looks at in free units: how much to explore, and which arms, in readable numpy.
 
-As in `armlet.core.auto.tuning`, the lead of the arm that looks best over a rival is about normal, N(g, s^2), so exploiting
+As in `armlet.core.auto.tuning`, the lead of the arm that looks best over a rival is about normal, N(g, s^2): exploiting
 loses E max(0, -lead) a step, and less of it with more rows. What is different here:
 
 - s^2 is noise^2 z'(A_z + I)^-1 z in standard units, and no more than the variance of rewards: neither the size of
