@@ -42,6 +42,7 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+HeldLines = _kernel.HeldLines
 json_bytes = _kernel.json_bytes
 json_line = _kernel.json_line
 search_subset = _kernel.search_subset
@@ -73,6 +74,7 @@ __all__ = [
     "Engine",
     "Evidence",
     "ForcedSampling",
+    "HeldLines",
     "Layers",
     "Optimism",
     "OptimisticGreedy",
