@@ -145,7 +145,7 @@ class _Auditor:
                 return event
             try:
                 what = self._differs(event)
-            except (ArmletError, ValueError, TypeError, KeyError) as error:
+            except (ArmletError, ValueError, TypeError, KeyError, AttributeError) as error:
                 what = f"it cannot be played: {explain(error)}"
             if what:
                 return Mismatch(seq=self.events, kind=str(event.get("kind")), what=what)
