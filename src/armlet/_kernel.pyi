@@ -1,7 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
@@ -594,13 +594,10 @@ class Tuned(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Act(enum.Enum):
-    """
-    Whether a call is to change the bandit, or only to be refused if it would be.
-    """
+class Act(Enum):
+    """Whether a call is to change the bandit, or only to be refused if it would be."""
 
     perform = 0
-
     rehearse = 1
 
 class Engine:
@@ -710,6 +707,19 @@ class Engine:
         steps: int,
         act: Act = ...,
     ) -> None: ...
+    def _learn_logged(
+        self,
+        X: NDArray[numpy.float64],
+        arms: list[str | int],
+        steps: NDArray[numpy.int64],
+        rewards: NDArray[numpy.float64],
+        weights: NDArray[numpy.float64],
+        explored: NDArray[numpy.bool],
+        propensities: NDArray[numpy.float64],
+        tags: NDArray[numpy.int64],
+        replaces: NDArray[numpy.float64],
+        act: Act = ...,
+    ) -> None: ...
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
 
@@ -726,13 +736,17 @@ class Engine:
     def _add_arm(self, label: object, act: Act = ...) -> None: ...
     def _remove_arm(self, label: object, act: Act = ...) -> None: ...
     def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...
-    def _check_learn(self, decision: Decision, reward: float, weight: float) -> None: ...
+    def _check_learn(self, decision: Decision, reward: float, weight: float, since: int) -> dict[str, Any]:
+        """
+        What a recorder is told: the decision's id, or all of it if it was not made here since a step, reward and weight.
+        """
+
     def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
     def _check_forget(self, decision: Decision, reward: float) -> None: ...
     def _check_advance(self, t: int) -> None: ...
-    def _made(self, decision: Decision, after: int) -> bool:
+    def _named(self, decision: Decision, since: int) -> dict[str, Any]:
         """
-        Whether the decision came from this bandit's own coins, in this process, after a step.
+        The decision's id; and its record, unless it came from this bandit's own coins, in this process, since a step.
         """
 
     def _advance(self, steps: int) -> None: ...

@@ -235,6 +235,52 @@ class Bandit(Engine):
         coins = columns.explored(True if explored is None else explored, n)
         self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n))
 
+    def learn_logged(self, table: object) -> None:
+        """Learn the rows of a log as `learn` would learn its decisions one by one, bit for bit; all of it or nothing.
+
+        The clock stays: `advance_to` sets it. Decisions of any bandit are learned, once more if they have been.
+
+        Parameters
+        ----------
+        table
+            A mapping of columns, a pandas or polars data frame, or an Arrow table, in the order of learning:
+
+            - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
+              every feature; arm; reward;
+            - propensity, explored: as the decision said;
+            - tag (0), weight (1): likewise, if there are such columns;
+            - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
+              or NaN in rows that are new.
+
+            Columns of other names are passed over.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
+        >>> decision = one.decide([0.5])
+        >>> one.learn(decision, 1.0)
+        >>> row = decision.to_dict()
+        >>> other.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
+        >>> other.advance_to(one.t)
+        >>> other.digest() == one.digest()
+        True
+        """
+        from armlet.core.border.logged import read_logged  # not before a log comes
+
+        rows = read_logged(table, self._reader)
+        self._learn_logged(
+            rows.X,
+            rows.arms,
+            rows.t,
+            rows.rewards,
+            rows.weights,
+            rows.explored,
+            rows.propensities,
+            rows.tags,
+            rows.replaces,
+        )
+
     def fit(
         self,
         X: Contexts,

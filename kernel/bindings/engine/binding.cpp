@@ -74,6 +74,19 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _learn_rows(self, X: NDArray[numpy.float64], arms: list[str | int], rewards: "
                      "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool], steps: "
                      "int, act: Act = ...) -> None"))
+        .def(
+            "_learn_logged",
+            [](Engine& e, nb::handle X, const nb::list& arms, nb::handle steps, nb::handle rewards, nb::handle weights,
+               nb::handle explored, nb::handle propensities, nb::handle tags, nb::handle replaces, Act act) {
+                e.learn_logged({X, arms, steps, rewards, weights, explored, propensities, tags, replaces}, act);
+            },
+            nb::arg("X"), nb::arg("arms"), nb::arg("steps"), nb::arg("rewards"), nb::arg("weights"),
+            nb::arg("explored"), nb::arg("propensities"), nb::arg("tags"), nb::arg("replaces"),
+            nb::arg("act") = Act::perform,
+            nb::sig("def _learn_logged(self, X: NDArray[numpy.float64], arms: list[str | int], steps: "
+                    "NDArray[numpy.int64], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: "
+                    "NDArray[numpy.bool], propensities: NDArray[numpy.float64], tags: NDArray[numpy.int64], replaces: "
+                    "NDArray[numpy.float64], act: Act = ...) -> None"))
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
              "(n, K): at step t, or at the next one.")
         .def("_view", &Engine::view, nb::arg("eligible").none(),
@@ -90,11 +103,18 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _set_active(self, label: object, active: bool, act: Act = ...) -> None"))
         .def(
             "_check_learn",
-            [](Engine& e, nb::handle d, nb::handle reward, nb::handle weight) {
-                e.learn(d, reward, weight, Act::rehearse);
+            [](Engine& e, nb::handle d, nb::handle reward, nb::handle weight, Word since) {
+                nb::object r = nb::float_(read_reward(reward)), w = nb::float_(read_weight(weight));
+                e.learn(d, r, w, Act::rehearse);
+                nb::dict told = e.named(d, since);
+                told["reward"] = r, told["weight"] = w;
+                return told;
             },
-            nb::arg("decision").none(), nb::arg("reward").none(), nb::arg("weight").none(),
-            nb::sig("def _check_learn(self, decision: Decision, reward: float, weight: float) -> None"))
+            nb::arg("decision").none(), nb::arg("reward").none(), nb::arg("weight").none(), nb::arg("since"),
+            nb::sig("def _check_learn(self, decision: Decision, reward: float, weight: float, since: int) -> dict[str, "
+                    "typing.Any]"),
+            "What a recorder is told: the decision's id, or all of it if it was not made here since a step, reward and "
+            "weight.")
         .def(
             "_check_correct",
             [](Engine& e, nb::handle d, nb::handle before, nb::handle after) {
@@ -108,9 +128,10 @@ void bind_engine(nb::module_& m) {
             nb::sig("def _check_forget(self, decision: Decision, reward: float) -> None"))
         .def(
             "_check_advance", [](Engine& e, Word step) { e.advance_to(step, Act::rehearse); }, nb::arg("t"))
-        .def("_made", &Engine::made, nb::arg("decision"), nb::arg("after"),
-             nb::sig("def _made(self, decision: Decision, after: int) -> bool"),
-             "Whether the decision came from this bandit's own coins, in this process, after a step.")
+        .def("_named", &Engine::named, nb::arg("decision"), nb::arg("since"),
+             nb::sig("def _named(self, decision: Decision, since: int) -> dict[str, typing.Any]"),
+             "The decision's id; and its record, unless it came from this bandit's own coins, in this process, since a "
+             "step.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_reseed", &Engine::reseed, nb::arg("seed"))
         .def("_know", &Engine::know, nb::arg("seed"), "Decisions made with this seed may be learned here.")

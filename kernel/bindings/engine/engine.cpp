@@ -235,15 +235,20 @@ void Engine::check_learnable(const Decision& d) const {
 
 // What was learned from it must still be here.
 void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const char* verb) const {
+    if (d.life != 0 && arms_.has_ended(d.life))
+        fail("DecisionError", "arm " + quoted(d.arm) + " was removed after decision " + d.id() +
+                                  " was learned, and all that was known of it; there is nothing to " + verb);
+    check_held(arm, d.explored, d.weight, verb);
+}
+
+// There is a row of this weight.
+void Engine::check_held(std::uint32_t arm, bool explored, double weight, const char* verb) const {
     if (model_.solved)
         fail("DecisionError",
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
-    if (d.life != 0 && arms_.has_ended(d.life))
-        fail("DecisionError", "arm " + quoted(d.arm) + " was removed after decision " + d.id() +
-                                  " was learned, and all that was known of it; there is nothing to " + verb);
-    if (statistics_ && (d.explored || learns_always_)) check_holds(*statistics_, arm, d.weight, verb);
-    if (model_.forced && d.explored) check_holds(*model_.forced, arm, d.weight, verb);
+    if (statistics_ && (explored || learns_always_)) check_holds(*statistics_, arm, weight, verb);
+    if (model_.forced && explored) check_holds(*model_.forced, arm, weight, verb);
 }
 
 void Engine::update(const Event& event) {
@@ -267,9 +272,12 @@ void Engine::rehearse(const Event& event) const {
     if (asked_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
 }
 
-bool Engine::made(nb::handle decision, Word after) const {
+nb::dict Engine::named(nb::handle decision, Word since) const {
     const Decision& d = as_decision(decision);
-    return d.has_stream && d.stream == streams_.own() && d.t > after;
+    nb::dict out;
+    out["id"] = nb::str(d.id().c_str());
+    if (!(d.has_stream && d.stream == streams_.own() && d.t > since)) out["decision"] = to_dict(d);
+    return out;
 }
 
 // In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else

@@ -21,6 +21,13 @@ struct RewardRange {
 // before it happens must be sure to happen.
 enum class Act { perform, rehearse };
 
+// Columns of a log; a row that replaces nothing has NaN there.
+struct LoggedRows {
+    nb::handle X;
+    const nb::list& arms;
+    nb::handle steps, rewards, weights, explored, propensities, tags, replaces;
+};
+
 class Engine {
   public:
     // A policy with a compiled rule runs here; any other is asked in Python.
@@ -34,14 +41,15 @@ class Engine {
     void learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act = Act::perform);
     void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act = Act::perform);
     void forget(nb::handle decision, nb::handle reward, Act act = Act::perform);
-    // Whether it came from this bandit's own coins, in this process, after a step.
-    bool made(nb::handle decision, Word after) const;
+    // Its id; and its record, unless it came from this bandit's own coins, in this process, since a step.
+    nb::dict named(nb::handle decision, Word since) const;
 
     // ---- many at once
     Decisions decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
     void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
                     Word steps, Act act);
+    void learn_logged(const LoggedRows& given, Act act);
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
@@ -95,17 +103,20 @@ class Engine {
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
+    void check_held(std::uint32_t arm, bool explored, double weight, const char* verb) const;
     void update(const Event& event);
     Event event_of(const Decision& decision, std::uint32_t arm, double reward, double weight,
                    std::optional<double> replaces);
     void rehearse(const Event& event) const;
 
+    enum class Refusals { none, possible };  // of rows, once others have been learned
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
     void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
     void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
     template <typename Learn>
-    void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn);
+    void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn,
+                   Refusals refusals = Refusals::none);
     template <typename Get>
     void rehearse_all(std::size_t rows, Get&& event_at) const;
 

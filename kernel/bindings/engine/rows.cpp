@@ -1,9 +1,9 @@
-// Many contexts at once, in slices.
+// Many contexts to decide or to read about, in slices.
 #include <algorithm>
 
+#include "bindings/engine/batch_turn.hpp"
 #include "bindings/engine/engine.hpp"
 #include "bindings/engine/slices.hpp"
-#include "bindings/engine/undo.hpp"
 #include "rules/batch.hpp"
 
 namespace armlet {
@@ -11,25 +11,6 @@ namespace armlet {
 namespace {
 
 std::vector<double> copy(const double* values, std::size_t n) { return {values, values + n}; }
-
-std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
-    std::sort(arms.begin(), arms.end());
-    arms.erase(std::unique(arms.begin(), arms.end()), arms.end());
-    return arms;
-}
-
-// The turn of a batch: a policy in Python has the bandit to itself, a compiled one shares it between slices.
-template <typename Shared>
-struct BatchTurn {
-    BatchTurn(Turns& turns, bool is_asked, Turns::Whole::Purpose purpose) {
-        if (is_asked)
-            whole.emplace(turns, purpose);
-        else
-            shared.emplace(turns);
-    }
-    std::optional<Turns::Whole> whole;
-    std::optional<Shared> shared;
-};
 
 using Purpose = Turns::Whole::Purpose;
 
@@ -179,110 +160,6 @@ Array<double> Engine::scaled(nb::handle X) const {
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(out.data() + i * dim_);
     return to_numpy(std::move(out), {rows, dim_});
-}
-
-// ---- learning
-
-// All or none. Rows of a compiled rule cannot fail, so what was there is kept only if the batch is long enough to be
-// worth slices.
-template <typename Learn>
-void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn) {
-    if (asked_) {
-        nb::object before = state.attr("copy")();
-        try {
-            for (std::size_t i = 0; i < rows; ++i) learn(i);
-        } catch (const nb::python_error&) {
-            state.attr("restore_arrays")(before.attr("arrays")());
-            throw;
-        }
-        return;
-    }
-    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.tuner && rows > 16);
-    std::optional<Undo> undo;
-    if (is_long) undo.emplace(model_, each_once(arms));
-    Slices slices;
-    try {
-        for (std::size_t i = 0; i < rows; ++i) {
-            learn(i);
-            if (undo && i + 1 < rows && slices.pause()) check_state();
-        }
-    } catch (const nb::python_error&) {
-        if (undo) undo->restore();
-        throw;
-    }
-}
-
-// A policy in Python may refuse a row only after those before it.
-template <typename Get>
-void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
-    if (!asked_) return;
-    const PythonPolicy rehearsal(policy, state.attr("copy")(), dim_);
-    for (std::size_t i = 0; i < rows; ++i) rehearsal.update(event_at(i));
-}
-
-void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act) {
-    const std::size_t rows = nb::len(decisions);
-    const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
-    const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
-    std::vector<Decision*> all;
-    for (nb::handle decision : decisions) all.push_back(&as_decision(decision));
-    for (const double reward : r) check_reward(reward);
-    std::vector<Decision*> sorted = all;
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-        fail("DecisionError", "decisions holds one decision more than once; learn it once");
-    for (std::size_t i = 0; i < rows; ++i) watch_digits(all[i]->x, all[i]->dim(), r[i]);
-    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
-    check_state();
-    std::vector<std::uint32_t> arms;
-    for (std::size_t i = 0; i < rows; ++i) {
-        if (all[i]->learned)
-            fail("DecisionError",
-                 "decision " + all[i]->id() + " in row " + std::to_string(i) + " was learned already; leave it out");
-        arms.push_back(locate(*all[i]));
-    }
-    const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
-    if (act == Act::rehearse) return rehearse_all(rows, event_at);
-    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
-    for (std::size_t i = 0; i < rows; ++i) {
-        Decision& d = *all[i];
-        d.learned = true, d.reward = r[i], d.weight = w[i], d.life = arms_.life(arms[i]);
-    }
-}
-
-// Rows of a log are steps that somebody took: the clock counts them, once all are learned.
-void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
-                        nb::handle explored, Word steps, Act act) {
-    const std::size_t rows = count_rows(X, "X", dim_);
-    std::vector<double> x = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
-    const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
-    const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
-    const bool* flags = booleans(explored, "explored", rows);
-    const std::vector<bool> coin(flags, flags + rows);
-    std::vector<nb::object> keys;
-    for (nb::handle label : labels) keys.push_back(key_of(label));
-    if (keys.size() != rows)
-        fail(PyExc_ValueError,
-             "there are " + std::to_string(keys.size()) + " arms for " + std::to_string(rows) + " rows of X");
-    for (const double reward : r) check_reward(reward);
-    for (std::size_t i = 0; i < rows; ++i) watch_digits(x.data() + i * dim_, dim_, r[i]);
-    if (scales_)
-        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
-    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
-    check_state();
-    std::vector<std::uint32_t> arms;
-    for (const auto& key : keys) arms.push_back(arms_.at(key));
-    next_steps(steps);  // is there room for them?
-    const Word before = t;
-    const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
-        return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
-    };
-    const auto event_at = [&](std::size_t i) {
-        return Event{step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt};
-    };
-    if (act == Act::rehearse) return rehearse_all(rows, event_at);
-    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
-    t += std::min(steps, last_step - t);  // others may have decided meanwhile
 }
 
 }  // namespace armlet

@@ -6,6 +6,7 @@ One lock a bandit is held around both, so with a recorder its threads take turns
 from __future__ import annotations
 
 import base64
+import math
 import os
 import threading
 import weakref
@@ -19,7 +20,7 @@ from armlet.core.errors import BusyError
 from armlet.core.kernel import Act, Decision, Decisions, Engine
 from armlet.core.recorder import Fields, Recorder
 from armlet.core.settings import check_step
-from armlet.core.types import Arm, Bool, Context, Float64
+from armlet.core.types import Arm, Bool, Context, Float64, Int64
 
 if TYPE_CHECKING:
     Base = Engine
@@ -102,33 +103,27 @@ class _Recorded(Base):
 
     # ---- rewards: checked, told, learned
 
-    def _about(self, decision: Decision) -> dict[str, Any]:
-        if self._made(decision, self._recording.since):
-            return {"id": decision.id}
-        return {"id": decision.id, "decision": decision.to_dict()}
-
     def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
-        with self._recording.lock:
-            r, w = columns.reward(reward), columns.weight(weight)  # once: an object may say another number each time
-            self._check_learn(decision, r, w)
-            self._recording.recorder.happened("learn", self._about(decision) | {"reward": r, "weight": w})
-            super().learn(decision, r, weight=w)
+        recording = self._recording
+        with recording.lock:
+            told = self._check_learn(decision, reward, weight, recording.since)
+            recording.recorder.happened("learn", told)
+            super().learn(decision, told["reward"], weight=told["weight"])
 
     def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None:
         with self._recording.lock:
-            old, new = columns.reward(old_reward), columns.reward(new_reward)
+            old, new = columns.reward(old_reward), columns.reward(new_reward)  # an object may say another each time
             self._check_correct(decision, old, new)
             rewards = {"old_reward": old, "new_reward": new, "weight": decision.weight}
-            self._recording.recorder.happened("correct", self._about(decision) | rewards)
+            self._recording.recorder.happened("correct", self._named(decision, self._recording.since) | rewards)
             super().correct(decision, old, new)
 
     def forget(self, decision: Decision, reward: float) -> None:
         with self._recording.lock:
             r = columns.reward(reward)
             self._check_forget(decision, r)
-            self._recording.recorder.happened(
-                "forget", self._about(decision) | {"reward": r, "weight": decision.weight}
-            )
+            rewards = {"reward": r, "weight": decision.weight}
+            self._recording.recorder.happened("forget", self._named(decision, self._recording.since) | rewards)
             super().forget(decision, r)
 
     def _learn_many(
@@ -139,7 +134,10 @@ class _Recorded(Base):
             if act == Act.rehearse:
                 return
             rows = zip(decisions, rewards.tolist(), weights.tolist(), strict=True)
-            many = [self._about(decision) | {"reward": reward, "weight": weight} for decision, reward, weight in rows]
+            many = [
+                self._named(decision, self._recording.since) | {"reward": reward, "weight": weight}
+                for decision, reward, weight in rows
+            ]
             self._recording.recorder.happened_many("learn", many)
             super()._learn_many(decisions, rewards, weights)
 
@@ -165,6 +163,37 @@ class _Recorded(Base):
             "steps": steps,
         }
         self._tell("partial_fit", fields, change, act)
+
+    def _learn_logged(
+        self,
+        X: Float64,
+        arms: list[Arm],
+        steps: Int64,
+        rewards: Float64,
+        weights: Float64,
+        explored: Bool,
+        propensities: Float64,
+        tags: Int64,
+        replaces: Float64,
+        act: Act = Act.perform,
+    ) -> None:
+        def change(act: Act) -> None:
+            super(_Recorded, self)._learn_logged(
+                X, arms, steps, rewards, weights, explored, propensities, tags, replaces, act
+            )
+
+        told = {
+            "t": steps.tolist(),
+            "x": X.tolist(),
+            "arm": [check_label(arm) for arm in arms],
+            "reward": rewards.tolist(),
+            "propensity": propensities.tolist(),
+            "explored": explored.tolist(),
+            "tag": tags.tolist(),
+            "weight": weights.tolist(),
+            "replaces": [None if math.isnan(value) else value for value in replaces.tolist()],
+        }
+        self._tell("learn_logged", {"columns": told}, change, act)
 
     # ---- arms and clock
 

@@ -129,7 +129,7 @@ def explored(values: npt.ArrayLike, n_rows: int) -> Bool:
     answers = as_float64(_column(values, n_rows, "explored"))
     if answers is not None and bool(((answers == 0) | (answers == 1)).all()):
         return answers.astype(np.bool_)
-    listed = _listed(values)
+    listed = python_values(values)
     for i, value in enumerate(listed):
         if not is_number(value):
             raise TypeError(f"explored[{i}] is {reprlib.repr(value)}; give True or False")
@@ -162,7 +162,7 @@ def labels(values: npt.ArrayLike, n_rows: int) -> list[Arm]:
     Traceback (most recent call last):
     TypeError: arms[1] is 2.0 (float); give a str or an int
     """
-    listed = _listed(values)
+    listed = python_values(values)
     if not isinstance(listed, list):
         raise TypeError(f"arms is {reprlib.repr(values)} ({type(values).__name__}); give a column of labels")
     if len(listed) != n_rows:
@@ -241,7 +241,7 @@ def refused(value: object, name: str) -> Exception | None:
 
 def first_refused(values: object, name: str, names: Sequence[str] | None = None) -> Exception:
     """Say what is wrong with the first unusable value, called by its feature or its index."""
-    for i, value in enumerate(_listed(values)):
+    for i, value in enumerate(python_values(values)):
         error = refused(value, f"{name}[{names[i] if names and i < len(names) else i!r}]")
         if error is not None:
             return error
@@ -276,7 +276,7 @@ def _column(values: npt.ArrayLike, n_rows: int, name: str) -> npt.NDArray[Any]:
     return column
 
 
-def _listed(values: Any) -> Any:
+def python_values(values: Any) -> Any:
     """Python values of a column, whoever holds it; not a list if it is no column."""
     if isinstance(values, list | tuple):
         return list(values)

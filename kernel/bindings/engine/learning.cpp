@@ -1,0 +1,182 @@
+// Many rows to learn, all or none, in slices.
+#include <algorithm>
+
+#include "bindings/engine/batch_turn.hpp"
+#include "bindings/engine/engine.hpp"
+#include "bindings/engine/slices.hpp"
+#include "bindings/engine/undo.hpp"
+
+namespace armlet {
+
+namespace {
+
+std::vector<double> copy(const double* values, std::size_t n) { return {values, values + n}; }
+
+std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
+    std::sort(arms.begin(), arms.end());
+    arms.erase(std::unique(arms.begin(), arms.end()), arms.end());
+    return arms;
+}
+
+using Purpose = Turns::Whole::Purpose;
+
+std::vector<nb::object> keys_of_rows(const nb::list& labels, std::size_t rows) {
+    std::vector<nb::object> keys;
+    for (nb::handle label : labels) keys.push_back(key_of(label));
+    if (keys.size() != rows)
+        fail(PyExc_ValueError,
+             "there are " + std::to_string(keys.size()) + " arms for " + std::to_string(rows) + " rows of X");
+    return keys;
+}
+
+}  // namespace
+
+// All or none. New rows of a compiled rule cannot fail, so what was there is kept only if some correct others, or the
+// batch is long enough to be worth slices.
+template <typename Learn>
+void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Refusals refusals) {
+    if (asked_) {
+        nb::object before = state.attr("copy")();
+        try {
+            for (std::size_t i = 0; i < rows; ++i) learn(i);
+        } catch (const nb::python_error&) {
+            state.attr("restore_arrays")(before.attr("arrays")());
+            throw;
+        }
+        return;
+    }
+    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.tuner && rows > 16);
+    std::optional<Undo> undo;
+    if (is_long || refusals == Refusals::possible) undo.emplace(model_, each_once(arms));
+    Slices slices;
+    try {
+        for (std::size_t i = 0; i < rows; ++i) {
+            learn(i);
+            if (is_long && i + 1 < rows && slices.pause()) check_state();
+        }
+    } catch (const nb::python_error&) {
+        if (undo) undo->restore();
+        throw;
+    }
+}
+
+// A policy in Python may refuse a row only after those before it.
+template <typename Get>
+void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
+    if (!asked_) return;
+    const PythonPolicy rehearsal(policy, state.attr("copy")(), dim_);
+    for (std::size_t i = 0; i < rows; ++i) rehearsal.update(event_at(i));
+}
+
+void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act) {
+    const std::size_t rows = nb::len(decisions);
+    const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
+    const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
+    std::vector<Decision*> all;
+    for (nb::handle decision : decisions) all.push_back(&as_decision(decision));
+    for (const double reward : r) check_reward(reward);
+    std::vector<Decision*> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        fail("DecisionError", "decisions holds one decision more than once; learn it once");
+    for (std::size_t i = 0; i < rows; ++i) watch_digits(all[i]->x, all[i]->dim(), r[i]);
+    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
+    check_state();
+    std::vector<std::uint32_t> arms;
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (all[i]->learned)
+            fail("DecisionError",
+                 "decision " + all[i]->id() + " in row " + std::to_string(i) + " was learned already; leave it out");
+        arms.push_back(locate(*all[i]));
+    }
+    const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
+    if (act == Act::rehearse) return rehearse_all(rows, event_at);
+    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
+    for (std::size_t i = 0; i < rows; ++i) {
+        Decision& d = *all[i];
+        d.learned = true, d.reward = r[i], d.weight = w[i], d.life = arms_.life(arms[i]);
+    }
+}
+
+// Rows of a log are steps that somebody took: the clock counts them, once all are learned.
+void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
+                        nb::handle explored, Word steps, Act act) {
+    const std::size_t rows = count_rows(X, "X", dim_);
+    std::vector<double> x = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
+    const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
+    const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
+    const bool* flags = booleans(explored, "explored", rows);
+    const std::vector<bool> coin(flags, flags + rows);
+    const auto keys = keys_of_rows(labels, rows);
+    for (const double reward : r) check_reward(reward);
+    for (std::size_t i = 0; i < rows; ++i) watch_digits(x.data() + i * dim_, dim_, r[i]);
+    if (scales_)
+        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
+    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
+    check_state();
+    std::vector<std::uint32_t> arms;
+    for (const auto& key : keys) arms.push_back(arms_.at(key));
+    next_steps(steps);  // is there room for them?
+    const Word before = t;
+    const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
+        return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
+    };
+    const auto event_at = [&](std::size_t i) {
+        return Event{step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt};
+    };
+    if (act == Act::rehearse) return rehearse_all(rows, event_at);
+    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
+    t += std::min(steps, last_step - t);  // others may have decided meanwhile
+}
+
+// What `learn` and `correct` would do with the decisions of a log, one after the other; the clock stays.
+void Engine::learn_logged(const LoggedRows& given, Act act) {
+    const std::size_t rows = count_rows(given.X, "X", dim_);
+    std::vector<double> x = copy(doubles(given.X, "X", {rows, dim_}), rows * dim_);
+    const std::vector<double> r = copy(doubles(given.rewards, "reward", {rows}), rows),
+                              w = copy(doubles(given.weights, "weight", {rows}), rows),
+                              q = copy(doubles(given.propensities, "propensity", {rows}), rows),
+                              old = copy(doubles(given.replaces, "replaces", {rows}), rows);
+    const bool* flags = booleans(given.explored, "explored", rows);
+    const std::vector<bool> coin(flags, flags + rows);
+    const std::int64_t *t = integers(given.steps, "t", rows), *tags = integers(given.tags, "tag", rows);
+    const std::vector<std::int64_t> steps(t, t + rows), tag(tags, tags + rows);
+    const auto keys = keys_of_rows(given.arms, rows);
+    bool corrects = false;
+    for (std::size_t i = 0; i < rows; ++i) {
+        check_reward(r[i]);
+        if (std::isnan(old[i]))
+            watch_digits(x.data() + i * dim_, dim_, r[i]);
+        else
+            corrects = true;
+    }
+    if (scales_)
+        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
+    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
+    check_state();
+    std::vector<std::uint32_t> arms;
+    for (const auto& key : keys) arms.push_back(arms_.at(key));
+    const auto event_at = [&](std::size_t i) {
+        const auto before = std::isnan(old[i]) ? std::nullopt : std::optional(sign_ * old[i]);
+        return Event{static_cast<Word>(steps[i]),       arms[i], x.data() + i * dim_, sign_ * r[i], w[i], q[i], coin[i],
+                     static_cast<std::int32_t>(tag[i]), before};
+    };
+    const auto learn = [&](std::size_t i) {
+        const Event event = event_at(i);
+        if (event.replaces) check_held(event.arm, event.explored, event.weight, "correct");
+        update(event);
+    };
+    const auto refusals = corrects ? Refusals::possible : Refusals::none;
+    if (act == Act::perform) return learn_all(rows, arms, learn, refusals);
+    if (!asked_ && !corrects) return;
+    // a row may correct one that comes before it, so that nothing short of learning them all will tell
+    nb::object before = asked_ ? nb::object(state.attr("copy")()) : nb::none();
+    const Undo undo(model_, each_once(arms));
+    learn_all(rows, arms, learn, refusals);
+    if (asked_)
+        state.attr("restore_arrays")(before.attr("arrays")());
+    else
+        undo.restore();
+}
+
+}  // namespace armlet
