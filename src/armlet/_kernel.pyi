@@ -950,3 +950,30 @@ def json_line(seq: int, kind: str, at: int, fields: dict[str, Any], crc: int) ->
     """
     An event as a line of a log, and the check value that it carries on from `crc`.
     """
+
+class HeldLines:
+    """Lines of a log that wait to be written."""
+
+    def __init__(self, seq: int, crc: int) -> None: ...
+    @property
+    def seq(self) -> int:
+        """The number of the next event."""
+
+    @property
+    def crc(self) -> int:
+        """The check value that it carries on."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that wait."""
+
+    def add(self, kind: str, fields: dict[str, Any]) -> int:
+        """
+        Adds an event that happens now, or nothing; gives the number of the next one.
+        """
+
+    def lines(self) -> bytes:
+        """All that waits."""
+
+    def rewind(self, seq: int, crc: int, nbytes: int) -> None:
+        """Goes on from another line, with so many of the bytes that wait."""

@@ -8,6 +8,7 @@ import pytest
 
 import armlet
 from armlet.core.types import Policy
+from armlet.log import replaying
 from armlet.log.parquet.compacting import compact
 from armlet.log.reading import read
 from support.lives import Life, new_bandit
@@ -32,3 +33,58 @@ def test_every_policy_is_replayed_bit_for_bit(policy: Policy, tmp_path: Path) ->
         again = armlet.load(start)
         armlet.log.replay(read(path), again)
         assert again.to_bytes() == bandit.to_bytes()
+
+
+def test_everything_else_that_changes_a_bandit_is_replayed_too(tmp_path: Path) -> None:
+    policy = armlet.ContextualEpsilonGreedy(p="auto", horizon=1000)
+    bandit, log = new_bandit(policy, tmp_path / "a.jsonl")
+    life = Life(bandit)
+    life.live(50)
+    other = armlet.Bandit([f"arm {i}" for i in range(4)], 3, policy=policy, seed=3)
+    other.learn(other.decide([1.0, 0.5, 0.25]), 0.5)
+    bandit.merge(other)
+    bandit.partial_fit([[1.0, 0.0, 0.5]], ["arm 2"], [0.25], explored=True, weights=[2.0], steps=5)
+    bandit.advance_to(bandit.t + 100)
+    batch = bandit.decide_many([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], eligible=["arm 2", "arm 3"])
+    bandit.learn_many(batch, [0.5, 1.0])
+    bandit.learn(armlet.Decision.from_dict(bandit.decide([0.0, 0.0, 1.0]).to_dict()), 1.0)
+    row = bandit.decide([0.5, 0.0, 1.0]).to_dict() | {"reward": 0.75}
+    bandit.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored", "tag")})
+    life.live(50)
+    log.close()
+    told = {event["kind"] for event in log}
+    assert {"merge", "partial_fit", "advance", "learn", "learn_logged"} <= told
+    for path in (tmp_path / "a.jsonl", compact(tmp_path / "a.jsonl")):
+        found = armlet.audit(path, tmp_path / "a.start.armlet")
+        assert (found.mismatch, found.digest) == (None, bandit.digest())
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+def test_decisions_of_long_ago_are_found_in_the_log(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hardly anything kept in memory, weights and corrections included."""
+    bandit, log = new_bandit(armlet.LinUCB(), tmp_path / "a.jsonl")
+    Life(bandit).live(400)
+    log.close()
+    monkeypatch.setattr(replaying, "RECENT", 2)
+    path = compact(tmp_path / "a.jsonl") if ending == ".parquet" else tmp_path / "a.jsonl"
+    found = armlet.audit(path, tmp_path / "a.start.armlet")
+    assert (found.mismatch, found.digest) == (None, bandit.digest())
+
+
+def test_what_cannot_be_played_is_a_mismatch_and_ends_a_replay(tmp_path: Path) -> None:
+    bandit, log = new_bandit(armlet.LinUCB(), tmp_path / "a.jsonl")
+    Life(bandit).live(5)
+    log.close()
+    events = list(log)
+    start = armlet.load(log.start_path)
+    for strange, what in [
+        ({"kind": "dance"}, "event 7 is of kind 'dance', which this version cannot play"),
+        ({"kind": "retire_arm"}, "event 7 cannot be played: 'arm' is missing"),
+        ({"kind": "learn", "id": "9-00ff00ff00ff00ff", "reward": 1.0, "weight": 1.0}, "which is not in the log"),
+    ]:
+        with pytest.raises(armlet.LogError, match=what):
+            armlet.log.replay([{"seq": 7, "at": 0, **strange}], start.copy())
+    assert armlet.log.replay(events, start) == len(events)
+    assert start.digest() == bandit.digest()

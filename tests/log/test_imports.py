@@ -73,7 +73,7 @@ def test_dsjson_takes_names_and_refuses_what_it_cannot_read(tmp_path: Path) -> N
 
 def test_rounds_of_the_open_bandit_pipeline_become_events() -> None:
     rng = np.random.default_rng(1)
-    feedback = {
+    feedback: dict[str, Any] = {
         "n_rounds": 6,
         "n_actions": 4,
         "action": rng.integers(0, 4, 6),

@@ -15,7 +15,9 @@ import pytest
 
 import armlet
 from armlet.core.errors import LogError
+from armlet.log.journal import BLOCK
 from armlet.log.recording import CHECKPOINT
+from armlet.log.sink import Flush
 from support.lives import Life, new_bandit
 
 POLICY = armlet.ContextualEpsilonGreedy(p=20)
@@ -206,3 +208,90 @@ def test_notes_are_in_the_log_and_change_nothing(tmp_path: Path) -> None:
 def test_words_for_flushing_are_checked(tmp_path: Path, flush: str | None) -> None:
     with pytest.raises(ValueError, match=r"flush is .*; choose one of 'block', 'line', 'disk'"):
         armlet.Log(tmp_path / "a.jsonl", flush=flush)  # type: ignore[arg-type]
+
+
+FULL = """
+import resource, signal, sys, armlet
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path, flush = sys.argv[1:]
+log = armlet.Log(path, flush=flush)
+bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.ContextualEpsilonGreedy(p=20), log=log)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_050, resource.RLIM_INFINITY))
+given = []
+try:
+    while True:
+        given.append(bandit.decide([1.0, len(given) % 7]))
+        bandit.learn(given[-1], 0.5)
+except armlet.LogError as error:
+    print(error)
+with open(path, "rb") as file:
+    print(file.read()[-1:])
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+if not given[-1].learned:
+    bandit.learn(given[-1], 0.5)
+bandit.learn(bandit.decide([1.0, 1.0]), 0.5)
+log.close()
+print({decision.id for decision in given} <= {event["id"] for event in log if event["kind"] == "learn"})
+print(armlet.audit(path, log.start_path).ok)
+"""
+
+
+@pytest.mark.parametrize("flush", ["block", "line", "disk"])
+def test_a_full_disk_refuses_whole_events_and_the_log_goes_on_once_there_is_room(tmp_path: Path, flush: str) -> None:
+    """The system stops writing in the middle of a line; what was answered before is not lost."""
+    run = [sys.executable, "-c", FULL, str(tmp_path / "a.jsonl"), flush]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    refusal = "a.jsonl cannot be written: File too large; nothing was logged"
+    assert done.stdout.splitlines() == [refusal, "b'\\n'", "True", "True"]
+
+
+@pytest.mark.parametrize(("flush", "there"), [("block", 1), ("line", 3), ("disk", 3)])
+def test_lines_are_with_the_system_when_they_should_be(tmp_path: Path, flush: Flush, there: int) -> None:
+    path = tmp_path / "a.jsonl"
+    log = armlet.Log(path, flush=flush)
+    bandit = armlet.Bandit(["a", "b"], 1, policy=POLICY, log=log)
+    bandit.learn(bandit.decide([1.0]), 0.5)
+    assert path.read_bytes().count(b"\n") == there
+    log.sync()
+    assert path.read_bytes().count(b"\n") == 3
+    for _ in range(BLOCK // 100):
+        bandit.decide([1.0])
+    assert path.stat().st_size > BLOCK
+    log.close()
+
+
+FORKED = """
+import os, sys, armlet
+log = armlet.Log(sys.argv[1])
+bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), log=log)
+bandit.decide([1.0])
+if os.fork() == 0:
+    refused = 0
+    for call in (lambda: bandit.decide([1.0]), lambda: log.note("1-0000000000000000", source="child")):
+        try:
+            call()
+        except armlet.ArmletError as error:
+            refused += "forked" in str(error)
+    log.close()
+    sys.exit(refused)
+code = os.waitstatus_to_exitcode(os.wait()[1])
+bandit.decide([1.0])
+log.close()
+sys.exit(code)
+"""
+
+
+def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path / "a.jsonl")], check=False)
+    assert done.returncode == 2
+    assert kinds(tmp_path / "a.jsonl") == ["start", "decide", "decide", "checkpoint"]
+
+
+def test_lines_that_wait_are_written_when_nobody_closes_the_log(tmp_path: Path) -> None:
+    code = (
+        "import sys, armlet\n"
+        "bandit = armlet.Bandit(['a'], 1, policy=armlet.Greedy(), log=armlet.Log(sys.argv[1]))\n"
+        "bandit.decide([1.0])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.jsonl")], check=True)
+    assert kinds(tmp_path / "a.jsonl") == ["start", "decide"]

@@ -44,6 +44,7 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+HeldLines = _kernel.HeldLines
 json_bytes = _kernel.json_bytes
 json_line = _kernel.json_line
 rising_log = _kernel.rising_log
@@ -77,6 +78,7 @@ __all__ = [
     "Engine",
     "Evidence",
     "ForcedSampling",
+    "HeldLines",
     "Layers",
     "LogBonus",
     "Optimism",

@@ -122,8 +122,8 @@ class _Recorded(Base):
         with self._recording.lock:
             r = columns.reward(reward)
             self._check_forget(decision, r)
-            told = {"reward": r, "weight": decision.weight}
-            self._recording.recorder.happened("forget", self._named(decision, self._recording.since) | told)
+            rewards = {"reward": r, "weight": decision.weight}
+            self._recording.recorder.happened("forget", self._named(decision, self._recording.since) | rewards)
             super().forget(decision, r)
 
     def _learn_many(

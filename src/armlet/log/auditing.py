@@ -145,14 +145,12 @@ class _Auditor:
                 return event
             try:
                 what = self._differs(event)
-            except (ArmletError, ValueError, TypeError, KeyError) as error:
+            except (ArmletError, ValueError, TypeError, KeyError, AttributeError) as error:
                 what = f"it cannot be played: {explain(error)}"
             if what:
                 return Mismatch(seq=self.events, kind=str(event.get("kind")), what=what)
             self.events += 1
             self.decisions += event["kind"] == "decide"
-            if not self.events & 1023:
-                self._sealer.fold()
         return None if self.events else Mismatch(seq=0, kind="start", what="the log is empty")
 
     def _read(self) -> Iterator[Event | Mismatch]:

@@ -13,24 +13,20 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from armlet.core.errors import LogError
-from armlet.core.kernel import json_line
-from armlet.core.version import __version__
+from armlet.log.journal import Journal
 from armlet.log.reading import LogFile, read
 from armlet.log.schema import FORMAT, SCHEMA, Event, Events
-from armlet.log.sealing import Sealer
-from armlet.log.sink import Flush, Sink
+from armlet.log.sink import Flush
 from armlet.log.tail import last_stretch
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Decision, Decisions
 
 CHECKPOINT: Final = 1000  # events from one digest of the state to the next
-FOLD: Final = 1023  # lines that wait for their seal, at most: many at once cost less than one by one
 
 
 class Log:
@@ -65,13 +61,9 @@ class Log:
         self.path = Path(path)
         self._flush = flush
         self._lock = threading.Lock()
-        self._sink: Sink | None = None
-        self._put: Callable[[bytes], None] = self._refuse
+        self._journal: Journal | None = None
         self._digest: Callable[[], str] | None = None
         self._replayed: tuple[int, str] | None = None  # so many events, and the digest of the state that they lead to
-        self._sealer = Sealer(b"")
-        self._hold = self._sealer.add
-        self._seq = self._crc = self._sealed = 0
         self._due = CHECKPOINT  # the number of events at which a checkpoint is
 
     # ---- reading
@@ -96,8 +88,7 @@ class Log:
         return iter(self._events())
 
     def _events(self) -> Events:
-        if self._sink is not None:
-            self.flush()
+        self.flush()
         return read(self.path)
 
     # ---- what a bandit calls
@@ -115,43 +106,44 @@ class Log:
             Gives the digest of the state at any later time.
         """
         with self._lock:
-            if self._sink is not None:
+            if self._journal is not None:
                 raise LogError(f"{self.name} is the log of another bandit already; give each a log of its own")
             if self.path.suffix == ".parquet":
                 raise LogError(
                     f"{self.name} is a compacted log, which is for reading; begin a new one, such as log.jsonl"
                 )
-            self._sink = sink = Sink(self.path, self._flush)
-            self._put = sink.put
+            journal = Journal(self.path, self._flush)
             try:
-                if sink.size:
-                    self._continue(sink, about)
+                if journal.sink.size:
+                    self._continue(journal, about)
                 else:
-                    self._begin(start, about)
+                    self._begin(journal, start, about)
             except BaseException:
-                sink.close()
-                self._sink, self._put = None, self._refuse
+                journal.close()
                 raise
-            self._digest = digest
-            self._finish = weakref.finalize(self, sink.close)
+            self._journal, self._digest, self._due = journal, digest, journal.sealed + CHECKPOINT
+            self._finish = weakref.finalize(self, journal.close)
 
     def expect(self, events: int, digest: str) -> None:
         """Take it that so many events lead to a state, as a replay has found; `open` need not replay them again."""
         self._replayed = (events, digest)
 
-    def _begin(self, start: bytes, about: Mapping[str, Any]) -> None:
-        write_privately(self.start_path, start)
-        self._seal_by(start)
+    def _begin(self, journal: Journal, start: bytes, about: Mapping[str, Any]) -> None:
+        journal.seal_by(start)
         fields = {"format": FORMAT, "schema": SCHEMA, **about, "start_model": hashlib.sha256(start).hexdigest()}
         try:
-            self._append("start", fields)
-            self._drain()
+            write_privately(self.start_path, start)
+            try:
+                journal.append("start", fields)
+                journal.drain()
+            except BaseException:
+                self.start_path.unlink()
+                raise
         except BaseException:
-            self.start_path.unlink()
             self.path.unlink()
             raise
 
-    def _continue(self, sink: Sink, about: Mapping[str, Any]) -> None:
+    def _continue(self, journal: Journal, about: Mapping[str, Any]) -> None:
         if not self.start_path.exists():
             raise LogError(f"{self.start_path.name}, which {self.name} starts from, is missing; bring it back")
         stretch = last_stretch(self.path)
@@ -161,15 +153,12 @@ class Log:
                 f"{self.name} ends in another state than this bandit's; continue it with armlet.log.resume, or begin a "
                 "new log"
             )
-        if stretch.end != sink.size:
-            sink.cut(stretch.end)
-        self._seal_by(self.start_path.read_bytes())
-        for line in stretch.lines:
-            self._sealer.add(line)
-        self._seq, self._crc, self._sealed = stretch.seq, stretch.crc, stretch.sealed
-        self._due = self._sealed + CHECKPOINT
+        if stretch.end != journal.sink.size:
+            journal.sink.cut(stretch.end)
+        journal.seal_by(self.start_path.read_bytes())
+        journal.follow(stretch)
         if stretch.digest is None:
-            self._write_checkpoint(expected)
+            journal.checkpoint(expected)
 
     def _state_after(self, events: int) -> str:
         if self._replayed is not None and self._replayed[0] == events:
@@ -184,26 +173,35 @@ class Log:
     def decided(self, decision: Decision) -> None:
         """Append a decision."""
         with self._lock:
-            self._append("decide", decision.to_dict())
-            if self._seq >= self._due:
+            if self._begun().append("decide", decision.to_dict()) >= self._due:
                 self._checkpoint()
 
     def decided_many(self, decisions: Decisions) -> None:
         """Append the decisions of a batch, all or none."""
         with self._lock:
-            self._append_all("decide", [decision.to_dict() for decision in decisions])
-            if self._seq >= self._due:
+            if self._begun().append_all("decide", [decision.to_dict() for decision in decisions]) >= self._due:
                 self._checkpoint()
 
     def happened(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append what else changes a bandit."""
         with self._lock:
-            self._append(kind, dict(fields))
+            self._begun().append(kind, dict(fields))
 
     def happened_many(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
         """Append several events of a kind, all or none."""
         with self._lock:
-            self._append_all(kind, [dict(fields) for fields in many])
+            self._begun().append_all(kind, [dict(fields) for fields in many])
+
+    def _checkpoint(self) -> None:
+        if self._digest is not None:
+            with contextlib.suppress(LogError):  # the event before it is logged: the next one brings it, or the error
+                self._begun().checkpoint(self._digest())
+                self._due = self._begun().sealed + CHECKPOINT
+
+    def _begun(self) -> Journal:
+        if self._journal is None:
+            raise LogError(f"{self.name} has no bandit yet; give it to one: armlet.Bandit(..., log=log)")
+        return self._journal
 
     # ---- what a user may call
 
@@ -218,27 +216,30 @@ class Log:
             Such as `outcomes={"latency": 0.2}`, `source="checkout"`, `unit="user 17"`, `epoch=3`: plain JSON types.
         """
         with self._lock:
-            self._append("note", {"id": decision if isinstance(decision, str) else decision.id, **fields})
+            self._begun().append("note", {"id": decision if isinstance(decision, str) else decision.id, **fields})
 
     def flush(self) -> None:
         """Give the system all lines that wait."""
         with self._lock:
-            self._drain()
+            if self._journal is not None:
+                self._journal.drain()
 
     def sync(self) -> None:
         """Have all lines on the disk."""
         with self._lock:
-            if self._sink is not None:
-                self._sink.sync()
+            if self._journal is not None:
+                self._journal.drain()
+                self._journal.sink.sync()
 
     def close(self) -> None:
         """Write the last state down and let go of the file; the bandit refuses to go on after that."""
         with self._lock:
-            if self._sink is None:
+            journal = self._journal
+            if journal is None or journal.sink.refusal is not None:
                 return
-            if self._digest is not None and self._seq > self._sealed:
-                self._write_checkpoint(self._digest())
-            self._sink.drain()
+            if self._digest is not None and journal.seq > journal.sealed:
+                journal.checkpoint(self._digest())
+            journal.drain()
             self._finish()
             self._digest = None
 
@@ -250,56 +251,6 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({str(self.path)!r}, flush={self._flush!r})"
-
-    # ---- lines
-
-    def _append(self, kind: str, fields: Event) -> None:
-        seq = self._seq
-        line, crc = json_line(seq, kind, time_ns() // 1000, fields, self._crc)
-        self._put(line)
-        self._hold(line)
-        self._seq, self._crc = seq + 1, crc
-        if not seq & FOLD:
-            self._sealer.fold()
-
-    def _append_all(self, kind: str, many: list[Event]) -> None:
-        lines, crc, at = [], self._crc, time_ns() // 1000
-        for seq, fields in enumerate(many, self._seq):
-            line, crc = json_line(seq, kind, at, fields, crc)
-            lines.append(line)
-        self._put(b"".join(lines))
-        for line in lines:
-            self._hold(line)
-        self._sealer.fold()
-        self._seq, self._crc = self._seq + len(lines), crc
-
-    def _checkpoint(self) -> None:
-        if self._digest is None:
-            return
-        with contextlib.suppress(LogError):  # the event before it is logged: the next one brings it, or the error
-            self._write_checkpoint(self._digest())
-
-    def _write_checkpoint(self, digest: str) -> None:
-        head = (self._seq, "checkpoint", time_ns() // 1000)
-        fields = {"digest": digest, "version": __version__}
-        bare, _ = json_line(*head, fields, self._crc)
-        line, crc = json_line(*head, {**fields, "seal": self._sealer.seal(bare)}, self._crc)
-        self._put(line)
-        self._sealer.restart()
-        self._sealer.add(line)
-        self._seq = self._sealed = self._seq + 1
-        self._crc, self._due = crc, self._seq + CHECKPOINT
-
-    def _seal_by(self, start: bytes) -> None:
-        self._sealer = Sealer(start)
-        self._hold = self._sealer.add
-
-    def _drain(self) -> None:
-        if self._sink is not None:
-            self._sink.drain()
-
-    def _refuse(self, _: bytes) -> None:
-        raise LogError(f"{self.name} has no bandit yet; give it to one: armlet.Bandit(..., log=log)")
 
 
 def start_beside(path: Path) -> Path:

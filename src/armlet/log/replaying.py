@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.core.errors import ArmletError, LogError
@@ -118,7 +118,8 @@ class Player:
         self.bandit.learn_logged(event["columns"])
 
     def _play_replace(self, event: Event) -> None:
-        self.bandit.replace(policy=POLICIES[event["policy"]["name"]](**event["policy"]["settings"]))
+        bandit: Any = self.bandit  # which must be able to, or the event is refused by name
+        bandit.replace(policy=POLICIES[event["policy"]["name"]](**event["policy"]["settings"]))
 
     def _play_merge(self, event: Event) -> None:
         self.bandit.merge(from_bytes(base64.b64decode(event["model"])))
@@ -139,7 +140,7 @@ def replay(events: Iterable[Event], bandit: Bandit) -> int:
     for event in events:
         try:
             player.play(event)
-        except (ArmletError, ValueError, TypeError, KeyError) as error:
+        except (ArmletError, ValueError, TypeError, KeyError, AttributeError) as error:
             if isinstance(error, LogError):
                 raise
             raise LogError(f"event {event['seq']:,} cannot be played: {explain(error)}", event["seq"]) from error

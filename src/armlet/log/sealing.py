@@ -12,7 +12,7 @@ import hmac
 
 
 class Sealer:
-    """Takes lines one by one and seals them.
+    """Takes lines and seals them.
 
     Parameters
     ----------
@@ -30,24 +30,18 @@ class Sealer:
 
     def __init__(self, start: bytes) -> None:
         self._key = hashlib.sha256(b"armlet log seal\n" + start).digest()
-        self._held: list[bytes] = []
-        self.add = self._held.append
-        """Take a line."""
         self.restart()
 
     def restart(self) -> None:
         """Begin a stretch."""
         self._made = hmac.new(self._key, digestmod="sha256")
-        self._held.clear()
 
-    def fold(self) -> None:
-        """Take in the lines that wait; to be called now and then, so that they do not grow many."""
-        self._made.update(b"".join(self._held))
-        self._held.clear()
+    def add(self, lines: bytes) -> None:
+        """Take lines."""
+        self._made.update(lines)
 
     def seal(self, last: bytes) -> str:
         """Give the seal of the lines of this stretch and of the one that is to bear it, which is not added."""
-        self.fold()
         made = self._made.copy()
         made.update(last)
         return made.hexdigest()[:32]

@@ -6,13 +6,11 @@ import os
 import warnings
 import weakref
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from armlet.core.errors import LogError
 
 Flush: TypeAlias = Literal["block", "line", "disk"]
-
-BLOCK: Final = 2**16  # bytes that wait for the system if lines are flushed by blocks
 
 
 class Sink:
@@ -23,16 +21,14 @@ class Sink:
     path
         Of the file; it is made if it is not there.
     flush
-        "block": lines wait until they fill a block, and are lost if the process is killed; "line": every line is with
-        the system when the call returns, and survives the process; "disk": it is on the disk, and survives the machine.
+        "disk": lines are on the disk when a call returns, and survive the machine. Otherwise they are with the system,
+        and survive the process.
     """
 
     def __init__(self, path: Path, flush: Flush) -> None:
-        self._path, self._flush = path, flush
-        self._held: list[bytes] = []
-        self._bytes_held = 0
-        self._refusal: str | None = None  # why nothing more is taken, once that is so
-        self._is_child = False
+        self._path, self._to_disk = path, flush == "disk"
+        self.refusal: str | None = None
+        """Why nothing more is taken, once that is so."""
         _open.add(self)
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
@@ -54,43 +50,24 @@ class Sink:
 
     def put(self, lines: bytes) -> None:
         """Append whole lines, or refuse them and stay as it was."""
-        if self._refusal is not None:
-            raise LogError(self._refusal)
-        if self._flush == "block":
-            if self._bytes_held >= BLOCK:
-                self.drain()
-            self._held.append(lines)
-            self._bytes_held += len(lines)
-            return
+        if self.refusal is not None:
+            raise LogError(self.refusal)
         self._write(lines)
-        if self._flush == "disk":
+        if self._to_disk:
             self._sync()
-
-    def drain(self) -> None:
-        """Give the system what waits for it; what cannot be written goes on waiting."""
-        if self._held:
-            self._write(b"".join(self._held))
-            self._held.clear()
-            self._bytes_held = 0
 
     def sync(self) -> None:
         """Have everything on the disk."""
-        if self._refusal is not None:
-            raise LogError(self._refusal)
-        self.drain()
+        if self.refusal is not None:
+            raise LogError(self.refusal)
         self._sync()
 
     def close(self) -> None:
-        """Write what waits, and let go of the file; a forked child only lets go."""
-        if self._fd < 0:
-            return
-        try:
-            if not self._is_child:
-                self.drain()
-        finally:
+        """Let go of the file."""
+        if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-            self._refusal = f"{self._path.name} is closed; open it anew"
+            self.refusal = f"{self._path.name} is closed; open it anew"
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
@@ -107,14 +84,12 @@ class Sink:
             os.fsync(self._fd)
         except OSError as error:
             # the system may have dropped the pages: a later success would prove nothing
-            self._refusal = f"{self._path.name} did not reach the disk earlier; open it anew"
+            self.refusal = f"{self._path.name} did not reach the disk earlier; open it anew"
             raise LogError(f"{self._path.name} did not reach the disk: {error.strerror}; open it anew") from error
 
-    def _disown(self) -> None:
-        """In a forked child: lines that wait are the parent's to write."""
-        self._is_child = True
-        self._held.clear()
-        self._refusal = f"{self._path.name} belongs to the process that forked this one; give the child its own log"
+    def disown(self) -> None:
+        """Refuse everything, in a forked child: the file is its parent's."""
+        self.refusal = f"{self._path.name} belongs to the process that forked this one; give the child its own log"
 
 
 _open: weakref.WeakSet[Sink] = weakref.WeakSet()
@@ -122,7 +97,7 @@ _open: weakref.WeakSet[Sink] = weakref.WeakSet()
 
 def _after_fork_in_child() -> None:
     for sink in _open:
-        sink._disown()
+        sink.disown()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,110 @@
+"""The lines of a log on their way into its file: numbered, carrying on the check value before, sealed now and then.
+
+A line costs about what its digits cost; whatever cannot be written leaves journal and file as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from time import time_ns
+from typing import Final
+
+from armlet.core.errors import LogError
+from armlet.core.kernel import HeldLines, json_line
+from armlet.core.version import __version__
+from armlet.log.schema import Event
+from armlet.log.sealing import Sealer
+from armlet.log.sink import Flush, Sink
+from armlet.log.tail import Stretch
+
+BLOCK: Final = 2**16  # bytes that wait for the system if lines are flushed by blocks
+
+
+class Journal:
+    """Takes events and writes them down.
+
+    Parameters
+    ----------
+    path
+        Of the file; it is made if it is not there.
+    flush
+        As of `armlet.Log`.
+    """
+
+    def __init__(self, path: Path, flush: Flush) -> None:
+        self.sink = Sink(path, flush)
+        self.sealed = 0
+        """How many events there were at the last checkpoint, that one included."""
+        self._by_block = flush == "block"
+        self._lines = HeldLines(0, 0)
+        self._sealer = Sealer(b"")
+
+    @property
+    def seq(self) -> int:
+        """The number of the next event."""
+        return self._lines.seq
+
+    def seal_by(self, start: bytes) -> None:
+        """Have the key of the seals from the bytes of the start model."""
+        self._sealer = Sealer(start)
+
+    def follow(self, stretch: Stretch) -> None:
+        """Go on after the last lines of a file, which are sealed again with what follows."""
+        self._lines.rewind(stretch.seq, stretch.crc, 0)
+        self._sealer.add(b"".join(stretch.lines))
+        self.sealed = stretch.sealed
+
+    def append(self, kind: str, fields: Event) -> int:
+        """Take an event, or refuse it; give the number of the next one."""
+        if self._by_block:
+            if self._lines.nbytes >= BLOCK or self.sink.refusal is not None:
+                self._make_room()
+            return self._lines.add(kind, fields)
+        return self.append_all(kind, [fields])
+
+    def append_all(self, kind: str, many: list[Event]) -> int:
+        """Take several events of a kind, all or none; give the number of the next one."""
+        self._make_room()
+        before = (self._lines.seq, self._lines.crc, self._lines.nbytes)
+        try:
+            for fields in many:
+                self._lines.add(kind, fields)
+            if not self._by_block:
+                self.drain()
+        except BaseException:
+            self._lines.rewind(*before)
+            raise
+        return self._lines.seq
+
+    def _make_room(self) -> None:
+        if self.sink.refusal is not None:
+            raise LogError(self.sink.refusal)
+        if self._lines.nbytes >= BLOCK:
+            self.drain()
+
+    def checkpoint(self, digest: str) -> None:
+        """Write down the state, and a seal of all lines since the last one."""
+        self.drain()
+        head, fields = (self.seq, "checkpoint", time_ns() // 1000), {"digest": digest, "version": __version__}
+        bare, _ = json_line(*head, fields, self._lines.crc)
+        line, crc = json_line(*head, {**fields, "seal": self._sealer.seal(bare)}, self._lines.crc)
+        self.sink.put(line)
+        self._sealer.restart()
+        self._sealer.add(line)
+        self._lines.rewind(self.seq + 1, crc, 0)
+        self.sealed = self.seq
+
+    def drain(self) -> None:
+        """Give the system what waits for it; what cannot be written goes on waiting."""
+        if self._lines.nbytes:
+            lines = self._lines.lines()
+            self.sink.put(lines)
+            self._sealer.add(lines)
+            self._lines.rewind(self._lines.seq, self._lines.crc, 0)
+
+    def close(self) -> None:
+        """Write what waits, if that is still possible, and let go of the file."""
+        with contextlib.suppress(LogError):
+            self.drain()
+        self.sink.close()
