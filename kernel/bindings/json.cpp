@@ -21,6 +21,7 @@ constexpr int deepest = 32;  // what nests deeper is no event
 
 class Writer {
   public:
+    explicit Writer(std::size_t likely = 0) { out_.reserve(likely); }
     void value(PyObject* given, int depth);
     void text(std::string_view given) { out_ += given; }
     void whole(long long given);
@@ -67,16 +68,20 @@ void Writer::string(PyObject* given) {
     const char* bytes = PyUnicode_AsUTF8AndSize(given, &size);
     if (!bytes) throw nb::python_error();
     out_ += '"';
-    for (const char c : std::string_view(bytes, static_cast<std::size_t>(size))) {
-        if (c == '"' || c == '\\') {
-            out_ += '\\', out_ += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            constexpr char hex[] = "0123456789abcdef";
+    const std::string_view text(bytes, static_cast<std::size_t>(size));
+    std::size_t done = 0;  // most strings are written in one piece
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        out_ += text.substr(done, i - done);
+        done = i + 1;
+        constexpr char hex[] = "0123456789abcdef";
+        if (c >= 0x20)
+            out_ += '\\', out_ += text[i];
+        else
             out_ += "\\u00", out_ += hex[c >> 4], out_ += hex[c & 15];
-        } else {
-            out_ += c;
-        }
     }
+    out_ += text.substr(done);
     out_ += '"';
 }
 
@@ -164,7 +169,7 @@ std::uint32_t crc32(std::string_view data, std::uint32_t crc) {
 
 // A whole line of a log, which carries on the check value of the line before.
 nb::tuple json_line(long long seq, nb::str kind, long long at, nb::dict fields, std::uint32_t crc) {
-    Writer writer;
+    Writer writer(512);
     writer.text("{\"seq\":"), writer.whole(seq);
     writer.text(",\"kind\":"), writer.value(kind.ptr(), deepest);
     writer.text(",\"at\":"), writer.whole(at);

@@ -12,6 +12,7 @@ from armlet.core.errors import ArmletError as ArmletError
 from armlet.core.errors import BusyError as BusyError
 from armlet.core.errors import DecisionError as DecisionError
 from armlet.core.errors import EventError as EventError
+from armlet.core.errors import LogError as LogError
 from armlet.core.errors import MergeError as MergeError
 from armlet.core.errors import ModelFileError as ModelFileError
 from armlet.core.errors import PolicyError as PolicyError
@@ -27,14 +28,18 @@ from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as
 
 if TYPE_CHECKING:
     from armlet import environments as environments
+    from armlet import log as log
     from armlet import stores as stores
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
+    from armlet.log import Log as Log
+    from armlet.log import audit as audit
     from armlet.policies.catalogue import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
-_MODULES = ("environments", "stores", "testing", "theory")
+_MODULES = ("environments", "log", "stores", "testing", "theory")
+_MADE_ELSEWHERE = {"Log": "armlet.log", "advise": "armlet.advice", "audit": "armlet.log", "open": "armlet.stores"}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = [  # but not `open`: "from armlet import *" would hide Python's own
@@ -46,6 +51,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "Decisions",
         "EventError",
         "Interaction",
+        "Log",
+        "LogError",
         "MergeError",
         "ModelFileError",
         "Policy",
@@ -55,6 +62,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "TableError",
         "__version__",
         "advise",
+        "audit",
         "from_bytes",
         "load",
         "policies",
@@ -63,15 +71,13 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
     ]
 
     def __getattr__(name: str) -> object:
-        """Find the other policies, the advisor and the larger parts when they are asked for: `armlet.LinUCB`."""
+        """Find the other policies, the advisor, logs and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
         if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
             return getattr(policies, name)  # which says what it is called now, or where it is
-        if name == "advise":
-            return import_module("armlet.advice").advise
-        if name == "open":
-            return import_module("armlet.stores").open
+        if name in _MADE_ELSEWHERE:
+            return getattr(import_module(_MADE_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")

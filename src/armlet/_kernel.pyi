@@ -1,5 +1,6 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
 
@@ -593,6 +594,15 @@ class Tuned(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
+class Act(enum.Enum):
+    """
+    Whether a call is to change the bandit, or only to be refused if it would be.
+    """
+
+    perform = 0
+
+    rehearse = 1
+
 class Engine:
     """
     What every decision of a bandit passes through: clock, arms, coins, estimates.
@@ -684,7 +694,11 @@ class Engine:
 
     def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions: ...
     def _learn_many(
-        self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
+        self,
+        decisions: list[Decision],
+        rewards: NDArray[numpy.float64],
+        weights: NDArray[numpy.float64],
+        act: Act = ...,
     ) -> None: ...
     def _learn_rows(
         self,
@@ -694,6 +708,7 @@ class Engine:
         weights: NDArray[numpy.float64],
         explored: NDArray[numpy.bool],
         steps: int,
+        act: Act = ...,
     ) -> None: ...
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
@@ -708,9 +723,18 @@ class Engine:
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
         """(n, d): contexts as the policy sees them."""
 
-    def _add_arm(self, label: object) -> None: ...
-    def _remove_arm(self, label: object) -> None: ...
-    def _set_active(self, label: object, active: bool) -> None: ...
+    def _add_arm(self, label: object, act: Act = ...) -> None: ...
+    def _remove_arm(self, label: object, act: Act = ...) -> None: ...
+    def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...
+    def _check_learn(self, decision: Decision, reward: float, weight: float) -> None: ...
+    def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
+    def _check_forget(self, decision: Decision, reward: float) -> None: ...
+    def _check_advance(self, t: int) -> None: ...
+    def _made(self, decision: Decision, after: int) -> bool:
+        """
+        Whether the decision came from this bandit's own coins, in this process, after a step.
+        """
+
     def _advance(self, steps: int) -> None: ...
     def _reseed(self, seed: object) -> None: ...
     def _know(self, seed: object) -> None:
@@ -728,7 +752,13 @@ class Engine:
 
     def _restore(self, state: object, labels: list[str | int], steps: int) -> None: ...
     def _merge(
-        self, state: object, labels: list[str | int], retired: list[str | int], steps: int, seeds: list[int]
+        self,
+        state: object,
+        labels: list[str | int],
+        retired: list[str | int],
+        steps: int,
+        seeds: list[int],
+        act: Act = ...,
     ) -> None: ...
     @property
     def _seed(self, /) -> int: ...

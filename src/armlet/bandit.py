@@ -28,6 +28,7 @@ from armlet.policies import POLICIES, check_given
 if TYPE_CHECKING:
     from armlet.core.files.disk import Source, Target
     from armlet.core.files.model import Model
+    from armlet.core.recorder import Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -59,6 +60,8 @@ class Bandit(Engine):
         it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
     seed
         The policy's coins, a function of the seed and the step; 0 <= seed < 2^128. Drawn at random if left out.
+    log
+        Is told of everything that changes the bandit, as it happens: an `armlet.core.recorder.Recorder`.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Bandit(Engine):
         units: Units | None = None,
         reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
+        log: Recorder | None = None,
     ) -> None:
         check_given(policy)
         policy = in_units(policy, units)
@@ -97,6 +101,8 @@ class Bandit(Engine):
         )
         policy.check(len(labels), dim, 0)
         self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
+        if log is not None:
+            self._tell_to(log)
 
     def _set_up(
         self,
@@ -121,13 +127,30 @@ class Bandit(Engine):
         for arm in retired:
             self._set_active(arm, False)
 
+    def _tell_to(self, log: Recorder) -> None:
+        from armlet.core.files import model
+        from armlet.core.recording import attach
+
+        now = self._model()
+        attach(self, log, model.encode(now), model.describe(now))
+
+    def _kind(self) -> type[Self]:
+        """Give its class; that of a bandit with a log is another one inside."""
+        return getattr(type(self), "_unrecorded", type(self))
+
+    def _own(self) -> dict[str, Any]:
+        """Give what a subclass or a user keeps on it."""
+        ours = ("_settings", "_reader", "_recording")
+        return {name: value for name, value in vars(self).items() if name not in ours}
+
     def _twin(self) -> Self:
         t, labels, active, state, seed, streams = self._snapshot()
-        twin = type(self).__new__(type(self))
+        kind = self._kind()
+        twin = kind.__new__(kind)
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
         twin._set_up(self._settings, labels, state, seed=seed, streams=streams, retired=retired, t=t)
         twin._continue_lives(self)
-        twin.__dict__.update({name: value for name, value in vars(self).items() if name not in vars(twin)})
+        twin.__dict__.update(self._own())
         return twin
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
@@ -391,8 +414,7 @@ class Bandit(Engine):
     def __reduce__(self) -> tuple[Any, ...]:
         is_known = POLICIES.get(type(self.policy).__name__) is type(self.policy)
         own = None if is_known else self.policy  # pickle itself must find its class
-        mine = {name: value for name, value in vars(self).items() if name not in ("_settings", "_reader")}
-        return (_unpickle, (type(self), self.to_bytes(), own), mine or None)
+        return (_unpickle, (self._kind(), self.to_bytes(), own), self._own() or None)
 
     # ---- files
 
@@ -433,6 +455,15 @@ class Bandit(Engine):
         from armlet.core.files import model
 
         return model.digest(self._model())
+
+    def _as_bytes(self, state: State, labels: list[Arm], retired: list[Arm], t: int) -> bytes:
+        """Give what was learned elsewhere as a model with the settings of this one, and a seed that nobody used."""
+        from armlet.core.files import model
+
+        saved = model.Model(
+            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=check_seed(None), streams=[]
+        )
+        return model.encode(saved)
 
     def _model(self) -> Model:
         from armlet.core.files.model import Model
@@ -507,7 +538,7 @@ class Bandit(Engine):
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(path: Source, *, policy: Policy | None = None, seed: int | None = None) -> Bandit:
+def load(path: Source, *, policy: Policy | None = None, seed: int | None = None, log: Recorder | None = None) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
@@ -520,6 +551,8 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None)
         A stream of coins of its own, for one of several processes that load the same file, or after a restart from a
         file that is older than the last decision: otherwise the same ids come again for other contexts. Pending
         decisions of the file's own stream can still be learned.
+    log
+        Is told of everything that changes the bandit from now on, as in `Bandit`.
 
     Examples
     --------
@@ -539,10 +572,12 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None)
     bandit = _from_model(model.read(path, POLICIES, policy), Bandit)
     if seed is not None:
         bandit.reseed(seed)
+    if log is not None:
+        bandit._tell_to(log)
     return bandit
 
 
-def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
+def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | None = None) -> Bandit:
     """Read a bandit back from what `Bandit.to_bytes` gave; nothing in it is ever executed.
 
     Examples
@@ -556,7 +591,10 @@ def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
 
     if policy is not None:
         check_given(policy)
-    return _from_model(model.decode(data, POLICIES, policy), Bandit)
+    bandit = _from_model(model.decode(data, POLICIES, policy), Bandit)
+    if log is not None:
+        bandit._tell_to(log)
+    return bandit
 
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:

@@ -17,6 +17,10 @@ struct RewardRange {
     double low, high;
 };
 
+// Whether a call is to change the bandit, or to be refused or not without changing anything: what is recorded
+// before it happens must be sure to happen.
+enum class Act { perform, rehearse };
+
 class Engine {
   public:
     // A policy with a compiled rule runs here; any other is asked in Python.
@@ -26,15 +30,18 @@ class Engine {
     // ---- one step
     // At the given step, which must lie ahead, or at the next one.
     nb::object decide(nb::handle x, nb::handle eligible, std::optional<Word> at = std::nullopt);
-    void learn(nb::handle decision, nb::handle reward, nb::handle weight);  // weight may be missing
-    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
-    void forget(nb::handle decision, nb::handle reward);
+    // The weight may be missing.
+    void learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act = Act::perform);
+    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act = Act::perform);
+    void forget(nb::handle decision, nb::handle reward, Act act = Act::perform);
+    // Whether it came from this bandit's own coins, in this process, after a step.
+    bool made(nb::handle decision, Word after) const;
 
     // ---- many at once
     Decisions decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
-    void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
+    void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
-                    Word steps);
+                    Word steps, Act act);
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
@@ -42,15 +49,15 @@ class Engine {
     nb::tuple view(nb::handle eligible);
 
     // ---- arms
-    void add_arm(nb::object label);
-    void remove_arm(nb::handle label);
-    void set_active(nb::handle label, bool active);
+    void add_arm(nb::object label, Act act);
+    void remove_arm(nb::handle label, Act act);
+    void set_active(nb::handle label, bool active, Act act);
     nb::list labels() const { return arms_.labels(); }
     Array<bool> active() const;
 
     // ---- the whole
     void advance(Word steps);
-    void advance_to(Word step);
+    void advance_to(Word step, Act act = Act::perform);
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
     nb::tuple snapshot();
@@ -58,7 +65,8 @@ class Engine {
     // Takes over another state of the same arms, which stands for this many steps more.
     void restore(nb::object other, const nb::list& labels, Word steps);
     // Adds another bandit's state, arms, clock and streams.
-    void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds);
+    void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
+               Act act);
 
     nb::object policy, state;
     Word t = 0;
@@ -88,8 +96,9 @@ class Engine {
     void check_learnable(const Decision& decision) const;
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
     void update(const Event& event);
-    void update(const Decision& decision, std::uint32_t arm, double reward, double weight,
-                std::optional<double> replaces);
+    Event event_of(const Decision& decision, std::uint32_t arm, double reward, double weight,
+                   std::optional<double> replaces);
+    void rehearse(const Event& event) const;
 
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
@@ -97,6 +106,8 @@ class Engine {
     void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
     template <typename Learn>
     void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn);
+    template <typename Get>
+    void rehearse_all(std::size_t rows, Get&& event_at) const;
 
     std::optional<Rule> rule_;
     Model model_;                        // what the rule works on

@@ -24,6 +24,7 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
 
+Act = _kernel.Act
 AutoEvidence = _kernel.AutoEvidence
 AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
@@ -64,6 +65,7 @@ Propensities: TypeAlias = Literal["exact", "skipped"]
 Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
+    "Act",
     "AutoEvidence",
     "AutoSchedule",
     "Decision",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -30,8 +31,9 @@ class Sink:
         self._path, self._flush = path, flush
         self._held: list[bytes] = []
         self._bytes_held = 0
-        self._owner = os.getpid()
-        self._broken = False
+        self._refusal: str | None = None  # why nothing more is taken, once that is so
+        self._is_child = False
+        _open.add(self)
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             _lock(self._fd, path)
@@ -52,7 +54,8 @@ class Sink:
 
     def put(self, lines: bytes) -> None:
         """Append whole lines, or refuse them and stay as it was."""
-        self._check()
+        if self._refusal is not None:
+            raise LogError(self._refusal)
         if self._flush == "block":
             if self._bytes_held >= BLOCK:
                 self.drain()
@@ -72,7 +75,8 @@ class Sink:
 
     def sync(self) -> None:
         """Have everything on the disk."""
-        self._check()
+        if self._refusal is not None:
+            raise LogError(self._refusal)
         self.drain()
         self._sync()
 
@@ -81,11 +85,12 @@ class Sink:
         if self._fd < 0:
             return
         try:
-            if os.getpid() == self._owner:
+            if not self._is_child:
                 self.drain()
         finally:
             os.close(self._fd)
             self._fd = -1
+            self._refusal = f"{self._path.name} is closed; open it anew"
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
@@ -102,16 +107,25 @@ class Sink:
             os.fsync(self._fd)
         except OSError as error:
             # the system may have dropped the pages: a later success would prove nothing
-            self._broken = True
+            self._refusal = f"{self._path.name} did not reach the disk earlier; open it anew"
             raise LogError(f"{self._path.name} did not reach the disk: {error.strerror}; open it anew") from error
 
-    def _check(self) -> None:
-        if self._fd < 0:
-            raise LogError(f"{self._path.name} is closed; open it anew")
-        if self._broken:
-            raise LogError(f"{self._path.name} did not reach the disk earlier; open it anew")
-        if os.getpid() != self._owner:
-            raise LogError(f"{self._path.name} belongs to the process that forked this one; give the child its own log")
+    def _disown(self) -> None:
+        """In a forked child: lines that wait are the parent's to write."""
+        self._is_child = True
+        self._held.clear()
+        self._refusal = f"{self._path.name} belongs to the process that forked this one; give the child its own log"
+
+
+_open: weakref.WeakSet[Sink] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for sink in _open:
+        sink._disown()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _lock(fd: int, path: Path) -> None:
