@@ -132,8 +132,8 @@ class Loop:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     _ = loop.reward("order-17", 0.5)
-        ...     [event["kind"] for event in loop.log]
-        ['start', 'decide', 'learn']
+        ...     [event["kind"] for event in loop.log], armlet.audit(loop.log.replayable, loop.log.start).ok
+        (['start', 'decide', 'learn'], True)
         """
         kept = next(each for each in self._ledger.loops() if each.name == self.name)
         return LoopLog(self._ledger, kept, self._player.policy)
