@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import armlet
+from armlet.log import replay
 from armlet.log.exporting import write
 from armlet.log.reading import read
-from armlet.log.schema import DECIDE, Events, check_start
+from armlet.log.schema import DECIDE, Event, Events, check_start
 from armlet.stores import Loop, Store
+from armlet.stores.events import LoopLog
 
 pytestmark = pytest.mark.spread
 
@@ -39,24 +42,13 @@ def play(loop: Loop, ticks: Ticks) -> None:
             loop.add_arm("d")
 
 
-def replayed(events: Events, start: bytes) -> armlet.Bandit:
-    """Play events on a bandit by its public calls, and compare every decision with what is written."""
-    bandit = armlet.from_bytes(start)
-    decisions: dict[str, armlet.Decision] = {}
-    for event in events:
-        kind, name = event["kind"], event.get("id", "")
-        if kind == "decide":
-            decision = bandit.decide_at(event["t"], event["x"], eligible=event["eligible"])
-            assert decision.to_dict() == {key: event[key] for key in decision.to_dict()}
-            decisions[name] = decision
-        elif kind == "learn":
-            bandit.learn(decisions[name], event["reward"], weight=event["weight"])
-        elif kind == "correct":
-            bandit.correct(decisions[name], event["old_reward"], event["new_reward"])
-        elif kind.endswith("_arm"):
-            getattr(bandit, kind)(event["arm"])
-        else:
-            assert kind in ("start", "note")
+def replayed(events: LoopLog) -> armlet.Bandit:
+    """Audit a log, which compares every decision, and play it again."""
+    found = armlet.audit(events, events.start)
+    assert found.ok, str(found)
+    bandit = armlet.from_bytes(events.start)
+    replay(events, bandit)
+    assert found.digest == bandit.digest()
     return bandit
 
 
@@ -78,7 +70,7 @@ def test_a_loop_is_played_again_from_its_log_bit_for_bit(
         play(loop, ticks)
         live = loop.model()
         assert isinstance(loop.log, Events)
-        again = replayed(loop.log, loop.log.start)
+        again = replayed(loop.log)
         assert again.digest() == live.digest()
         assert again.to_bytes() == live.to_bytes()
 
@@ -137,7 +129,27 @@ def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path:
         for i in range(60, 80):
             loop.decide([1.0, 0.5], event=f"e{i}")
             loop.reward(f"e{i}", 0.5)
+        assert loop.reward("e59", 0.5) == "accepted"  # of a decision that was made before
         log = loop.log.replayable
         assert log.about["digest"] == armlet.from_bytes(log.start).digest()
-        assert replayed(log, log.start).to_bytes() == loop.model().to_bytes()
+        assert replayed(log).to_bytes() == loop.model().to_bytes()
         assert sum(event["kind"] == "decide" for event in loop.log) > 20  # what explored is there to be evaluated
+
+
+def test_a_digit_that_was_changed_in_a_row_is_found(tmp_path: Path) -> None:
+    ticks = Ticks()
+    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        log = some_loop(store, ticks).log
+        ledger = log._ledger
+        rows = list(ledger.rows(1))
+        seq = next(row.seq for row in rows if row.kind == "decide" and row.t == 9)
+
+        class Tampered(LoopLog):
+            def __iter__(self) -> Iterator[Event]:
+                for event in super().__iter__():
+                    yield {**event, "propensity": event["propensity"] - 0.125} if event["seq"] == seq else event
+
+        found = armlet.audit(Tampered(ledger, log._kept, None), log.start)
+        assert found.mismatch is not None
+        assert (found.mismatch.seq, found.mismatch.kind) == (seq, "decide")
+        assert "propensity" in found.mismatch.what

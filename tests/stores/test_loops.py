@@ -87,7 +87,7 @@ def test_refused_calls_take_no_step_and_leave_no_row() -> None:
             lambda: loop.decide([1.0, 0.5], event="\ud800"),
             lambda: loop.decide([1.0, 0.5], event="e", eligible=["a"]),
             lambda: loop.reward("e", float("nan")),
-            lambda: loop.reward("e", "1.0"),
+            lambda: loop.reward("e", "1.0"),  # type: ignore[arg-type]
             lambda: loop.retire_arm("z"),
             lambda: loop.add_arm("a"),
         ]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from armlet.bandit import from_bytes
+from armlet.core.files.model import describe
 from armlet.core.types import Policy
-from armlet.core.version import __version__
 from armlet.log.schema import FORMAT, SCHEMA, Event
 from armlet.stores.decisions import context_of
 from armlet.stores.ledger import Kept, Ledger, Row
@@ -29,28 +29,11 @@ class LoopLog:
     @property
     def about(self) -> Mapping[str, Any]:
         """The fields of the start: arms, features, policy and the like, but not the seed."""
-        start = from_bytes(self._kept.start, policy=self._policy)
-        return {
-            "seq": 0,
-            "kind": "start",
-            "at": 0,
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "loop": self._kept.name,
-            "version": __version__,
-            "policy": repr(start.policy),
-            "arms": start.arms,
-            "retired": start.retired,
-            "dim": start.dim,
-            "features": None if start.features is None else list(start.features),
-            "objective": start.objective,
-            "normalize": start.normalize,
-            "units": start.units,
-            "reward_range": None if start.reward_range is None else list(start.reward_range),
-            "t": start.t,
-            "digest": start.digest() if self._after == self._kept.base else None,
-            "start_model": hashlib.sha256(self._kept.start).hexdigest(),
-        }
+        head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._kept.name}
+        told = describe(from_bytes(self._kept.start, policy=self._policy)._model())
+        if self._after != self._kept.base:
+            told["digest"] = None  # the rows are older than the model that there is
+        return {**head, **told, "start_model": hashlib.sha256(self._kept.start).hexdigest()}
 
     @property
     def replayable(self) -> LoopLog:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isfinite
-from numbers import Real
 
 from armlet.bandit import Bandit
+from armlet.core.border import columns
 from armlet.core.border.arms import check_label
 from armlet.core.border.contexts import ContextReader
 from armlet.core.kernel import Decision
@@ -82,7 +81,7 @@ class Loop:
             instead of what was learned then. "unknown": there is no such event. "out_of_range": the loop takes no
             such values.
         """
-        name, number = check_event(event), _check_value(value)
+        name, number = check_event(event), columns.reward(value, "value")
         return self._writer.do(lambda pen, now: self._player.reward(pen, now, name, number))
 
     def forget(self, event: str) -> bool:
@@ -133,8 +132,8 @@ class Loop:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     _ = loop.reward("order-17", 0.5)
-        ...     [event["kind"] for event in loop.log]
-        ['start', 'decide', 'learn']
+        ...     [event["kind"] for event in loop.log], armlet.audit(loop.log.replayable, loop.log.start).ok
+        (['start', 'decide', 'learn'], True)
         """
         kept = next(each for each in self._ledger.loops() if each.name == self.name)
         return LoopLog(self._ledger, kept, self._player.policy)
@@ -163,12 +162,3 @@ def check_event(event: object) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"event is {event!r}; give text that can be written as UTF-8") from error
     return event
-
-
-def _check_value(value: object) -> float:
-    if not isinstance(value, Real):
-        raise TypeError(f"value is {value!r}; give a number")
-    number = float(value)
-    if not isfinite(number):
-        raise ValueError(f"value is {number!r}; leave out what was not observed")
-    return number

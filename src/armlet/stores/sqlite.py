@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import apsw
 
 from armlet.core.errors import StoreError
+from armlet.core.kernel import json_bytes
 from armlet.stores.ledger import Kept, Outcome, Row
 from armlet.stores.schema import bring_up_to_date
 
@@ -58,7 +59,7 @@ def check_library(version: str) -> None:
 
 
 def _json(fields: Mapping[str, Any]) -> str:
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    return json_bytes(fields).decode()
 
 
 def _crc(loop: int, seq: int, ts: int, kind: str, t: int | None, fields: str, x: bytes | None) -> int:

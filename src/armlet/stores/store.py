@@ -118,6 +118,7 @@ class Store:
     def _open(self, pen: Pen, now: int, making: Making, made: Bandit | None) -> tuple[Player, ContextReader]:
         kept = pen.kept(making.name)
         if kept is None:
+            self._players.pop(making.name, None)  # of a loop whose making was not kept
             kept = making.create(pen, made)
         own = making.policy
         if own is not None and POLICIES.get(type(own).__name__) is type(own):

@@ -318,8 +318,14 @@ def check_loops_go_on_after_a_failure(place: Place) -> None:
     """A transaction that fails is answered with a StoreError, and leaves what was there; the next one works."""
     failing = _Failing(place())
     with Store(failing) as store:
+        failing.fails = True
+        with suppress(StoreError):
+            store.loop("homepage", arms=["other"], dim=1, policy=LinUCB(), window=9.0, default_reward=0.0)
+        failing.fails = False
+        _require(store.loops == [], "a loop was kept in a transaction that failed")
         loop = store.loop("homepage", arms=ARMS, dim=2, policy=Algorithm1(p=30), seed=5)
         _play(store, "homepage", 0, 20)
+        _require(loop.model().state.n.sum() > 0, "a loop keeps to the terms of one that was not kept")
         before = loop.model().to_bytes()
         for call in (lambda: loop.decide([1.0, 0.0], event="new"), lambda: loop.reward("e3", 0.75)):
             failing.fails = True
