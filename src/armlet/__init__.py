@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.core.encoding.encoder import Encoder as Encoder
+    from armlet.log.fitting.fit import fit as fit
     from armlet.policies.catalogue import *  # noqa: F403
 
 _MODULES = ("environments", "testing", "theory")
-_ELSEWHERE = {"Encoder": "armlet.core.encoding.encoder", "advise": "armlet.advice"}
+_ELSEWHERE = {"Encoder": "armlet.core.encoding.encoder", "advise": "armlet.advice", "fit": "armlet.log.fitting.fit"}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = [
@@ -54,6 +55,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "TableError",
         "__version__",
         "advise",
+        "fit",
         "from_bytes",
         "load",
         "policies",
