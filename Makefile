@@ -107,7 +107,7 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[plots]'
+	$(PIP) --no-build-isolation --editable '.[plots,data]'
 	@touch $@
 
 # Beside the normal environment, whose packages it borrows: only the kernel is another one.

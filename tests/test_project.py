@@ -158,7 +158,7 @@ def test_nobody_is_told_how_long_a_command_takes(capsys: pytest.CaptureFixture[s
         str(path.relative_to(ROOT)): path.read_text()
         for path in (*pages, *(ROOT / name for name in ("README.md", "Makefile", "CONTRIBUTING.md")))
     }
-    for command in ("paper", "simulate", "compare", "advise", "report", "list", "bakeoff", "data"):
+    for command in ("paper", "simulate", "compare", "advise", "report", "list", "bakeoff", "data", "log", "audit"):
         with pytest.raises(SystemExit):
             cli.main([command, "--help"])
         texts[f"armlet {command} --help"] = capsys.readouterr().out

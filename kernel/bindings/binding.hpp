@@ -15,6 +15,7 @@ void bind_loops(nanobind::module_& m);
 void bind_simulations(nanobind::module_& m);
 void bind_row_sums(nanobind::module_& m);
 void bind_subset_search(nanobind::module_& m);
+void bind_json(nanobind::module_& m);
 
 Ridge parse_ridge(const std::string& kind, double value);
 // 'free' or 'as given', about the origin l, o_1, ..., o_d that is given or None.

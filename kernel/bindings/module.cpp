@@ -1,6 +1,6 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
-#include "bindings/engine/decision.hpp"
+#include "bindings/engine/decisions.hpp"
 #include "bindings/handed_over.hpp"
 #include "bindings/rule_binding.hpp"
 
@@ -8,6 +8,7 @@ NB_MODULE(_kernel, m) {
     m.doc() = "The compiled part of Armlet. Import it through armlet.core.kernel.";
     armlet::load_numpy();
     armlet::bind_decision(m);
+    armlet::bind_decisions(m);
     armlet::bind_register(m);
     armlet::bind_rules(m);
     armlet::bind_statistics(m);
@@ -16,4 +17,5 @@ NB_MODULE(_kernel, m) {
     armlet::bind_simulations(m);
     armlet::bind_row_sums(m);
     armlet::bind_subset_search(m);
+    armlet::bind_json(m);
 }

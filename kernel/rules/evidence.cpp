@@ -9,7 +9,10 @@ class Law {
   public:
     Law(const Exploring& exploring, Word t, Arms eligible)
         : exploring_(exploring), t_(t), eligible_(eligible), least_(Exploring::least(exploring.q, t)) {
-        for (const auto arm : eligible) sum_ += weight(arm);
+        for (const auto arm : eligible) {
+            const double w = weight(arm);
+            sum_ += w, lightest_ = std::min(lightest_, w);
+        }
         const double by_evidence = std::min(exploring.cap, sum_);
         each_ = exploring.floor > 0.0 ? exploring.floor / static_cast<double>(eligible.size()) : 0.0;
         shared_ = (1.0 - exploring.floor) * by_evidence;
@@ -18,13 +21,20 @@ class Law {
 
     double rate() const { return rate_; }
     // The probability that the step explores and takes this arm.
-    double explored(std::uint32_t arm) const { return each_ + shared_ * (weight(arm) / sum_); }
+    double explored(std::uint32_t arm) const { return share(weight(arm)); }
     double propensity(std::uint32_t arm, std::size_t n_best, bool is_best) const {
         const double chance = explored(arm);
         return is_best ? std::min(1.0, chance + (1.0 - rate_) / static_cast<double>(n_best)) : chance;
     }
     Choice choice(std::uint32_t arm, bool explores, std::size_t n_best, bool is_best) const {
-        return {arm, propensity(arm, n_best, is_best), explores, 0, std::min(1.0, explored(arm) / rate_)};
+        return {arm,
+                propensity(arm, n_best, is_best),
+                explores,
+                0,
+                std::min(1.0, explored(arm) / rate_),
+                rate_,
+                std::min(1.0, share(lightest_) / rate_),
+                greedy_at(rate_, is_best)};
     }
     // The first arm at which the running sum of explored() passes the bits' share of the whole.
     std::uint32_t drawn(Word bits) const { return at(fraction(bits)); }
@@ -38,6 +48,7 @@ class Law {
     }
 
   private:
+    double share(double weight) const { return each_ + shared_ * (weight / sum_); }
     double weight(std::uint32_t arm) const {
         const auto quotas = exploring_.quotas;
         return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_), exploring_.wants[arm]);
@@ -46,7 +57,7 @@ class Law {
     const Exploring& exploring_;
     Word t_;
     Arms eligible_;
-    double least_, sum_ = 0.0, each_, shared_, rate_;
+    double least_, sum_ = 0.0, lightest_ = std::numeric_limits<double>::infinity(), each_, shared_, rate_;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ const double* ForcedSampling::kept_scores(const Layers& layers, const Step& step
 }
 
 Choice ForcedSampling::choose(const Layers& layers, const Step& step, const Coins& coins) const {
-    if (const auto arm = forced_arm(layers, step)) return {*arm, 1.0, true};
+    if (const auto arm = forced_arm(layers, step)) return forced_choice(*arm, step.eligible.size());
     return play_best(kept_scores(layers, step), step.eligible, coins);
 }
 

@@ -5,14 +5,21 @@ namespace armlet {
 namespace {
 
 Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
-    if (schedule.round_robin) return {eligible[t % eligible.size()], 1.0, true, 0, 1.0};
+    if (schedule.round_robin) return forced_choice(eligible[t % eligible.size()], eligible.size());
     const double share = 1.0 / static_cast<double>(eligible.size());
-    return {eligible[below(coins.pick, eligible.size())], share, true, 0, share};
+    return {eligible[below(coins.pick, eligible.size())], share, true, 0, share, 1.0, share};
 }
 
 double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
     const double explored = rate / static_cast<double>(n_eligible);
     return is_best ? explored + (1.0 - rate) / static_cast<double>(n_best) : explored;
+}
+
+// The answer of a step that tossed a coin.
+Choice tossed(double rate, std::uint32_t arm, bool explored, std::size_t n_eligible, std::size_t n_best, bool is_best) {
+    const double share = 1.0 / static_cast<double>(n_eligible);
+    return {
+        arm, propensity(rate, n_eligible, n_best, is_best), explored, 0, share, rate, share, greedy_at(rate, is_best)};
 }
 
 }  // namespace
@@ -30,8 +37,7 @@ Choice decide(const double* scores, const Schedule& schedule, Word t, const Coin
     const bool explored = coins.coin < rate;
     const auto arm =
         explored ? eligible[below(coins.pick, eligible.size())] : tied_arm(scores, eligible, best, coins.tie);
-    return {arm, propensity(rate, eligible.size(), best.count, scores[arm] == best.score), explored, 0,
-            1.0 / static_cast<double>(eligible.size())};
+    return tossed(rate, arm, explored, eligible.size(), best.count, scores[arm] == best.score);
 }
 
 Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms eligible, std::uint32_t best) {
@@ -39,8 +45,7 @@ Choice decide_known(const Schedule& schedule, Word t, const Coins& coins, Arms e
     const double rate = schedule.rate(t);
     const bool explored = coins.coin < rate;
     const auto arm = explored ? eligible[below(coins.pick, eligible.size())] : best;
-    return {arm, propensity(rate, eligible.size(), 1, arm == best), explored, 0,
-            1.0 / static_cast<double>(eligible.size())};
+    return tossed(rate, arm, explored, eligible.size(), 1, arm == best);
 }
 
 void probabilities(const double* scores, const Schedule& schedule, Word t, Arms eligible, std::span<double> out) {

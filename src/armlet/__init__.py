@@ -11,6 +11,7 @@ from armlet.bandit import load as load
 from armlet.core.errors import ArmletError as ArmletError
 from armlet.core.errors import BusyError as BusyError
 from armlet.core.errors import DecisionError as DecisionError
+from armlet.core.errors import LogError as LogError
 from armlet.core.errors import MergeError as MergeError
 from armlet.core.errors import ModelFileError as ModelFileError
 from armlet.core.errors import NotFittedError as NotFittedError
@@ -26,15 +27,24 @@ from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as
 
 if TYPE_CHECKING:
     from armlet import environments as environments
+    from armlet import log as log
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.core.encoding.encoder import Encoder as Encoder
+    from armlet.log import Log as Log
+    from armlet.log import audit as audit
     from armlet.log.fitting.fit import fit as fit
     from armlet.policies.catalogue import *  # noqa: F403
 
-_MODULES = ("environments", "testing", "theory")
-_ELSEWHERE = {"Encoder": "armlet.core.encoding.encoder", "advise": "armlet.advice", "fit": "armlet.log.fitting.fit"}
+_MODULES = ("environments", "log", "testing", "theory")
+_MADE_ELSEWHERE = {
+    "Encoder": "armlet.core.encoding.encoder",
+    "Log": "armlet.log",
+    "advise": "armlet.advice",
+    "audit": "armlet.log",
+    "fit": "armlet.log.fitting.fit",
+}
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = [
@@ -46,6 +56,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "Decisions",
         "Encoder",
         "Interaction",
+        "Log",
+        "LogError",
         "MergeError",
         "ModelFileError",
         "NotFittedError",
@@ -55,6 +67,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "TableError",
         "__version__",
         "advise",
+        "audit",
         "fit",
         "from_bytes",
         "load",
@@ -64,13 +77,13 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
     ]
 
     def __getattr__(name: str) -> object:
-        """Find the other policies, the advisor and the larger parts when they are asked for: `armlet.LinUCB`."""
+        """Find the other policies, the advisor, logs and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
         if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
             return getattr(policies, name)  # which says what it is called now, or where it is
-        if name in _ELSEWHERE:
-            return getattr(import_module(_ELSEWHERE[name]), name)
+        if name in _MADE_ELSEWHERE:
+            return getattr(import_module(_MADE_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         raise AttributeError(f"module 'armlet' has no attribute {name!r}")

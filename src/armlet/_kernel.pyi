@@ -1,6 +1,7 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
@@ -27,6 +28,24 @@ class Decision:
     def given_exploring(self) -> float | None:
         """The probability of this arm given that the step explores, which no context moves; None if the policy has none."""
     @property
+    def rate(self) -> float | None:
+        """The probability that the step explores; None if the policy has none."""
+    @property
+    def smallest(self) -> float | None:
+        """The smallest probability of an eligible arm given that the step explores; None if the policy has none."""
+    @property
+    def greedy(self) -> bool | None:
+        """Whether the arm is the best-looking one, or one of several; None if a step that was sure to explore did not look."""
+    @property
+    def design(self) -> Literal["turn", "coin", "choice"]:
+        """How the arm was found: by its turn, by a coin that no context moves, or by the policy's own choice."""
+    @property
+    def eligible(self) -> tuple[str | int, ...] | None:
+        """The labels of the arms that could be played; None if all that were not retired could."""
+    @property
+    def probabilities(self) -> NDArray[numpy.float64] | None:
+        """(K,): a copy of the probability of every arm at this step; None unless decide was asked for them."""
+    @property
     def explored(self) -> bool:
         """Whether the step explored: the turn or the coins chose, not the estimates."""
     @property
@@ -43,18 +62,28 @@ class Decision:
         """A number that the policy attached for its own use; 0 for most policies."""
     @property
     def x(self) -> NDArray[numpy.float64]:
-        """A copy of the context, as the bandit saw it."""
+        """A copy of the context as it was given, before `normalize` scales it; empty if it was not kept."""
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that a later `learn` and an evaluation need, as plain JSON types."""
+    @staticmethod
+    def from_dict(record: Mapping[str, Any]) -> Decision:
+        """A decision from what `to_dict` gave, as it is or from JSON; entries that it does not know are passed over."""
     @staticmethod
     def restore(
         id: str,
         arm: str | int,
         propensity: float,
         explored: bool,
-        x: NDArray[numpy.float64] | list[float],
+        x: NDArray[numpy.float64] | list[float] | None,
         reward: float | None = None,
         weight: float = 1.0,
         tag: int = 0,
         given_exploring: float | None = None,
+        rate: float | None = None,
+        smallest: float | None = None,
+        greedy: bool | None = None,
+        eligible: Iterable[str | int] | None = None,
+        probabilities: NDArray[numpy.float64] | list[float] | None = None,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 
@@ -63,14 +92,24 @@ def restore_decision(
     arm: str | int,
     propensity: float,
     explored: bool,
-    x: NDArray[numpy.float64] | list[float],
+    x: NDArray[numpy.float64] | list[float] | None,
     reward: float | None = None,
     weight: float = 1.0,
     tag: int = 0,
     given_exploring: float | None = None,
+    rate: float | None = None,
+    smallest: float | None = None,
+    greedy: bool | None = None,
+    eligible: Iterable[str | int] | None = None,
+    probabilities: NDArray[numpy.float64] | list[float] | None = None,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
+    """
+
+def decision_from_dict(record: Mapping[str, Any]) -> Decision:
+    """
+    A decision from what `to_dict` gave, as it is or from JSON; entries that it does not know are passed over.
     """
 
 class Decisions:
@@ -80,12 +119,28 @@ class Decisions:
     def __iter__(self) -> Iterator[Decision]: ...
     def __getitem__(self, row: int, /) -> Decision: ...
     @property
+    def ids(self, /) -> list[str]:
+        """The name of each decision."""
+
+    @property
     def arms(self, /) -> list[str | int]:
         """The labels to play."""
 
     @property
+    def eligible(self, /) -> tuple[str | int, ...] | None:
+        """
+        The labels of the arms that could be played; None if all that were not retired could.
+        """
+
+    @property
     def t(self) -> NDArray[numpy.int64]:
         """(n,): the steps."""
+
+    @property
+    def X(self) -> NDArray[numpy.float64]:
+        """
+        (n, d): a copy of the contexts as they were given, before `normalize` scales them.
+        """
 
     @property
     def indices(self) -> NDArray[numpy.int64]:
@@ -102,8 +157,24 @@ class Decisions:
         """
 
     @property
+    def rates(self) -> NDArray[numpy.float64]:
+        """
+        (n,): the probability that each step explores; NaN if the policy has none.
+        """
+
+    @property
+    def smallest(self) -> NDArray[numpy.float64]:
+        """
+        (n,): the smallest probability of an eligible arm given that the step explores; NaN if the policy has none.
+        """
+
+    @property
     def explored(self) -> NDArray[numpy.bool_]:
         """(n,): which steps explored."""
+
+    @property
+    def tags(self) -> NDArray[numpy.int64]:
+        """(n,): the number that the policy attached to each for its own use."""
 
     def __repr__(self) -> str: ...
 
@@ -523,6 +594,15 @@ class Tuned(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
+class Act(enum.Enum):
+    """
+    Whether a call is to change the bandit, or only to be refused if it would be.
+    """
+
+    perform = 0
+
+    rehearse = 1
+
 class Engine:
     """
     What every decision of a bandit passes through: clock, arms, coins, estimates.
@@ -553,6 +633,41 @@ class Engine:
             The arms that may be played this time; all that are not retired if left out.
         """
 
+    def decide_at(self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+        """
+        Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
+
+        Parameters
+        ----------
+        t
+            The step, later than the clock, which stands at it afterwards; steps in between stay unused.
+        x, eligible
+            As in `decide`.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
+        >>> one.decide([0.5]).id == other.decide_at(1, [0.5]).id
+        True
+        >>> one.decide_at(1, [0.5])
+        Traceback (most recent call last):
+        ValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+        """
+
+    def advance_to(self, t: int) -> None:
+        """
+        Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+        >>> bandit.advance_to(1000)
+        >>> bandit.decide([0.5]).t
+        1001
+        """
+
     def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
         """
         Learn the reward of a decision: late, out of order, or never, but only once.
@@ -577,9 +692,13 @@ class Engine:
         Take back what was learned from a decision, exactly but for rounding; it may be learned again.
         """
 
-    def _decide_many(self, X: object, eligible: object | None) -> Decisions: ...
+    def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions: ...
     def _learn_many(
-        self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
+        self,
+        decisions: list[Decision],
+        rewards: NDArray[numpy.float64],
+        weights: NDArray[numpy.float64],
+        act: Act = ...,
     ) -> None: ...
     def _learn_rows(
         self,
@@ -589,6 +708,7 @@ class Engine:
         weights: NDArray[numpy.float64],
         explored: NDArray[numpy.bool],
         steps: int,
+        act: Act = ...,
     ) -> None: ...
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
@@ -603,9 +723,18 @@ class Engine:
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
         """(n, d): contexts as the policy sees them."""
 
-    def _add_arm(self, label: object) -> None: ...
-    def _remove_arm(self, label: object) -> None: ...
-    def _set_active(self, label: object, active: bool) -> None: ...
+    def _add_arm(self, label: object, act: Act = ...) -> None: ...
+    def _remove_arm(self, label: object, act: Act = ...) -> None: ...
+    def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...
+    def _check_learn(self, decision: Decision, reward: float, weight: float) -> None: ...
+    def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
+    def _check_forget(self, decision: Decision, reward: float) -> None: ...
+    def _check_advance(self, t: int) -> None: ...
+    def _made(self, decision: Decision, after: int) -> bool:
+        """
+        Whether the decision came from this bandit's own coins, in this process, after a step.
+        """
+
     def _advance(self, steps: int) -> None: ...
     def _reseed(self, seed: object) -> None: ...
     def _know(self, seed: object) -> None:
@@ -623,7 +752,13 @@ class Engine:
 
     def _restore(self, state: object, labels: list[str | int], steps: int) -> None: ...
     def _merge(
-        self, state: object, labels: list[str | int], retired: list[str | int], steps: int, seeds: list[int]
+        self,
+        state: object,
+        labels: list[str | int],
+        retired: list[str | int],
+        steps: int,
+        seeds: list[int],
+        act: Act = ...,
     ) -> None: ...
     @property
     def _seed(self, /) -> int: ...
@@ -723,3 +858,13 @@ def estimate_subset(
     dim: int,
 ) -> NDArray[numpy.float64]:
     """theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b."""
+
+def json_bytes(value: object) -> bytes:
+    """
+    Plain values as JSON in UTF-8 without spaces, floats by the shortest digits that read back as they are.
+    """
+
+def json_line(seq: int, kind: str, at: int, fields: dict[str, Any], crc: int) -> tuple[bytes, int]:
+    """
+    An event as a line of a log, and the check value that it carries on from `crc`.
+    """

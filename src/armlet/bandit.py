@@ -25,6 +25,7 @@ from armlet.core.settings import (
     check_encoder,
     check_reward_range,
     check_seed,
+    check_step,
     check_steps,
 )
 from armlet.core.state import subtract
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from armlet.core.encoding.encoder import Encoder
     from armlet.core.files.disk import Source, Target
     from armlet.core.files.model import Model
+    from armlet.core.recorder import Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -70,6 +72,8 @@ class Bandit(Engine):
         it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
     seed
         The policy's coins, a function of the seed and the step; 0 <= seed < 2^128. Drawn at random if left out.
+    log
+        Is told of everything that changes the bandit, as it happens: an `armlet.core.recorder.Recorder`.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class Bandit(Engine):
         units: Units | None = None,
         reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
+        log: Recorder | None = None,
     ) -> None:
         check_given(policy)
         policy = in_units(policy, units)
@@ -110,6 +115,8 @@ class Bandit(Engine):
         )
         policy.check(len(labels), dim, 0)
         self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
+        if log is not None:
+            self._tell_to(log)
 
     def _set_up(
         self,
@@ -134,13 +141,30 @@ class Bandit(Engine):
         for arm in retired:
             self._set_active(arm, False)
 
+    def _tell_to(self, log: Recorder) -> None:
+        from armlet.core.files import model
+        from armlet.core.recording import attach
+
+        now = self._model()
+        attach(self, log, model.encode(now), model.describe(now))
+
+    def _kind(self) -> type[Self]:
+        """Give its class; that of a bandit with a log is another one inside."""
+        return getattr(type(self), "_unrecorded", type(self))
+
+    def _own(self) -> dict[str, Any]:
+        """Give what a subclass or a user keeps on it."""
+        ours = ("_settings", "_reader", "_recording")
+        return {name: value for name, value in vars(self).items() if name not in ours}
+
     def _twin(self) -> Self:
         t, labels, active, state, seed, streams = self._snapshot()
-        twin = type(self).__new__(type(self))
+        kind = self._kind()
+        twin = kind.__new__(kind)
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
         twin._set_up(self._settings, labels, state, seed=seed, streams=streams, retired=retired, t=t)
         twin._continue_lives(self)
-        twin.__dict__.update({name: value for name, value in vars(self).items() if name not in vars(twin)})
+        twin.__dict__.update(self._own())
         return twin
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
@@ -152,6 +176,18 @@ class Bandit(Engine):
         arms wait for its end. Interrupted, it gives no decisions, and its steps stay used.
         """
         return self._decide_many(self._reader.matrix(X), eligible)
+
+    def decide_many_at(self, first: int, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
+        """Choose for many contexts at the steps from `first` on, which must lie ahead of the clock.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t.tolist(), bandit.t
+        ([100, 101], 101)
+        """
+        return self._decide_many(self._reader.matrix(X), eligible, check_step(first, "first"))
 
     def learn_many(
         self,
@@ -392,8 +428,7 @@ class Bandit(Engine):
     def __reduce__(self) -> tuple[Any, ...]:
         is_known = POLICIES.get(type(self.policy).__name__) is type(self.policy)
         own = None if is_known else self.policy  # pickle itself must find its class
-        mine = {name: value for name, value in vars(self).items() if name not in ("_settings", "_reader")}
-        return (_unpickle, (type(self), self.to_bytes(), own), mine or None)
+        return (_unpickle, (self._kind(), self.to_bytes(), own), self._own() or None)
 
     # ---- files
 
@@ -414,6 +449,35 @@ class Bandit(Engine):
         from armlet.core.files import model
 
         return model.encode(self._model())
+
+    def digest(self) -> str:
+        """Give 64 hexadecimal digits that tell two bandits apart unless they decide and learn alike, but for coins.
+
+        SHA-256 of policy, state, clock, arms and all other settings; not of the seed, nor of what can be worked out
+        from the state. Two replicas that learned the same in the same order have the same digest on any machine.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=seed) for seed in (1, 2))
+        >>> one.digest() == other.digest()
+        True
+        >>> one.learn(one.decide([0.5]), 1.0)
+        >>> one.digest() == other.digest()
+        False
+        """
+        from armlet.core.files import model
+
+        return model.digest(self._model())
+
+    def _as_bytes(self, state: State, labels: list[Arm], retired: list[Arm], t: int) -> bytes:
+        """Give what was learned elsewhere as a model with the settings of this one, and a seed that nobody used."""
+        from armlet.core.files import model
+
+        saved = model.Model(
+            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=check_seed(None), streams=[]
+        )
+        return model.encode(saved)
 
     def _model(self) -> Model:
         from armlet.core.files.model import Model
@@ -493,7 +557,7 @@ class Bandit(Engine):
         return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(path: Source, *, policy: Policy | None = None, seed: int | None = None) -> Bandit:
+def load(path: Source, *, policy: Policy | None = None, seed: int | None = None, log: Recorder | None = None) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
@@ -506,6 +570,8 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None)
         A stream of coins of its own, for one of several processes that load the same file, or after a restart from a
         file that is older than the last decision: otherwise the same ids come again for other contexts. Pending
         decisions of the file's own stream can still be learned.
+    log
+        Is told of everything that changes the bandit from now on, as in `Bandit`.
 
     Examples
     --------
@@ -525,10 +591,12 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None)
     bandit = _from_model(model.read(path, POLICIES, policy), Bandit)
     if seed is not None:
         bandit.reseed(seed)
+    if log is not None:
+        bandit._tell_to(log)
     return bandit
 
 
-def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
+def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | None = None) -> Bandit:
     """Read a bandit back from what `Bandit.to_bytes` gave; nothing in it is ever executed.
 
     Examples
@@ -542,7 +610,10 @@ def from_bytes(data: bytes, *, policy: Policy | None = None) -> Bandit:
 
     if policy is not None:
         check_given(policy)
-    return _from_model(model.decode(data, POLICIES, policy), Bandit)
+    bandit = _from_model(model.decode(data, POLICIES, policy), Bandit)
+    if log is not None:
+        bandit._tell_to(log)
+    return bandit
 
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:

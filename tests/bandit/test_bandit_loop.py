@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 import random
@@ -519,8 +520,23 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
     "deepcopy": copy.deepcopy,
     "pickle": lambda decision: pickle.loads(pickle.dumps(decision)),
     "restore": lambda d: Decision.restore(
-        d.id, d.arm, d.propensity, d.explored, d.x, d.reward, d.weight, d.tag, d.given_exploring
+        d.id,
+        d.arm,
+        d.propensity,
+        d.explored,
+        d.x,
+        d.reward,
+        d.weight,
+        d.tag,
+        d.given_exploring,
+        d.rate,
+        d.smallest,
+        d.greedy,
+        d.eligible,
+        d.probabilities,
     ),
+    "to_dict and from_dict": lambda d: Decision.from_dict(d.to_dict()),
+    "JSON": lambda d: Decision.from_dict(json.loads(json.dumps(d.to_dict()))),
     "restore from a list": lambda d: Decision.restore(
         id=d.id,
         arm=d.arm,
@@ -530,6 +546,9 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
         reward=d.reward,
         weight=d.weight,
         given_exploring=d.given_exploring,
+        rate=d.rate,
+        smallest=d.smallest,
+        greedy=d.greedy,
     ),
 }
 
@@ -573,6 +592,9 @@ GOOD: dict[str, Any] = {
         ],
         *[("propensity", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
         *[("given_exploring", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
+        *[("rate", chance) for chance in (-0.1, 1.1, math.nan)],
+        *[("smallest", chance) for chance in (-0.1, 1.1, math.nan)],
+        *[("probabilities", row) for row in ([], [1.1], [-0.1, 1.1], [math.nan])],
         *[("x", row) for row in ([math.nan], [math.inf], [1e101])],
         *[("reward", number) for number in (math.nan, math.inf, 1e101)],
         *[("weight", number) for number in (math.nan, math.inf, 0.0, -1.0)],

@@ -16,6 +16,7 @@ import pytest
 
 import armlet
 from armlet.core.types import Policy
+from armlet.log import compact
 from armlet.log.fitting import files
 from armlet.log.fitting.fit import is_sums
 from armlet.parallel.pool import make_pool
@@ -296,3 +297,21 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     (few, small), (many, large) = (peak(tmp_path / f"{n}.parquet") for n in (100_000, 1_000_000))
     assert (few, many) == (100_000, 1_000_000)
     assert large < small + 20, (small, large)  # the file has 80 MB, all of it in one group
+
+
+@pytest.mark.parametrize("contexts", ["binary", "columns"])
+def test_a_compacted_log_says_itself_what_is_what(contexts: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    policy = armlet.ContextualEpsilonGreedy(p=60)
+    log = armlet.Log(tmp_path / "decisions.jsonl")
+    bandit = armlet.Bandit(ARMS, features=["age", "visits"], policy=policy, objective="min", seed=1, log=log)
+    for i in range(200):
+        decision = bandit.decide(rng.normal(size=2))
+        if i % 5:
+            bandit.learn(decision, rng.normal())
+    log.close()
+    compact(tmp_path / "decisions.jsonl", contexts=contexts)
+    found = armlet.fit(tmp_path / "decisions.parquet", policy, seed=1)
+    assert (found.t, found.arms, found.features, found.objective) == (200, ARMS, ("age", "visits"), "min")
+    # those of the bandit that lived it, but that units were looked at when they were due
+    assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)

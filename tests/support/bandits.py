@@ -22,6 +22,7 @@ def facts(decision: Decision) -> tuple[object, ...]:
         decision.arm,
         decision.propensity,
         decision.given_exploring,
+        (decision.rate, decision.smallest, decision.greedy, decision.design),
         decision.explored,
         decision.x.tolist(),
         remembered,

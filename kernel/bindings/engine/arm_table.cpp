@@ -71,6 +71,14 @@ void ArmTable::index() {
 
 nb::list ArmTable::labels() const { return nb::steal<nb::list>(PySequence_List(labels_.ptr())); }
 
+nb::object ArmTable::labels_of(Arms arms) const {
+    nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(arms.size())));
+    if (!out.is_valid()) throw nb::python_error();
+    for (std::size_t i = 0; i < arms.size(); ++i)
+        PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), label(arms[i]).release().ptr());
+    return out;
+}
+
 std::optional<std::uint32_t> ArmTable::find(const nb::object& key) const {
     PyObject* found = PyDict_GetItemWithError(index_.ptr(), key.ptr());
     if (!found && PyErr_Occurred()) throw nb::python_error();

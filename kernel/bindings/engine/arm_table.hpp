@@ -27,6 +27,7 @@ class ArmTable {
     std::size_t size() const { return is_active_.size(); }
     nb::list labels() const;
     nb::object label(std::size_t arm) const { return labels_[arm]; }
+    nb::object labels_of(Arms arms) const;  // as a tuple
     std::optional<std::uint32_t> find(const nb::object& key) const;
     std::uint32_t at(const nb::object& key) const;  // or KeyError
 

@@ -49,6 +49,9 @@ void watch_forks(nb::module_& m) {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
+    nb::enum_<Act>(m, "Act", "Whether a call is to change the bandit, or only to be refused if it would be.")
+        .value("perform", Act::perform)
+        .value("rehearse", Act::rehearse);
     nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
                        "What every decision of a bandit passes through: clock, arms, coins, estimates.")
         .def("__init__", &create, nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"),
@@ -59,15 +62,18 @@ void bind_engine(nb::module_& m) {
                      "sign: float = 1.0, normalize: bool = False, reward_range: tuple[float, float] | None = None) -> "
                      "None"))
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
-             nb::sig("def _decide_many(self, X: object, eligible: object | None) -> Decisions"))
+             nb::arg("first").none() = nb::none(),
+             nb::sig("def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> "
+                     "Decisions"))
         .def("_learn_many", &Engine::learn_many, nb::arg("decisions"), nb::arg("rewards"), nb::arg("weights"),
+             nb::arg("act") = Act::perform,
              nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
-                     "NDArray[numpy.float64]) -> None"))
+                     "NDArray[numpy.float64], act: Act = ...) -> None"))
         .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
-             nb::arg("explored"), nb::arg("steps"),
+             nb::arg("explored"), nb::arg("steps"), nb::arg("act") = Act::perform,
              nb::sig("def _learn_rows(self, X: NDArray[numpy.float64], arms: list[str | int], rewards: "
                      "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool], steps: "
-                     "int) -> None"))
+                     "int, act: Act = ...) -> None"))
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
              "(n, K): at step t, or at the next one.")
         .def("_view", &Engine::view, nb::arg("eligible").none(),
@@ -76,9 +82,35 @@ void bind_engine(nb::module_& m) {
              "Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one "
              "moment.")
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
-        .def("_add_arm", &Engine::add_arm, nb::arg("label"))
-        .def("_remove_arm", &Engine::remove_arm, nb::arg("label"))
-        .def("_set_active", &Engine::set_active, nb::arg("label"), nb::arg("active"))
+        .def("_add_arm", &Engine::add_arm, nb::arg("label"), nb::arg("act") = Act::perform,
+             nb::sig("def _add_arm(self, label: object, act: Act = ...) -> None"))
+        .def("_remove_arm", &Engine::remove_arm, nb::arg("label"), nb::arg("act") = Act::perform,
+             nb::sig("def _remove_arm(self, label: object, act: Act = ...) -> None"))
+        .def("_set_active", &Engine::set_active, nb::arg("label"), nb::arg("active"), nb::arg("act") = Act::perform,
+             nb::sig("def _set_active(self, label: object, active: bool, act: Act = ...) -> None"))
+        .def(
+            "_check_learn",
+            [](Engine& e, nb::handle d, nb::handle reward, nb::handle weight) {
+                e.learn(d, reward, weight, Act::rehearse);
+            },
+            nb::arg("decision").none(), nb::arg("reward").none(), nb::arg("weight").none(),
+            nb::sig("def _check_learn(self, decision: Decision, reward: float, weight: float) -> None"))
+        .def(
+            "_check_correct",
+            [](Engine& e, nb::handle d, nb::handle before, nb::handle after) {
+                e.correct(d, before, after, Act::rehearse);
+            },
+            nb::arg("decision").none(), nb::arg("old_reward").none(), nb::arg("new_reward").none(),
+            nb::sig("def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"))
+        .def(
+            "_check_forget", [](Engine& e, nb::handle d, nb::handle reward) { e.forget(d, reward, Act::rehearse); },
+            nb::arg("decision").none(), nb::arg("reward").none(),
+            nb::sig("def _check_forget(self, decision: Decision, reward: float) -> None"))
+        .def(
+            "_check_advance", [](Engine& e, Word step) { e.advance_to(step, Act::rehearse); }, nb::arg("t"))
+        .def("_made", &Engine::made, nb::arg("decision"), nb::arg("after"),
+             nb::sig("def _made(self, decision: Decision, after: int) -> bool"),
+             "Whether the decision came from this bandit's own coins, in this process, after a step.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_reseed", &Engine::reseed, nb::arg("seed"))
         .def("_know", &Engine::know, nb::arg("seed"), "Decisions made with this seed may be learned here.")
@@ -91,9 +123,9 @@ void bind_engine(nb::module_& m) {
         .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
              nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int) -> None"))
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
-             nb::arg("seeds"),
+             nb::arg("seeds"), nb::arg("act") = Act::perform,
              nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
-                     "seeds: list[int]) -> None"))
+                     "seeds: list[int], act: Act = ...) -> None"))
         .def_prop_ro("_seed", &Engine::seed, nb::sig("def _seed(self, /) -> int"))
         .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
         .def_prop_ro("_active", &Engine::active, owned)

@@ -8,24 +8,32 @@ namespace armlet {
 
 constexpr Word last_step = (Word{1} << 63) - 1;  // clocks are signed in files and tables
 
+// What it is called: "12-00ff00ff00ff00ff".
+std::string decision_id(Word t, Word mark);
+
 // A Python object in one piece of memory, context included: one is made for every step.
 struct Decision {
     PyVarObject ob_base;  // with as many items as the context has values
     Word t, mark;
-    PyObject* arm;  // the label
-    Word table;     // names the table of labels in which the arm has its index
-    Word life;      // of the arm, when its reward was learned; 0 if that was elsewhere
-    Seed stream;    // whose coins it was made with, if that is known
+    PyObject* arm;                       // the label
+    PyObject* eligible;                  // a tuple of the labels that could be played, or null for all that were active
+    std::vector<double>* probabilities;  // of every arm, or null if nobody asked
+    Word table;                          // names the table of labels in which the arm has its index
+    Word life;                           // of the arm, when its reward was learned; 0 if that was elsewhere
+    Seed stream;                         // whose coins it was made with, if that is known
     bool has_stream;
     std::uint32_t index;
     std::int32_t tag;  // the policy's own
     bool explored, learned;
-    double propensity, given_exploring;  // the latter NaN if the policy has no such thing
-    double reward, weight;               // what was learned
-    double x[1];                         // as it was given, before any scaling
+    Choice::Greedy greedy;
+    double propensity, given_exploring, rate, smallest;  // the last three NaN if the policy has no such thing
+    double reward, weight;                               // what was learned
+    double x[1];                                         // as it was given, before any scaling
 
     std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
-    std::string id() const;
+    std::string id() const { return decision_id(t, mark); }
+    // "turn", "coin" or "choice": what a later estimate may make of its propensity.
+    const char* design() const;
 };
 
 // A pending decision about a context of `dim` values, yet to be filled in.
@@ -35,36 +43,19 @@ inline Decision& decision_of(const nb::object& made) { return *reinterpret_cast<
 Decision& as_decision(nb::handle given);
 // Fills in which step it is of, by whose coins.
 void stamp(Decision& decision, Word t, Word mark, Seed stream);
-// Fills in which arm is played and why.
-void settle(Decision& decision, const Choice& choice, nb::object label, Word table);
+// Fills in which arm is played and why. `eligible` is a tuple of labels, or null.
+void settle(Decision& decision, const Choice& choice, nb::object label, Word table, const nb::object& eligible);
 
-// The answer to many contexts at once, in columns; the decisions themselves are made when somebody asks for one.
-class Decisions {
-  public:
-    Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, std::vector<double>&& contexts);
+// ---- as plain values: record.cpp
 
-    void note(std::size_t row, const Choice& choice);
-    std::size_t size() const { return index.size(); }
-    nb::object item(std::ptrdiff_t row);
-    const nb::list& items();
-    nb::list arms() const;
-
-    Word before;            // the clock when they were asked for: row i is step before + i + 1
-    std::vector<double> X;  // (rows, dim)
-    std::vector<std::int64_t> index;
-    std::vector<double> propensities, given_exploring;
-    std::vector<std::uint8_t> explored;
-    std::vector<std::int32_t> tags;
-
-  private:
-    nb::object make(std::size_t row) const;
-
-    Seed seed_;
-    nb::list labels_;
-    Word table_;
-    std::size_t dim_;
-    nb::list made_;  // each decision once, so that it can remember
-};
+nb::dict to_dict(const Decision& decision);
+nb::object context_of(const Decision& decision);
+nb::object probabilities_of(const Decision& decision);
+nb::object greedy_of(const Decision& decision);
+nb::tuple fields_of(const Decision& decision);  // what `restore` takes
+inline nb::object known(double value) { return std::isnan(value) ? nb::none() : nb::object(nb::float_(value)); }
+inline nb::object reward_of(const Decision& d) { return d.learned ? nb::object(nb::float_(d.reward)) : nb::none(); }
+void bind_record(nb::module_& m);
 
 void bind_decision(nb::module_& m);
 

@@ -43,12 +43,6 @@ Seed parse_seed(nb::handle seed) {
     return {nb::cast<Word>(low), nb::cast<Word>(nb::int_(seed) >> nb::int_(64))};
 }
 
-namespace {
-
-nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) | nb::int_(seed.low); }
-
-}  // namespace
-
 Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
                nb::object read_context, double sign, bool normalize, std::optional<RewardRange> range)
     : policy(policy),
@@ -146,15 +140,30 @@ void Engine::watch_digits(const double* x, std::size_t dim, double reward) {
 
 // ---- the clock
 
-// The clock after n more steps.
-Word Engine::next_steps(std::size_t n) const {
-    if (n > last_step - t)
-        fail(PyExc_ValueError, "the clock stands at " + std::to_string(t) + " and cannot take " + std::to_string(n) +
+// The clock n steps after another one.
+Word Engine::steps_after(Word step, std::size_t n) const {
+    if (n > last_step - step)
+        fail(PyExc_ValueError, "the clock stands at " + std::to_string(step) + " and cannot take " + std::to_string(n) +
                                    " more steps: it ends at 2^63 - 1");
-    return t + n;
+    return step + n;
 }
 
 void Engine::advance(Word steps) { t = next_steps(steps); }
+
+// The next step, or a later one.
+Word Engine::step_ahead(std::optional<Word> at) const {
+    if (!at) return next_steps(1);
+    if (*at <= t || *at > last_step)
+        fail(PyExc_ValueError, "t is " + std::to_string(*at) + " but the clock stands at " + std::to_string(t) +
+                                   " and goes forward only, up to 2^63 - 1; give a later step");
+    return *at;
+}
+
+void Engine::advance_to(Word step, Act act) {
+    const auto turn = decide_turn();
+    const Word after = step == t ? t : step_ahead(step);
+    if (act == Act::perform) t = after;
+}
 
 // ---- one step
 
@@ -173,7 +182,7 @@ void Engine::tell_state() {
             sums->set_active(arm, arms_.is_active(arm));
 }
 
-nb::object Engine::decide(nb::handle x, nb::handle eligible) {
+nb::object Engine::decide(nb::handle x, nb::handle eligible, std::optional<Word> at) {
     const auto keys = keys_of(eligible);
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
@@ -183,14 +192,14 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible) {
     std::vector<std::uint32_t> some;
     if (keys) some = arms_.playable(keys);
     const Arms arms = keys ? Arms(some) : arms_.active();
-    const Word step = next_steps(1);
+    const Word step = step_ahead(at);
     const Coins coins = toss(streams_.own(), step);
     const double* context = seen(d.x);
     const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
                                 : asked_->decide(step, context, coins, arms, arms_.size());
     t = step;
     stamp(d, step, coins.mark, streams_.own());
-    settle(d, choice, arms_.label(choice.arm), arms_.id());
+    settle(d, choice, arms_.label(choice.arm), arms_.id(), keys ? arms_.labels_of(arms) : nb::object());
     return made;
 }
 
@@ -202,6 +211,9 @@ void Engine::check_known(const Decision& d) const {
 }
 
 std::uint32_t Engine::locate(const Decision& d) const {
+    if (d.dim() == 0)
+        fail(PyExc_ValueError,
+             "decision " + d.id() + " was kept without its context, so nothing can be learned from it");
     if (d.dim() != dim_)
         fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim()) +
                                    " values but dim is " + std::to_string(dim_) + "; it is another bandit's");
@@ -244,16 +256,26 @@ void Engine::update(const Event& event) {
         armlet::learn(*rule_, model_, row);
 }
 
-void Engine::update(const Decision& d, std::uint32_t arm, double reward, double weight,
-                    std::optional<double> replaces) {
+Event Engine::event_of(const Decision& d, std::uint32_t arm, double reward, double weight,
+                       std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
-    update({d.t, arm, seen(d.x), sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces});
+    return {d.t, arm, seen(d.x), sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces};
+}
+
+// A compiled rule takes any row; a policy in Python may refuse one.
+void Engine::rehearse(const Event& event) const {
+    if (asked_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
+}
+
+bool Engine::made(nb::handle decision, Word after) const {
+    const Decision& d = as_decision(decision);
+    return d.has_stream && d.stream == streams_.own() && d.t > after;
 }
 
 // In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else
 // runs, or, for a policy in Python, nobody else has the turn.
 
-void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
+void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     watch_digits(d.x, d.dim(), r);
@@ -261,11 +283,13 @@ void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     check_state();
     check_learnable(d);
     const auto arm = locate(d);
-    update(d, arm, r, w, std::nullopt);
+    const Event event = event_of(d, arm, r, w, std::nullopt);
+    if (act == Act::rehearse) return rehearse(event);
+    update(event);
     d.learned = true, d.reward = r, d.weight = w, d.life = arms_.life(arm);
 }
 
-void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward) {
+void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act) {
     Decision& d = as_decision(decision);
     const double before = armlet::read_reward(old_reward), after = read_reward(new_reward);
     const auto turn = learn_turn();
@@ -273,11 +297,13 @@ void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_
     check_learned(d, before, "old_reward");
     const auto arm = locate(d);
     check_can_take_back(d, arm, "correct");
-    update(d, arm, after, d.weight, before);
+    const Event event = event_of(d, arm, after, d.weight, before);
+    if (act == Act::rehearse) return rehearse(event);
+    update(event);
     d.reward = after;
 }
 
-void Engine::forget(nb::handle decision, nb::handle reward) {
+void Engine::forget(nb::handle decision, nb::handle reward, Act act) {
     Decision& d = as_decision(decision);
     const double r = armlet::read_reward(reward);
     const auto turn = learn_turn();
@@ -285,112 +311,13 @@ void Engine::forget(nb::handle decision, nb::handle reward) {
     check_learned(d, r, "reward");
     const auto arm = locate(d);
     check_can_take_back(d, arm, "forget");
-    update(d, arm, r, -d.weight, std::nullopt);
+    const Event event = event_of(d, arm, r, -d.weight, std::nullopt);
+    if (act == Act::rehearse) return rehearse(event);
+    update(event);
     d.learned = false;
 }
 
-// ---- arms
-
-void Engine::add_arm(nb::object label) {
-    const nb::object key = key_of(label);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    if (arms_.find(key))
-        fail(PyExc_ValueError, "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
-    policy.attr("check")(arms_.size() + 1, dim_, t);
-    state.attr("add_arm")();
-    arms_.add(label);
-}
-
-void Engine::remove_arm(nb::handle label) {
-    const nb::object key = key_of(label);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const auto arm = arms_.at(key);
-    if (arms_.is_last_active(arm) || arms_.size() == 1)
-        fail(PyExc_ValueError,
-             "arm " + quoted(label) + " is the only one left to play; add another before removing it");
-    policy.attr("check")(arms_.size() - 1, dim_, t);
-    state.attr("remove_arm")(arm);
-    arms_.remove(arm);
-}
-
-void Engine::set_active(nb::handle label, bool active) {
-    const nb::object key = key_of(label);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const auto arm = arms_.at(key);
-    if (!active && arms_.is_last_active(arm))
-        fail(PyExc_ValueError,
-             "arm " + quoted(label) + " is the only one left to play; add another before retiring it");
-    arms_.set_active(arm, active);
-    tell_state();
-}
-
-Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
-
-// ---- the whole
-
-void Engine::know(nb::handle seed) { streams_.add(parse_seed(seed)); }
-
-nb::object Engine::seed() const { return to_python(streams_.own()); }
-
-void Engine::reseed(nb::handle seed) {
-    const Seed next = parse_seed(seed);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    if (streams_.knows(next))
-        fail(PyExc_ValueError, "seed is " + text(seed) +
-                                   ", which was in use already, so its coins and ids would come again; give another "
-                                   "one, or leave it out");
-    streams_.change(next);
-}
-
-nb::tuple Engine::snapshot() {
-    check_alive();
-    std::optional<Turns::Whole> turn;
-    if (asked_)
-        turn.emplace(turns_, Turns::Whole::Purpose::look);
-    else
-        turns_.await_settled();
-    nb::list others;
-    for (const Seed stream : streams_.others()) others.append(to_python(stream));
-    return nb::make_tuple(t, arms_.labels(), active(), state.attr("copy")(), seed(), others);
-}
-
-void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const Word after = next_steps(steps);
-    if (!arms_.labels().equal(labels))
-        fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
-    state.attr("restore_arrays")(other.attr("arrays")());
-    t = after;
-}
-
-// Tried on a copy first, so that a refusal leaves everything as it was.
-void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps,
-                   const nb::list& seeds) {
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const Word after = next_steps(steps);
-    std::vector<nb::object> fresh;
-    nb::list into;
-    for (nb::handle label : labels) {
-        const auto arm = arms_.find(key_of(label));
-        into.append(arm ? *arm : arms_.size() + fresh.size());
-        if (!arm) fresh.push_back(nb::borrow(label));
-    }
-    policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
-    nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
-    for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
-    trial.attr("merge")(other, into);
-    nb::object arrays = trial.attr("arrays")();
-    rehearsal.attr("restore_arrays")(arrays);  // sums that overflowed are refused here
-    for (const auto& label : fresh) {
-        state.attr("add_arm")();
-        arms_.add(label);
-        if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
-    }
-    state.attr("restore_arrays")(arrays);
-    tell_state();
-    for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
-    t = after;
-}
+// ---- what Python's collector asks
 
 int Engine::traverse(visitproc visit, void* arg) const {
     Py_VISIT(policy.ptr());

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "bindings/engine/arm_table.hpp"
-#include "bindings/engine/decision.hpp"
+#include "bindings/engine/decisions.hpp"
 #include "bindings/engine/python_policy.hpp"
 #include "bindings/engine/streams.hpp"
 #include "bindings/engine/turns.hpp"
@@ -17,6 +17,10 @@ struct RewardRange {
     double low, high;
 };
 
+// Whether a call is to change the bandit, or to be refused or not without changing anything: what is recorded
+// before it happens must be sure to happen.
+enum class Act { perform, rehearse };
+
 class Engine {
   public:
     // A policy with a compiled rule runs here; any other is asked in Python.
@@ -24,16 +28,20 @@ class Engine {
            nb::object read_context, double sign, bool normalize, std::optional<RewardRange> range);
 
     // ---- one step
-    nb::object decide(nb::handle x, nb::handle eligible);
-    void learn(nb::handle decision, nb::handle reward, nb::handle weight);  // weight may be missing
-    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
-    void forget(nb::handle decision, nb::handle reward);
+    // At the given step, which must lie ahead, or at the next one.
+    nb::object decide(nb::handle x, nb::handle eligible, std::optional<Word> at = std::nullopt);
+    // The weight may be missing.
+    void learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act = Act::perform);
+    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act = Act::perform);
+    void forget(nb::handle decision, nb::handle reward, Act act = Act::perform);
+    // Whether it came from this bandit's own coins, in this process, after a step.
+    bool made(nb::handle decision, Word after) const;
 
     // ---- many at once
-    Decisions decide_many(nb::handle X, nb::handle eligible);
-    void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
+    Decisions decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
+    void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
-                    Word steps);
+                    Word steps, Act act);
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
@@ -41,14 +49,15 @@ class Engine {
     nb::tuple view(nb::handle eligible);
 
     // ---- arms
-    void add_arm(nb::object label);
-    void remove_arm(nb::handle label);
-    void set_active(nb::handle label, bool active);
+    void add_arm(nb::object label, Act act);
+    void remove_arm(nb::handle label, Act act);
+    void set_active(nb::handle label, bool active, Act act);
     nb::list labels() const { return arms_.labels(); }
     Array<bool> active() const;
 
     // ---- the whole
     void advance(Word steps);
+    void advance_to(Word step, Act act = Act::perform);
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
     nb::tuple snapshot();
@@ -56,7 +65,8 @@ class Engine {
     // Takes over another state of the same arms, which stands for this many steps more.
     void restore(nb::object other, const nb::list& labels, Word steps);
     // Adds another bandit's state, arms, clock and streams.
-    void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds);
+    void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
+               Act act);
 
     nb::object policy, state;
     Word t = 0;
@@ -72,7 +82,9 @@ class Engine {
     double read_reward(nb::handle value) const;
     void check_reward(double reward) const;
     void watch_digits(const double* x, std::size_t dim, double reward);
-    Word next_steps(std::size_t n) const;
+    Word steps_after(Word step, std::size_t n) const;
+    Word next_steps(std::size_t n) const { return steps_after(t, n); }
+    Word step_ahead(std::optional<Word> at) const;
     void check_alive() const;
     void check_state() const;
     void tell_state();  // which arms are active
@@ -84,15 +96,18 @@ class Engine {
     void check_learnable(const Decision& decision) const;
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
     void update(const Event& event);
-    void update(const Decision& decision, std::uint32_t arm, double reward, double weight,
-                std::optional<double> replaces);
+    Event event_of(const Decision& decision, std::uint32_t arm, double reward, double weight,
+                   std::optional<double> replaces);
+    void rehearse(const Event& event) const;
 
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
     void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
-    void ask_rows(const double* X, Arms eligible, Decisions& out);
+    void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
     template <typename Learn>
     void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn);
+    template <typename Get>
+    void rehearse_all(std::size_t rows, Get&& event_at) const;
 
     std::optional<Rule> rule_;
     Model model_;                        // what the rule works on

@@ -63,6 +63,36 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
         [&] { return engine_of(self).decide(in[0], in[1] ? nb::handle(in[1]) : nb::handle(Py_None)).release().ptr(); });
 }
 
+// A step as a caller names it.
+Word read_step(nb::handle t) {
+    nb::object number = nb::steal(PyBool_Check(t.ptr()) ? nullptr : PyNumber_Index(t.ptr()));
+    PyErr_Clear();
+    const Word step = number.is_valid() ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+    const bool is_far = PyErr_Occurred() != nullptr;  // below zero, or beyond all clocks
+    PyErr_Clear();
+    if (!number.is_valid()) fail(PyExc_TypeError, "t is " + quoted(t) + "; give a step, a whole number from 1");
+    if (is_far) fail(PyExc_ValueError, "t is " + quoted(t) + "; give a step, a whole number from 1 to 2^63 - 1");
+    return step;
+}
+
+PyObject* decide_at_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 3> in{};
+    if (!parse("decide_at", std::array{"t", "x", "eligible"}, 2, 2, args, n, keywords, in)) return nullptr;
+    return guarded([&] {
+        const Word step = read_step(in[0]);
+        return engine_of(self).decide(in[1], in[2] ? nb::handle(in[2]) : nb::handle(Py_None), step).release().ptr();
+    });
+}
+
+PyObject* advance_to_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 1> in{};
+    if (!parse("advance_to", std::array{"t"}, 1, 1, args, n, keywords, in)) return nullptr;
+    return guarded([&]() -> PyObject* {
+        engine_of(self).advance_to(read_step(in[0]));
+        Py_RETURN_NONE;
+    });
+}
+
 PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
     std::array<PyObject*, 3> in{};
     if (n == 2 && !keywords)
@@ -109,6 +139,45 @@ x
     A numpy row, a list, or a mapping by feature name.
 eligible
     The arms that may be played this time; all that are not retired if left out.
+)"},
+    {"decide_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_at_call)),
+     METH_FASTCALL | METH_KEYWORDS,
+     R"(decide_at($self, t, x, *, eligible=None)
+--
+
+Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
+
+Parameters
+----------
+t
+    The step, later than the clock, which stands at it afterwards; steps in between stay unused.
+x, eligible
+    As in `decide`.
+
+Examples
+--------
+>>> import armlet
+>>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
+>>> one.decide([0.5]).id == other.decide_at(1, [0.5]).id
+True
+>>> one.decide_at(1, [0.5])
+Traceback (most recent call last):
+ValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+)"},
+    {"advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
+     METH_FASTCALL | METH_KEYWORDS,
+     R"(advance_to($self, t)
+--
+
+Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
+
+Examples
+--------
+>>> import armlet
+>>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+>>> bandit.advance_to(1000)
+>>> bandit.decide([0.5]).t
+1001
 )"},
     {"learn", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&learn_call)), METH_FASTCALL | METH_KEYWORDS,
      R"(learn($self, decision, reward, *, weight=1.0)

@@ -62,7 +62,7 @@ Choice PythonPolicy::decide(Word step, const double* x, const Coins& coins, Arms
 
 Choice PythonPolicy::read_choice(Word step, const nb::object& answer, Arms eligible, std::size_t n_arms) const {
     const Py_ssize_t n = PyTuple_Check(answer.ptr()) ? PyTuple_GET_SIZE(answer.ptr()) : 0;
-    if (n < 3 || n > 5) refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
+    if (n < 3 || n > 8) refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
     const auto arm = as_integer(answer[0]);
     if (!arm || !is_eligible(eligible, *arm))
         refuse("decide", step,
@@ -79,15 +79,32 @@ Choice PythonPolicy::read_choice(Word step, const nb::object& answer, Arms eligi
         refuse("decide", step, "gave the tag " + quoted(answer[3]) + "; it must be a whole number of 32 bits");
     Choice choice{static_cast<std::uint32_t>(*arm), std::min(*propensity, 1.0), explored == 1,
                   static_cast<std::int32_t>(*tag)};
-    if (n < 5 || nb::object(answer[4]).is_none()) return choice;
-    const auto given = as_double(answer[4]);
-    if (!given || !(*given > 0.0 && *given <= 1.0 + rounding))
-        refuse("decide", step,
-               "gave " + quoted(answer[4]) +
-                   " as the probability of the arm given that the step explores; it must be above 0 "
-                   "and at most 1, or None");
-    choice.given_exploring = std::min(*given, 1.0);
+    read_exploring(step, answer, choice);
     return choice;
+}
+
+// What else the policy says of exploring, if it does.
+void PythonPolicy::read_exploring(Word step, const nb::object& answer, Choice& choice) const {
+    const Py_ssize_t n = PyTuple_GET_SIZE(answer.ptr());
+    const auto chance = [&](Py_ssize_t i, double least, const char* what) {
+        nb::object said = i < n ? nb::object(answer[i]) : nb::none();
+        if (said.is_none()) return std::numeric_limits<double>::quiet_NaN();
+        const auto value = as_double(said);
+        if (!value || !(*value >= least && *value <= 1.0 + rounding))
+            refuse("decide", step,
+                   "gave " + quoted(said) + " as the probability " + what + "; it must be " +
+                       (least > 0.0 ? "above 0 and" : "at least 0 and") + " at most 1, or None");
+        return std::min(*value, 1.0);
+    };
+    choice.given_exploring =
+        chance(4, std::numeric_limits<double>::denorm_min(), "of the arm given that the step explores");
+    choice.rate = chance(5, 0.0, "that the step explores");
+    choice.smallest = chance(6, 0.0, "of the least likely arm given that the step explores");
+    nb::object greedy = n > 7 ? nb::object(answer[7]) : nb::none();
+    if (greedy.is_none()) return;
+    const int is_best = PyObject_IsTrue(greedy.ptr());
+    if (is_best < 0) throw nb::python_error();
+    choice.greedy = is_best ? Choice::Greedy::yes : Choice::Greedy::no;
 }
 
 void PythonPolicy::probabilities(Word step, const double* x, Arms eligible, std::size_t n_arms, double* out) const {

@@ -33,6 +33,7 @@ class PythonPolicy {
 
   private:
     Choice read_choice(Word step, const nb::object& answer, Arms eligible, std::size_t n_arms) const;
+    void read_exploring(Word step, const nb::object& answer, Choice& choice) const;
     [[noreturn]] void refuse(const char* method, Word step, const std::string& what) const;
 
     nb::object policy_, state_;

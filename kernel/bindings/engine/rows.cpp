@@ -81,7 +81,7 @@ void Engine::choose_rows_in_slices(const double* X, Arms eligible, Decisions& ou
 }
 
 // A refusal gives the steps back; an interrupted batch has used them.
-void Engine::ask_rows(const double* X, Arms eligible, Decisions& out) {
+void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& out) {
     try {
         for (std::size_t i = 0; i < out.size(); ++i) {
             const Word step = out.before + i + 1;
@@ -89,12 +89,12 @@ void Engine::ask_rows(const double* X, Arms eligible, Decisions& out) {
             out.note(i, asked_->decide(step, X + i * dim_, coins, eligible, arms_.size()));
         }
     } catch (const nb::python_error& error) {
-        if (error.matches(PyExc_Exception)) t = out.before;
+        if (error.matches(PyExc_Exception)) t = before;
         throw;
     }
 }
 
-Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
+Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
     const auto keys = keys_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
@@ -105,12 +105,13 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible) {
     const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::change);
     check_state();
     const auto arms = arms_.playable(keys);
-    const Word after = next_steps(rows);
-    Decisions out(t, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given));
+    const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
+    Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given),
+                  keys ? arms_.labels_of(arms) : nb::object());
     const double* contexts = scales_ ? scaled.data() : out.X.data();
-    t = after;  // these steps are ours, whoever decides meanwhile
+    const Word stood = std::exchange(t, after);  // these steps are ours, whoever decides meanwhile
     if (asked_) {
-        ask_rows(contexts, arms, out);
+        ask_rows(contexts, arms, stood, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);
@@ -211,7 +212,15 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
     }
 }
 
-void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights) {
+// A policy in Python may refuse a row only after those before it.
+template <typename Get>
+void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
+    if (!asked_) return;
+    const PythonPolicy rehearsal(policy, state.attr("copy")(), dim_);
+    for (std::size_t i = 0; i < rows; ++i) rehearsal.update(event_at(i));
+}
+
+void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act) {
     const std::size_t rows = nb::len(decisions);
     const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
     const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
@@ -232,7 +241,9 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
                  "decision " + all[i]->id() + " in row " + std::to_string(i) + " was learned already; leave it out");
         arms.push_back(locate(*all[i]));
     }
-    learn_all(rows, arms, [&](std::size_t i) { update(*all[i], arms[i], r[i], w[i], std::nullopt); });
+    const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
+    if (act == Act::rehearse) return rehearse_all(rows, event_at);
+    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
     for (std::size_t i = 0; i < rows; ++i) {
         Decision& d = *all[i];
         d.learned = true, d.reward = r[i], d.weight = w[i], d.life = arms_.life(arms[i]);
@@ -241,7 +252,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
 
 // Rows of a log are steps that somebody took: the clock counts them, once all are learned.
 void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
-                        nb::handle explored, Word steps) {
+                        nb::handle explored, Word steps, Act act) {
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> x = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
@@ -266,9 +277,11 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
     const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
         return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
     };
-    learn_all(rows, arms, [&](std::size_t i) {
-        update({step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt});
-    });
+    const auto event_at = [&](std::size_t i) {
+        return Event{step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt};
+    };
+    if (act == Act::rehearse) return rehearse_all(rows, event_at);
+    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
     t += std::min(steps, last_step - t);  // others may have decided meanwhile
 }
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from armlet.cli.advise import add_advise
+from armlet.cli.audit import add_audit
 from armlet.cli.bakeoff import add_bakeoff
 from armlet.cli.compare import add_compare
 from armlet.cli.data import add_data
 from armlet.cli.fit import add_fit
 from armlet.cli.list import add_list
+from armlet.cli.log import add_log
 from armlet.cli.paper import add_paper
 from armlet.cli.report import add_report
 from armlet.cli.simulate import add_simulate
@@ -25,6 +27,7 @@ examples:
   armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
   armlet bakeoff                                 real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
+  armlet audit decisions.jsonl                   replay a log from its start model, and compare bit for bit
   armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
 """
 
@@ -74,4 +77,6 @@ def _parser() -> argparse.ArgumentParser:
     add_bakeoff(commands.add_parser("bakeoff", help="play real tables as bandits, beside Vowpal Wabbit"))
     add_fit(commands.add_parser("fit", help="learn from Parquet of any size, and write a model"))
     add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
+    add_log(commands.add_parser("log", help="read, compact, export and import logs of decisions"))
+    add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
     return parser

@@ -39,6 +39,22 @@ class NotFittedError(ArmletError, ValueError, AttributeError):
     """An encoder was asked for numbers before it has seen a table."""
 
 
+class LogError(ArmletError):
+    """A log cannot be written or read on: it is damaged, in use, full, or that of another bandit.
+
+    Parameters
+    ----------
+    text
+        What is wrong, and the way out.
+    seq
+        The number of the event at which it was found, if it was at one.
+    """
+
+    def __init__(self, text: str, seq: int | None = None) -> None:
+        super().__init__(text)
+        self.seq = seq
+
+
 class ArgumentError(ValueError):
     """A value that cannot be, told with the name of its argument, which a command line can change to its own.
 

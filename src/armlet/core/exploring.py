@@ -72,6 +72,7 @@ class Exploring:
     rate: float  # the probability that the step explores
     chances: Float64  # (m,): that it explores and takes this arm
     given: Float64  # (m,): that it takes this arm, given that it explores
+    smallest: float  # the smallest probability of an eligible arm, given that it explores
 
     def drawn(self, bits: int) -> int:
         """Give the arm that 64 random bits point at, all alike."""
@@ -89,13 +90,11 @@ class Exploring:
     def decide(self, n_arms: int, best: Best, coins: Coins) -> Choice:
         """Play what exploring takes, or one of the best arms, by the coins."""
         explored = coins.coin < self.rate
-        if explored:
-            arm = self.drawn(coins.pick)
-        else:
-            among = best(self.arms)
-            arm = int(among[below(coins.tie, len(among))])
+        among = best(self.arms) if self.rate < 1.0 else None  # a step that is sure to explore does not look
+        arm = self.drawn(coins.pick) if explored or among is None else int(among[below(coins.tie, len(among))])
         chance = float(self.with_best(n_arms, best)[arm])
-        return Choice(arm, chance, explored, given_exploring=self.given_exploring(arm))
+        greedy = None if among is None else bool(arm in among)
+        return Choice(arm, chance, explored, 0, self.given_exploring(arm), self.rate, self.smallest, greedy)
 
     def given_exploring(self, arm: int) -> float:
         """Give the probability of an arm, given that the step explores."""
@@ -120,7 +119,7 @@ def turn(arms: Int64, t: int) -> Exploring:
     >>> turn(np.array([0, 2, 5]), 4).arms.tolist()
     [2]
     """
-    return Exploring(arms[t % len(arms)][None], 1.0, np.ones(1), np.ones(1))
+    return Exploring(arms[t % len(arms)][None], 1.0, np.ones(1), np.ones(1), 1.0 if len(arms) == 1 else 0.0)
 
 
 def alike(arms: Int64, rate: float) -> Exploring:
@@ -132,7 +131,7 @@ def alike(arms: Int64, rate: float) -> Exploring:
     [0.25, 0.25]
     """
     m = len(arms)
-    return Exploring(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m))
+    return Exploring(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m), 1.0 / m)
 
 
 def by_evidence(
@@ -164,4 +163,5 @@ def by_evidence(
     total = float(np.cumsum(weights)[-1])
     shared = (1.0 - floor) * min(cap, total)
     chances, rate = floor / len(arms) + shared * (weights / total), floor + shared
-    return Weighted(arms, rate, chances, np.minimum(1.0, chances / rate))
+    given = np.minimum(1.0, chances / rate)
+    return Weighted(arms, rate, chances, given, float(given.min()))

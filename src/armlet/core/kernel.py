@@ -24,6 +24,7 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
 
+Act = _kernel.Act
 AutoEvidence = _kernel.AutoEvidence
 AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
@@ -41,6 +42,8 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+json_bytes = _kernel.json_bytes
+json_line = _kernel.json_line
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -62,6 +65,7 @@ Propensities: TypeAlias = Literal["exact", "skipped"]
 Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
+    "Act",
     "AutoEvidence",
     "AutoSchedule",
     "Decision",
@@ -87,6 +91,8 @@ __all__ = [
     "coins",
     "estimate_subset",
     "expectations",
+    "json_bytes",
+    "json_line",
     "normals",
     "ordered_scores",
     "rollout",

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.core.choosing import below, best_arms
+from armlet.core.choosing import below, best_arms, draw, force
 from armlet.core.exploring import by_evidence
 from armlet.core.ridge import Ridge
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64
@@ -185,8 +185,8 @@ class Reference:
         m = len(arms)
         if t <= math.ceil(self.p):  # for t = 1 to p
             if self.warmup == "round-robin":
-                return Choice(int(arms[t % m]), 1.0, True, given_exploring=1.0)
-            return Choice(int(arms[below(tossed.pick, m)]), 1.0 / m, True, given_exploring=1.0 / m)
+                return force(int(arms[t % m]), playable)
+            return draw(playable, tossed)
         # before the first row all arms tie whatever x is: the step explores, by name too
         blank = self.learns_from == "explored steps" and not self.n.any()
         rate = 1.0 if blank else self.p / t
@@ -194,7 +194,8 @@ class Reference:
         explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
         arm = int(arms[below(tossed.pick, m)] if explored else best[below(tossed.tie, len(best))])
         chance = rate / m + ((1 - rate) / len(best) if arm in best else 0.0)
-        return Choice(arm, chance, explored, given_exploring=1.0 / m)
+        greedy = arm in best if rate < 1.0 else None  # a step that is sure to explore does not look
+        return Choice(arm, chance, explored, 0, 1.0 / m, rate, 1.0 / m, greedy)
 
     def _by_evidence(self, t: int, x: Float64, playable: Bool) -> Choice:
         q = self.p / int(self.active.sum())

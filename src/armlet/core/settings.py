@@ -145,6 +145,22 @@ def check_steps(steps: object, rows: int) -> int:
     return int(steps)
 
 
+def check_step(step: object, name: str = "t") -> int:
+    """Return a step of the clock.
+
+    Examples
+    --------
+    >>> check_step(3)
+    3
+    >>> check_step(0)
+    Traceback (most recent call last):
+    ValueError: t is 0; give a step, a whole number from 1 to 2^63 - 1
+    """
+    if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 1 <= int(step) < 2**63:
+        raise ValueError(f"{name} is {step!r}; give a step, a whole number from 1 to 2^63 - 1")
+    return int(step)
+
+
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

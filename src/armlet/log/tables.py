@@ -39,7 +39,7 @@ def load_pyarrow() -> tuple[ModuleType, ModuleType]:
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise ModuleNotFoundError("tables need pyarrow; pip install 'armlet[plots]'", name="pyarrow") from error
+        raise ModuleNotFoundError("tables need pyarrow; pip install 'armlet[data]'", name="pyarrow") from error
 
 
 def read_table(path: Path) -> Any:

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.core.checks import HUGE
-from armlet.core.choosing import below, best_chances, mixed, play_best
+from armlet.core.choosing import best_chances, force, mixed, play_or_explore
 from armlet.core.errors import DecisionError
 from armlet.core.policy import BasePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
@@ -189,12 +189,10 @@ class ContextualUCB(BasePolicy[Histories]):
         """Play by turns at first, then the arm with the highest index, ties broken by the coins."""
         arms = np.flatnonzero(eligible)
         if self._rotates(t):
-            return Choice(int(arms[t % len(arms)]), 1.0, True, given_exploring=1.0)
+            return force(int(arms[t % len(arms)]), eligible)
         bounds, rate = self.upper_bounds(state, t, x), self.exploration_rate(t, state)
         chances = mixed(best_chances(bounds, eligible), eligible, rate)
-        explored = coins.coin < rate
-        arm = int(arms[below(coins.pick, len(arms))]) if explored else play_best(bounds, eligible, coins).arm
-        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / len(arms))
+        return play_or_explore(bounds, eligible, coins, chances, rate)
 
     def update(self, state: Histories, interaction: Interaction) -> None:
         """Add step t to T_a of the arm played."""

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from armlet.core.checks import positive, settle
-from armlet.core.choosing import below, best_arms, best_chances, mixed
+from armlet.core.choosing import best_chances, mixed, play_or_explore
 from armlet.core.state import table_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet.policies.parts.tabular import Means, Tabular
@@ -73,10 +71,7 @@ class EpsilonNGreedy(Tabular[Means]):
     def decide(self, state: Means, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
         """Toss the coin: any eligible arm, or the best."""
         means, rate = state.means(x), self._rate(state, x)
-        arms, chances, explored = np.flatnonzero(eligible), self._chances(means, rate, eligible), coins.coin < rate
-        among = arms if explored else best_arms(means, arms)
-        arm = int(among[below(coins.pick if explored else coins.tie, len(among))])
-        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / len(arms))
+        return play_or_explore(means, eligible, coins, self._chances(means, rate, eligible), rate)
 
     def update(self, state: Means, interaction: Interaction) -> None:
         """Count the row and add its reward."""

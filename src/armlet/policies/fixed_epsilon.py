@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from armlet.core.checks import number, origin_like, ridge_like, settle, units_word
-from armlet.core.choosing import best_chances, draw, mixed, play_best
+from armlet.core.choosing import best_chances, mixed, play_or_explore
 from armlet.core.kernel import Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
@@ -41,6 +39,7 @@ class FixedEpsilon(RidgePolicy):
 
     Examples
     --------
+    >>> import numpy as np
     >>> policy = FixedEpsilon(epsilon=0.1)
     >>> state = policy.init(2, 1)
     >>> for arm, reward in enumerate([0.1, 0.0]):
@@ -70,6 +69,4 @@ class FixedEpsilon(RidgePolicy):
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Explore by the coin, or play the arm that looks best."""
         chances = self.probabilities(state, t, x, eligible)
-        explored = coins.coin < self.epsilon
-        arm = (draw(eligible, coins) if explored else play_best(state.scores(x), eligible, coins)).arm
-        return Choice(arm, float(chances[arm]), explored, given_exploring=1.0 / np.count_nonzero(eligible))
+        return play_or_explore(state.scores(x), eligible, coins, chances, self.epsilon)

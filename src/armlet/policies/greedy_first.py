@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.core.checks import number, optional, ridge_like, settle, whole
-from armlet.core.choosing import best_chances, play_best
+from armlet.core.choosing import best_chances, force, play_best
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.policy import BasePolicy
@@ -196,7 +196,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         """Play the forced arm, or the best of the candidates."""
         forced = self._forced(state, t, eligible)
         if forced is not None:
-            return Choice(forced, 1.0, True)
+            return force(forced, eligible)
         choice = play_best(state.everything.scores(x), self._candidates(state, x, eligible), coins)
         return choice._replace(tag=self._weakest(state, choice.arm, eligible))
 

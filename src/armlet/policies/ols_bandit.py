@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.core.checks import origin_like, positive, settle, units_word, whole
-from armlet.core.choosing import below, best_arms
+from armlet.core.choosing import below, best_arms, force
 from armlet.core.kernel import ForcedSampling, Layers, Statistics
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge
@@ -108,7 +108,7 @@ class OLSBandit(BasePolicy[Layers]):
         """Play the forced arm, or the best that is left, ties broken by the coins."""
         forced = self._forced(state, t, eligible)
         if forced is not None:
-            return Choice(forced, 1.0, True)
+            return force(forced, eligible)
         best = self._best(state, x, eligible)
         return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
 

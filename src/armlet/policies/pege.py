@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.core.checks import one_of, ridge_like, settle, whole
-from armlet.core.choosing import best_chances, draw, play_best
+from armlet.core.choosing import best_chances, draw, force, play_best
 from armlet.core.kernel import Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
@@ -105,7 +105,7 @@ class PEGE(RidgePolicy):
         """Explore by turns or play the arm that looks best, as the place in the cycle says."""
         turn = self._turn(state, t, eligible)
         if turn is not None:
-            return Choice(turn, 1.0, True)
+            return force(turn, eligible)
         return play_best(state.scores(x), eligible, coins) if state.n.any() else draw(eligible, coins)
 
     def update(self, state: Statistics, interaction: Interaction) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.core.checks import NOISE_SCALE, number, optional, positive, settle, whole
-from armlet.core.choosing import best_chances, play_best
+from armlet.core.choosing import best_chances, force, play_best
 from armlet.core.policy import SumsPolicy
 from armlet.core.ridge import Ridge
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -143,4 +143,4 @@ class UncertaintyEllipsoid(SumsPolicy[Derived]):
     def decide(self, state: Derived, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play by turns at first, then the arm with the highest bound."""
         turn = self._turn(state, t, eligible)
-        return play_best(self.upper_bounds(state, t, x), eligible, coins) if turn is None else Choice(turn, 1.0, True)
+        return play_best(self.upper_bounds(state, t, x), eligible, coins) if turn is None else force(turn, eligible)

@@ -25,6 +25,9 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("explored", said.explored, decision.explored),
         ("tag", said.tag, decision.tag),
         ("given_exploring", said.given_exploring, decision.given_exploring),
+        ("rate", said.rate, decision.rate),
+        ("smallest", said.smallest, decision.smallest),
+        ("greedy", said.greedy if said.explored else True, decision.greedy),
     ):
         require(own == played, f"decide says that {name} is {own} at step {t}, but the engine played {played}")
 

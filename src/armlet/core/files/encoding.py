@@ -163,13 +163,27 @@ def _named(name: str, file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array
         raise ModelFileError(f"{name}: there is not enough memory to read it") from error
 
 
+def digest(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
+    """Give the SHA-256 of what a model file would hold, in hexadecimal digits.
+
+    Examples
+    --------
+    >>> digest({"clock": 7}, {"b": np.array([0.5])}) == digest({"clock": 7}, {"b": np.array([0.25])})
+    False
+    """
+    _check_header(header)
+    body = [_array_bytes(name, array) for name, array in arrays.items()]
+    return _checksum({**header, "arrays": _listed(arrays)}, body).removeprefix("sha256:")
+
+
+def _listed(arrays: Mapping[str, Array]) -> list[Json]:
+    return [{"name": name, "dtype": array.dtype.str, "shape": list(array.shape)} for name, array in arrays.items()]
+
+
 def _encode(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> list[bytes]:
     _check_header(header)
     body = [_array_bytes(name, array) for name, array in arrays.items()]
-    entries: list[Json] = [
-        {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)} for name, array in arrays.items()
-    ]
-    full: dict[str, Json] = {**header, "schema": SCHEMA_VERSION, "arrays": entries}
+    full: dict[str, Json] = {**header, "schema": SCHEMA_VERSION, "arrays": _listed(arrays)}
     line = _canonical({**full, "checksum": _checksum(full, body)})
     if len(line) > MAX_HEADER_BYTES:
         raise ValueError(f"header takes {len(line)} bytes as JSON; {MAX_HEADER_BYTES} is the most that is read")

@@ -17,6 +17,7 @@ from armlet.core.files.disk import Source, Target, origin
 from armlet.core.files.shapes import check_shapes, expected
 from armlet.core.settings import Settings, check_reward_range, check_seed
 from armlet.core.types import Arm, Policy, State
+from armlet.core.units import units_of
 from armlet.core.version import __version__
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryErr
 
 # what policies without these settings, in files of schema 1, did
 FORMERLY = {"units": "as given", "clock": "steps"}
+
+# what two bandits may differ in and still be the same: whose coins they toss, and who wrote them down
+UNHASHED = ("armlet", "seed", "streams")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,19 @@ def read(source: Source, policies: Registry, given: Policy | None) -> Model:
 def decode(data: bytes, policies: Registry, given: Policy | None) -> Model:
     """Read a model from the bytes of its file."""
     return _checked(origin(data), *encoding.decode_model(data), policies, given)
+
+
+def digest(model: Model) -> str:
+    """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
+    header = _header(model)
+    return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, model.state.arrays())
+
+
+def describe(model: Model) -> dict[str, encoding.Json]:
+    """Say what a bandit is in plain JSON types, without its seed and its arrays."""
+    header = _header(model)
+    told = {name: header[name] for name in header if name not in UNHASHED}
+    return {"version": __version__, **told, "units": units_of(model.settings.policy), "digest": digest(model)}
 
 
 def _header(model: Model) -> dict[str, encoding.Json]:

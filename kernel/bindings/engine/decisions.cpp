@@ -1,0 +1,126 @@
+#include "bindings/engine/decisions.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+namespace armlet {
+
+Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim,
+                     std::vector<double>&& contexts, nb::object eligible)
+    : before(before),
+      X(std::move(contexts)),
+      choices(X.size() / dim),
+      seed_(seed),
+      labels_(labels),
+      table_(table),
+      dim_(dim),
+      eligible_(std::move(eligible)) {}
+
+nb::object Decisions::make(std::size_t row) const {
+    const Word t = before + row + 1;
+    nb::object made = new_decision(dim_);
+    Decision& d = decision_of(made);
+    stamp(d, t, toss(seed_, t).mark, seed_);
+    settle(d, choices[row], labels_[choices[row].arm], table_, eligible_);
+    std::copy_n(X.data() + row * dim_, dim_, d.x);
+    return made;
+}
+
+nb::object Decisions::item(std::ptrdiff_t row) {
+    const auto rows = static_cast<std::ptrdiff_t>(size());
+    if (row < -rows || row >= rows)
+        fail(PyExc_IndexError, "row " + std::to_string(row) + " of " + std::to_string(rows) + " decisions");
+    return items()[static_cast<std::size_t>(row < 0 ? row + rows : row)];
+}
+
+const nb::list& Decisions::items() {
+    if (nb::len(made_) == 0)
+        for (std::size_t i = 0; i < size(); ++i) made_.append(make(i));
+    return made_;
+}
+
+nb::list Decisions::arms() const {
+    nb::list out;
+    for (const auto& choice : choices) out.append(labels_[choice.arm]);
+    return out;
+}
+
+nb::list Decisions::ids() const {
+    nb::list out;
+    for (std::size_t i = 0; i < size(); ++i) {
+        const Word t = before + i + 1;
+        out.append(decision_id(t, toss(seed_, t).mark));
+    }
+    return out;
+}
+
+namespace {
+
+using Self = const Decisions&;
+
+// (n,): one value of every choice.
+template <typename Out, typename T, typename Get>
+Array<Out> column(Self all, Get&& get) {
+    std::vector<T> out;
+    out.reserve(all.size());
+    for (const Choice& choice : all.choices) out.push_back(get(choice));
+    return to_numpy<Out>(std::move(out), {all.size()});
+}
+
+template <auto Field>
+Array<double> doubles_of(Self all) {
+    return column<double, double>(all, [](const Choice& c) { return c.*Field; });
+}
+
+Array<std::int64_t> steps(Self all) {
+    std::vector<std::int64_t> out(all.size());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::int64_t>(all.before + i + 1);
+    return to_numpy<std::int64_t>(std::move(out), {all.size()});
+}
+
+Array<std::int64_t> tags(Self all) {
+    return column<std::int64_t, std::int64_t>(all, [](const Choice& c) { return c.tag; });
+}
+
+Array<std::int64_t> indices(Self all) {
+    return column<std::int64_t, std::int64_t>(all, [](const Choice& c) { return c.arm; });
+}
+
+Array<bool> explored(Self all) {
+    return column<bool, std::uint8_t>(all, [](const Choice& c) { return std::uint8_t{c.explored}; });
+}
+
+}  // namespace
+
+void bind_decisions(nb::module_& m) {
+    nb::class_<Decisions>(m, "Decisions", nb::is_final(), "Many decisions in columns; each item is a Decision.")
+        .def("__len__", &Decisions::size)
+        .def(
+            "__iter__", [](Decisions& s) { return nb::iter(s.items()); },
+            nb::sig("def __iter__(self) -> collections.abc.Iterator[Decision]"))
+        .def("__getitem__", &Decisions::item, nb::arg("row"), nb::sig("def __getitem__(self, row: int, /) -> Decision"))
+        .def_prop_ro("ids", &Decisions::ids, nb::sig("def ids(self, /) -> list[str]"), "The name of each decision.")
+        .def_prop_ro("arms", &Decisions::arms, nb::sig("def arms(self, /) -> list[str | int]"), "The labels to play.")
+        .def_prop_ro("eligible", &Decisions::eligible, nb::sig("def eligible(self, /) -> tuple[str | int, ...] | None"),
+                     "The labels of the arms that could be played; None if all that were not retired could.")
+        .def_prop_ro("t", &steps, owned, "(n,): the steps.")
+        .def_prop_ro(
+            "X", [](Self s) { return to_numpy(std::vector(s.X), {s.size(), s.dim()}); }, owned,
+            "(n, d): a copy of the contexts as they were given, before `normalize` scales them.")
+        .def_prop_ro("indices", &indices, owned, "(n,): the arms by index.")
+        .def_prop_ro("propensities", &doubles_of<&Choice::propensity>, owned,
+                     "(n,): the probability with which each arm was to be played.")
+        .def_prop_ro("given_exploring", &doubles_of<&Choice::given_exploring>, owned,
+                     "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
+        .def_prop_ro("rates", &doubles_of<&Choice::rate>, owned,
+                     "(n,): the probability that each step explores; NaN if the policy has none.")
+        .def_prop_ro("smallest", &doubles_of<&Choice::smallest>, owned,
+                     "(n,): the smallest probability of an eligible arm given that the step explores; NaN if the "
+                     "policy has none.")
+        .def_prop_ro("explored", &explored, owned, "(n,): which steps explored.")
+        .def_prop_ro("tags", &tags, owned, "(n,): the number that the policy attached to each for its own use.")
+        .def("__repr__", [](Self s) { return "<" + std::to_string(s.size()) + " decisions>"; });
+}
+
+}  // namespace armlet

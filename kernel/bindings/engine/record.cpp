@@ -1,0 +1,255 @@
+// A decision as plain values: to a dictionary for a log, and back from one, whatever process made it.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "bindings/engine/arm_table.hpp"
+#include "bindings/engine/decision.hpp"
+
+namespace armlet {
+
+// ---- from a decision
+
+nb::object context_of(const Decision& d) {
+    return nb::cast(to_numpy(std::vector<double>(d.x, d.x + d.dim()), {d.dim()}));
+}
+
+nb::object probabilities_of(const Decision& d) {
+    if (!d.probabilities) return nb::none();
+    return nb::cast(to_numpy(std::vector<double>(*d.probabilities), {d.probabilities->size()}));
+}
+
+nb::object greedy_of(const Decision& d) {
+    return d.greedy == Choice::Greedy::unknown ? nb::none() : nb::object(nb::bool_(d.greedy == Choice::Greedy::yes));
+}
+
+nb::tuple fields_of(const Decision& d) {
+    nb::object eligible = d.eligible ? nb::borrow(d.eligible) : nb::none();
+    return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
+                          d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
+                          known(d.given_exploring), known(d.rate), known(d.smallest), greedy_of(d), eligible,
+                          probabilities_of(d));
+}
+
+namespace {
+
+enum class Key {
+    id,
+    t,
+    x,
+    eligible,
+    arm,
+    propensity,
+    explored,
+    rate,
+    given_exploring,
+    smallest,
+    greedy,
+    design,
+    probabilities,
+    tag,
+    reward,
+    weight
+};
+constexpr const char* key_names[] = {
+    "id",       "t",      "x",      "eligible",      "arm", "propensity", "explored", "rate", "given_exploring",
+    "smallest", "greedy", "design", "probabilities", "tag", "reward",     "weight"};
+
+// Lives as long as the process.
+PyObject* key_text(Key key) {
+    static PyObject* texts[std::size(key_names)];
+    PyObject*& text = texts[static_cast<std::size_t>(key)];
+    if (!text) text = PyUnicode_InternFromString(key_names[static_cast<std::size_t>(key)]);
+    if (!text) throw nb::python_error();
+    return text;
+}
+
+nb::object list_of(const double* values, std::size_t n) {
+    nb::object out = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
+    if (!out.is_valid()) throw nb::python_error();
+    for (std::size_t i = 0; i < n; ++i)
+        PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), PyFloat_FromDouble(values[i]));
+    return out;
+}
+
+}  // namespace
+
+// One dictionary is made for every step of a log, so that its keys are made once and its values without a detour.
+nb::dict to_dict(const Decision& d) {
+    nb::dict out;
+    const auto put = [&](Key key, PyObject* value) {
+        nb::object owned = nb::steal(value);
+        if (!value || PyDict_SetItem(out.ptr(), key_text(key), value) != 0) throw nb::python_error();
+    };
+    const std::string id = d.id();
+    put(Key::id, PyUnicode_FromStringAndSize(id.data(), static_cast<Py_ssize_t>(id.size())));
+    put(Key::t, PyLong_FromUnsignedLongLong(d.t));
+    put(Key::x, d.dim() == 0 ? Py_NewRef(Py_None) : list_of(d.x, d.dim()).release().ptr());
+    put(Key::eligible, d.eligible ? PySequence_List(d.eligible) : Py_NewRef(Py_None));
+    put(Key::arm, Py_NewRef(d.arm));
+    put(Key::propensity, PyFloat_FromDouble(d.propensity));
+    put(Key::explored, PyBool_FromLong(d.explored));
+    put(Key::rate, known(d.rate).release().ptr());
+    put(Key::given_exploring, known(d.given_exploring).release().ptr());
+    put(Key::smallest, known(d.smallest).release().ptr());
+    put(Key::greedy, greedy_of(d).release().ptr());
+    put(Key::design, PyUnicode_FromString(d.design()));
+    if (d.probabilities)
+        put(Key::probabilities, list_of(d.probabilities->data(), d.probabilities->size()).release().ptr());
+    put(Key::tag, PyLong_FromLong(d.tag));
+    if (d.learned) put(Key::reward, PyFloat_FromDouble(d.reward)), put(Key::weight, PyFloat_FromDouble(d.weight));
+    return out;
+}
+
+// ---- to a decision
+
+namespace {
+
+bool parse(const char* begin, const char* end, int base, Word& out) {
+    const auto result = std::from_chars(begin, end, out, base);
+    return result.ec == std::errc() && result.ptr == end;
+}
+
+// Reads "12-00ff00ff00ff00ff" and writes it again, so that only the one spelling passes.
+void parse_id(const std::string& id, Decision& d) {
+    const auto dash = std::min(id.find('-'), id.size());
+    const char *begin = id.data(), *end = begin + id.size(), *middle = begin + dash;
+    const bool read = middle != end && parse(begin, middle, 10, d.t) && parse(middle + 1, end, 16, d.mark);
+    if (!read || d.id() != id || d.t == 0 || d.t > last_step)
+        fail(PyExc_ValueError, "id is '" + id + "', which no decision has; it looks like '12-00ff00ff00ff00ff'");
+}
+
+using Known = std::optional<double>;
+
+// A probability, if it is known, of at least `least`.
+double read_chance(const char* name, Known value, const char* least_text, double least) {
+    if (value && !(*value >= least && *value <= 1.0))
+        fail(PyExc_ValueError, std::string(name) + " is " + text(*value) + "; it must be at least " + least_text +
+                                   " and at most 1, or None where it is not known");
+    return value.value_or(NAN);
+}
+
+nb::object read_eligible(nb::handle eligible) {
+    const auto keys = keys_of(eligible);
+    if (!keys) return {};
+    nb::list out;
+    for (const auto& key : *keys) out.append(key);
+    return nb::steal(PySequence_Tuple(out.ptr()));
+}
+
+std::vector<double>* read_probabilities(nb::handle given) {
+    if (given.is_none()) return nullptr;
+    std::vector<double> out(row_length(given));
+    bool fits = !out.empty() && read_row(given, out.size(), out.data());
+    for (const double value : out) fits = fits && value >= 0.0 && value <= 1.0;
+    if (!fits)
+        fail(PyExc_ValueError, "probabilities is " + quoted(given) + "; give one number from 0 to 1 for each arm");
+    return new std::vector<double>(std::move(out));
+}
+
+// policies that divide by it stay finite, and no policy's own are as small
+constexpr double least_chance = 1e-100;
+
+nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
+                   nb::object reward, nb::handle weight, std::int32_t tag, Known given_exploring, Known rate,
+                   Known smallest, std::optional<bool> greedy, nb::handle eligible, nb::handle probabilities) {
+    const std::size_t dim = x.is_none() ? 0 : row_length(x);
+    nb::object made = new_decision(dim);
+    Decision& d = decision_of(made);
+    parse_id(id, d);
+    if (!(propensity >= least_chance && propensity <= 1.0))
+        fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
+    if (!x.is_none() && (dim == 0 || !read_row(x, dim, d.x)))
+        fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
+    d.given_exploring = read_chance("given_exploring", given_exploring, "1e-100", least_chance);
+    d.rate = read_chance("rate", rate, "0", 0.0), d.smallest = read_chance("smallest", smallest, "0", 0.0);
+    if (greedy) d.greedy = *greedy ? Choice::Greedy::yes : Choice::Greedy::no;
+    d.learned = !reward.is_none();
+    if (d.learned) d.reward = read_reward(reward);
+    d.eligible = read_eligible(eligible).release().ptr();
+    d.probabilities = read_probabilities(probabilities);
+    d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
+    d.weight = read_weight(weight);
+    d.tag = tag;
+    return made;
+}
+
+// One entry of a record, or none; those that must be there are missed by name.
+nb::object entry(const nb::dict& record, const char* name, bool required = false) {
+    PyObject* found = PyDict_GetItemString(record.ptr(), name);
+    if (found && !(required && found == Py_None)) return nb::borrow(found);
+    if (required)
+        fail(PyExc_ValueError, "the record has no " + std::string(name) + ", so it is none of a decision; it has " +
+                                   quoted(nb::list(record.keys())));
+    return nb::none();
+}
+
+template <typename T>
+T read_as(nb::handle value, const char* name, const char* kind) {
+    T out;
+    if (!nb::try_cast<T>(value, out))
+        fail(PyExc_TypeError, std::string(name) + " is " + quoted(value) + "; give " + kind);
+    return out;
+}
+
+Known chance(const nb::dict& record, const char* name) {
+    nb::object value = entry(record, name);
+    return value.is_none() ? std::nullopt : Known(read_as<double>(value, name, "a number, or None"));
+}
+
+bool read_flag(nb::handle value, const char* name) {
+    if (!PyBool_Check(value.ptr()))
+        fail(PyExc_TypeError, std::string(name) + " is " + quoted(value) + "; give True or False");
+    return value.ptr() == Py_True;
+}
+
+nb::object from_dict(nb::handle given) {
+    nb::dict record = nb::steal<nb::dict>(PyDict_New());
+    if (PyUnicode_Check(given.ptr()) || PyDict_Update(record.ptr(), given.ptr()) != 0) {
+        PyErr_Clear();
+        fail(PyExc_TypeError, "the record is " + quoted(given) + "; give a mapping such as Decision.to_dict gave");
+    }
+    const auto id = read_as<std::string>(entry(record, "id", true), "id", "a string");
+    nb::object arm = entry(record, "arm", true);
+    const auto propensity = read_as<double>(entry(record, "propensity", true), "propensity", "a number");
+    const bool explored = read_flag(entry(record, "explored", true), "explored");
+    nb::object greedy = entry(record, "greedy"), tag = entry(record, "tag"), weight = entry(record, "weight");
+    nb::object made = restore(id, arm, propensity, explored, entry(record, "x"), entry(record, "reward"),
+                              weight.is_none() ? nb::object(nb::float_(1.0)) : weight,
+                              tag.is_none() ? 0 : read_as<std::int32_t>(tag, "tag", "a whole number of 32 bits"),
+                              chance(record, "given_exploring"), chance(record, "rate"), chance(record, "smallest"),
+                              greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")),
+                              entry(record, "eligible"), entry(record, "probabilities"));
+    nb::object t = entry(record, "t");
+    if (!t.is_none() && !t.equal(nb::int_(decision_of(made).t)))
+        fail(PyExc_ValueError, "t is " + quoted(t) + " but the decision is " + decision_of(made).id() +
+                                   ", whose id begins with its step; one of them was changed");
+    return made;
+}
+
+}  // namespace
+
+void bind_record(nb::module_& m) {
+    m.def("restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
+          nb::arg("x").none(), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
+          nb::arg("given_exploring").none() = nb::none(), nb::arg("rate").none() = nb::none(),
+          nb::arg("smallest").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
+          nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
+          nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+                  "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
+                  "int = 0, given_exploring: float | None = None, rate: float | None = None, smallest: float | None = "
+                  "None, greedy: bool | None = None, eligible: collections.abc.Iterable[str | int] | None = None, "
+                  "probabilities: NDArray[numpy.float64] | list[float] | None = None) -> Decision"),
+          "A decision from a log or another process, pending unless a reward is given.");
+    m.def("decision_from_dict", &from_dict, nb::arg("record").none(),
+          nb::sig("def decision_from_dict(record: collections.abc.Mapping[str, typing.Any]) -> Decision"),
+          "A decision from what `to_dict` gave, as it is or from JSON; entries that it does not know are passed over.");
+    nb::object staticmethod = nb::module_::import_("builtins").attr("staticmethod");
+    m.attr("Decision").attr("restore") = staticmethod(m.attr("restore_decision"));
+    m.attr("Decision").attr("from_dict") = staticmethod(m.attr("decision_from_dict"));
+}
+
+}  // namespace armlet

@@ -1,0 +1,120 @@
+// What happens to a bandit now and then: arms that come and go, copies, merges.
+#include "bindings/binding.hpp"
+#include "bindings/engine/engine.hpp"
+
+namespace armlet {
+
+namespace {
+
+nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) | nb::int_(seed.low); }
+
+}  // namespace
+
+// ---- arms
+
+void Engine::add_arm(nb::object label, Act act) {
+    const nb::object key = key_of(label);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    if (arms_.find(key))
+        fail(PyExc_ValueError, "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
+    policy.attr("check")(arms_.size() + 1, dim_, t);
+    if (act == Act::rehearse) return;
+    state.attr("add_arm")();
+    arms_.add(label);
+}
+
+void Engine::remove_arm(nb::handle label, Act act) {
+    const nb::object key = key_of(label);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const auto arm = arms_.at(key);
+    if (arms_.is_last_active(arm) || arms_.size() == 1)
+        fail(PyExc_ValueError,
+             "arm " + quoted(label) + " is the only one left to play; add another before removing it");
+    policy.attr("check")(arms_.size() - 1, dim_, t);
+    if (act == Act::rehearse) return;
+    state.attr("remove_arm")(arm);
+    arms_.remove(arm);
+}
+
+void Engine::set_active(nb::handle label, bool active, Act act) {
+    const nb::object key = key_of(label);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const auto arm = arms_.at(key);
+    if (!active && arms_.is_last_active(arm))
+        fail(PyExc_ValueError,
+             "arm " + quoted(label) + " is the only one left to play; add another before retiring it");
+    if (act == Act::rehearse) return;
+    arms_.set_active(arm, active);
+    tell_state();
+}
+
+Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
+
+// ---- the whole
+
+void Engine::know(nb::handle seed) { streams_.add(parse_seed(seed)); }
+
+nb::object Engine::seed() const { return to_python(streams_.own()); }
+
+void Engine::reseed(nb::handle seed) {
+    const Seed next = parse_seed(seed);
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    if (streams_.knows(next))
+        fail(PyExc_ValueError, "seed is " + text(seed) +
+                                   ", which was in use already, so its coins and ids would come again; give another "
+                                   "one, or leave it out");
+    streams_.change(next);
+}
+
+nb::tuple Engine::snapshot() {
+    check_alive();
+    std::optional<Turns::Whole> turn;
+    if (asked_)
+        turn.emplace(turns_, Turns::Whole::Purpose::look);
+    else
+        turns_.await_settled();
+    nb::list others;
+    for (const Seed stream : streams_.others()) others.append(to_python(stream));
+    return nb::make_tuple(t, arms_.labels(), active(), state.attr("copy")(), seed(), others);
+}
+
+void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const Word after = next_steps(steps);
+    if (!arms_.labels().equal(labels))
+        fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
+    state.attr("restore_arrays")(other.attr("arrays")());
+    t = after;
+}
+
+// Tried on a copy first, so that a refusal leaves everything as it was.
+void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
+                   Act act) {
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    const Word after = next_steps(steps);
+    std::vector<nb::object> fresh;
+    nb::list into;
+    for (nb::handle label : labels) {
+        const auto arm = arms_.find(key_of(label));
+        into.append(arm ? *arm : arms_.size() + fresh.size());
+        if (!arm) fresh.push_back(nb::borrow(label));
+    }
+    policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
+    nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
+    for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
+    trial.attr("merge")(other, into);
+    nb::object arrays = trial.attr("arrays")();
+    rehearsal.attr("restore_arrays")(arrays);  // sums that overflowed are refused here
+    if (act == Act::rehearse) return;
+    for (const auto& label : fresh) {
+        state.attr("add_arm")();
+        arms_.add(label);
+        if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
+    }
+    state.attr("restore_arrays")(arrays);
+    tell_state();
+    for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
+    t = after;
+}
+
+}  // namespace armlet

@@ -1,0 +1,151 @@
+"""Logs of other origin become events, with nothing made up; what cannot be told is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.csv  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from armlet.core.errors import ArgumentError
+from armlet.log.exporting import write
+from armlet.log.imports.columns import from_table
+from armlet.log.imports.dsjson import from_dsjson
+from armlet.log.imports.obp import from_obp
+from armlet.log.reading import read
+from armlet.log.tables import Roles
+from support.logs import made_events, write_events
+
+LINE: dict[str, Any] = {
+    "_label_cost": -0.5,
+    "_label_probability": 0.7,
+    "_label_Action": 2,
+    "_labelIndex": 1,
+    "Timestamp": "2026-11-15T17:09:31.8350000Z",
+    "EventId": "e1",
+    "a": [2, 1],
+    "p": [0.7, 0.3],
+    "c": {"User": {"age": 31, "kind": "new"}, "_multi": [{"id": "x"}, {"id": "y"}]},
+}
+
+
+def dsjson(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def test_dsjson_lines_become_decisions_and_rewards(tmp_path: Path) -> None:
+    path = dsjson(
+        tmp_path / "log.json",
+        LINE,
+        {**LINE, "EventId": "e2", "pdrop": 0.5, "a": [1, 3, 2], "p": [0.2, 0.2, 0.6], "_labelIndex": 0},
+        {**LINE, "_skipLearn": True, "c": {"User": {"kind": "old"}, "_multi": [{}, {}]}},
+        {"RewardValue": 3.0, "EventId": "e1"},
+    )
+    log = from_dsjson(path)
+    events = list(log)
+    assert log.about["features"] == ["User.age", "User.kind=new", "User.kind=old"]
+    assert log.about["arms"] == [1, 2, 3]
+    first, reward, second, heavier, third = events[1:]
+    assert (first["x"], first["arm"], first["propensity"], first["event"]) == ([31.0, 1.0, 0.0], 2, 0.7, "e1")
+    assert (first["eligible"], first["probabilities"]) == ([1, 2], [0.3, 0.7, 0.0])
+    assert first["at"] == 1_794_762_571_835_000
+    assert (reward["id"], reward["reward"], reward["weight"]) == (first["id"], 0.5, 1.0)
+    assert (second["arm"], second["eligible"], heavier["weight"]) == (1, None, 2.0)
+    assert (third["kind"], third["x"]) == ("decide", [0.0, 0.0, 1.0])
+
+
+def test_dsjson_takes_names_and_refuses_what_it_cannot_read(tmp_path: Path) -> None:
+    path = dsjson(tmp_path / "log.json", LINE)
+    named = list(from_dsjson(path, features=["User.age"], arms=["a", "b"]))
+    assert (named[1]["x"], named[1]["arm"]) == ([31.0], "b")
+    with pytest.raises(ArgumentError, match="arms has 1 names, but a line has 2 actions"):
+        from_dsjson(path, arms=["a"])
+    path.write_text("no json\n")
+    with pytest.raises(ArgumentError, match="path is no dsjson: line 1 is no JSON object"):
+        from_dsjson(path)
+
+
+def test_rounds_of_the_open_bandit_pipeline_become_events() -> None:
+    rng = np.random.default_rng(1)
+    feedback = {
+        "n_rounds": 6,
+        "n_actions": 4,
+        "action": rng.integers(0, 4, 6),
+        "reward": rng.integers(0, 2, 6),
+        "pscore": np.full(6, 0.25),
+        "context": rng.normal(size=(6, 2)),
+        "position": np.array([0, 1, 0, 1, 1, 1]),
+    }
+    with pytest.raises(ArgumentError, match=r"slot is missing, and rounds are of the positions \[0, 1\]; say which"):
+        from_obp(feedback)
+    with pytest.raises(ArgumentError, match=r"slot is 2, but rounds are of the positions \[0, 1\]"):
+        from_obp(feedback, slot=2)
+    events = list(from_obp(feedback, slot=1))
+    decisions = [event for event in events if event["kind"] == "decide"]
+    rewards = [event["reward"] for event in events if event["kind"] == "learn"]
+    chosen = feedback["position"] == 1
+    assert [event["arm"] for event in decisions] == feedback["action"][chosen].tolist()
+    assert [event["x"] for event in decisions] == feedback["context"][chosen].tolist()
+    assert rewards == feedback["reward"][chosen].tolist()
+    assert events[0]["arms"] == [0, 1, 2, 3]
+    with pytest.raises(ArgumentError, match="feedback has no pscore"):
+        from_obp({**feedback, "pscore": None})
+    with pytest.raises(ArgumentError, match="give one row for each round"):
+        from_obp({**feedback, "reward": [1.0]})
+
+
+TABLE = {"age": [31, 44, 20], "country": ["no", "se", "no"], "ad": [7, 9, 7], "click": [1, None, 0], "prob": [0.5] * 3}
+ROLES = Roles(features=("age", "country"), arm="ad", reward="click", propensity="prob")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow", ""])
+def test_tables_become_events_by_the_roles_of_columns(tmp_path: Path, ending: str) -> None:
+    table = pa.table(TABLE)
+    path = tmp_path / f"pilot{ending}"
+    if ending == ".csv":
+        pa.csv.write_csv(table, path)
+    elif ending == ".parquet":
+        pq.write_table(table, path)
+    elif ending:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    events = list(from_table(path if ending else table, ROLES))
+    assert events[0]["arms"] == [7, 9]
+    assert events[0]["features"] == ["age", "country=no", "country=se"]
+    assert [event["x"] for event in events if event["kind"] == "decide"] == [[31, 1, 0], [44, 0, 1], [20, 1, 0]]
+    assert [event["reward"] for event in events if event["kind"] == "learn"] == [1.0, 0.0]
+
+
+def test_tables_need_a_propensity() -> None:
+    with pytest.raises(ArgumentError, match="propensity is missing; name the column"):
+        from_table(pa.table(TABLE), Roles(features=("age",), arm="ad", reward="click"))
+
+
+def test_an_imported_log_is_written_and_read_as_any_other(tmp_path: Path) -> None:
+    log = from_table(pa.table(TABLE), ROLES)
+    lines = write(log, tmp_path / "pilot.jsonl")
+    rows = write(log, tmp_path / "pilot.parquet")
+    assert list(read(lines)) == list(read(rows)) == list(log)
+    assert pq.read_table(rows)["reward"].to_pylist() == [1.0, None, 0.0]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".arrow"])
+def test_an_exported_table_has_a_column_a_feature(tmp_path: Path, ending: str) -> None:
+    path = write_events(tmp_path / "a.jsonl", made_events(50))
+    before = {each.name for each in tmp_path.iterdir()}
+    out = write(path, tmp_path / f"table{ending}")
+    table = pa.csv.read_csv(out) if ending == ".csv" else pa.ipc.open_file(out).read_all()
+    assert {"id", "arm", "reward", "x.0", "x.1", "x.2"} <= set(table.column_names)
+    assert "crc" not in table.column_names
+    assert table["id"].to_pylist() == [event["id"] for event in made_events(50) if event["kind"] == "decide"]
+    assert {each.name for each in tmp_path.iterdir()} == before | {out.name}
+    with pytest.raises(ArgumentError, match="which is there already; move it away"):
+        write(path, out)
+    with pytest.raises(ArgumentError, match=r"target is a\.txt; give a name that ends in \.jsonl"):
+        write(path, tmp_path / "a.txt")

@@ -1,0 +1,208 @@
+"""The log of a running bandit: what is written when, who may continue it, and what crashes leave."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core.errors import LogError
+from armlet.log.recording import CHECKPOINT
+from support.lives import Life, new_bandit
+
+POLICY = armlet.ContextualEpsilonGreedy(p=20)
+
+
+def kinds(path: Path) -> list[str]:
+    return [event["kind"] for event in armlet.log.read(path)]
+
+
+def test_the_seed_is_in_the_start_model_alone_which_is_private(tmp_path: Path) -> None:
+    seed = 123456789012345678901234567890
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl", seed=seed)
+    Life(bandit).live(50)
+    log.close()
+    start = tmp_path / "a.start.armlet"
+    assert stat.S_IMODE(start.stat().st_mode) == 0o600
+    assert armlet.load(start).seed == seed
+    text = (tmp_path / "a.jsonl").read_text()
+    assert str(seed) not in text
+    assert "seed" not in text
+
+
+def test_a_checkpoint_comes_every_thousand_events_and_at_the_end(tmp_path: Path) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    Life(bandit).live(2500)
+    log.close()
+    places = [i for i, kind in enumerate(kinds(tmp_path / "a.jsonl")) if kind == "checkpoint"]
+    gaps = np.diff([-1, *places])
+    assert len(places) > 3
+    assert (gaps[:-1] >= CHECKPOINT).all()
+    assert (gaps < CHECKPOINT + 50).all()  # it waits for the next decision
+    assert places[-1] == len(kinds(tmp_path / "a.jsonl")) - 1
+
+
+def test_batches_are_logged_row_by_row(tmp_path: Path) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    decisions = bandit.decide_many(np.ones((5, 3)))
+    bandit.learn_many(decisions, np.arange(5.0))
+    log.close()
+    assert kinds(tmp_path / "a.jsonl") == ["start", *["decide"] * 5, *["learn"] * 5, "checkpoint"]
+    assert armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet").ok
+
+
+def test_threads_leave_a_log_that_can_be_replayed(tmp_path: Path) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for x in rng.normal(size=(300, 3)):
+            bandit.learn(bandit.decide(x), float(rng.normal()))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log.close()
+    found = armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet")
+    assert found.ok
+    assert (found.decisions, found.digest) == (1200, bandit.digest())
+
+
+def test_a_refused_call_leaves_no_event(tmp_path: Path) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    decision = bandit.decide([1.0, 0.0, 0.0])
+    bandit.learn(decision, 1.0)
+    for refused in (
+        lambda: bandit.decide([1.0]),
+        lambda: bandit.learn(decision, 2.0),
+        lambda: bandit.learn(bandit.decide([1.0, 0.0, 0.0]), float("nan")),
+        lambda: bandit.retire_arm("none"),
+        lambda: bandit.add_arm("arm 0"),
+        lambda: bandit.correct(decision, 5.0, 2.0),
+    ):
+        with pytest.raises((ValueError, KeyError, armlet.ArmletError)):
+            refused()  # type: ignore[no-untyped-call]
+    log.close()
+    assert kinds(tmp_path / "a.jsonl") == ["start", "decide", "learn", "decide", "checkpoint"]
+
+
+def test_a_closed_log_is_continued_by_the_bandit_that_it_ends_with(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    bandit, log = new_bandit(POLICY, path)
+    life = Life(bandit)
+    life.live(100)
+    log.close()
+    with pytest.raises(LogError, match=r"a\.jsonl is closed"):
+        bandit.decide([1.0, 0.0, 0.0])
+    other = armlet.load(tmp_path / "a.start.armlet")
+    before = path.read_bytes()
+    with pytest.raises(LogError, match=r"a\.jsonl ends in another state than this bandit's; continue it with"):
+        armlet.from_bytes(other.to_bytes(), log=armlet.Log(path))
+    assert path.read_bytes() == before
+    log = armlet.Log(path)
+    again = armlet.log.resume(log)
+    assert again.t == bandit.t - 1 == 100  # a refused decision has used its step
+    life.bandit = again
+    life.live(100)
+    log.close()
+    found = armlet.audit(path, tmp_path / "a.start.armlet")
+    assert (found.mismatch, found.decisions) == (None, 200)
+
+
+def test_a_log_has_one_bandit(tmp_path: Path) -> None:
+    _, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    with pytest.raises(LogError, match="is the log of another bandit already"):
+        armlet.Bandit(["a", "b"], 1, policy=POLICY, log=log)
+    with pytest.raises(LogError, match="is being written by another bandit or process"):
+        new_bandit(POLICY, tmp_path / "a.jsonl")
+    log.close()
+    (tmp_path / "a.jsonl").unlink()
+    with pytest.raises(LogError, match=r"a\.start\.armlet is there but its log is not"):
+        new_bandit(POLICY, tmp_path / "a.jsonl")
+    with pytest.raises(LogError, match=r"a\.parquet is a compacted log, which is for reading"):
+        new_bandit(POLICY, tmp_path / "a.parquet")
+
+
+def test_a_line_cut_by_a_crash_is_cut_off_and_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    bandit, log = new_bandit(POLICY, path)
+    Life(bandit).live(30)
+    log.flush()
+    data = path.read_bytes()
+    log.close()
+    path.write_bytes(data[:-25])  # as if the process had been killed while it wrote
+    lost = len(data[:-25]) - data[:-25].rfind(b"\n") - 1
+    log = armlet.Log(path)
+    told = rf"a\.jsonl ended in the middle of a line.*: its last {lost} bytes were cut off"
+    with pytest.warns(UserWarning, match=told):
+        armlet.log.resume(log)
+    log.close()
+    assert armlet.audit(path, tmp_path / "a.start.armlet").ok
+    assert path.read_bytes().startswith(data[: data[:-25].rfind(b"\n") + 1])
+
+
+KILLED = """
+import sys, armlet
+log = armlet.Log(sys.argv[1], flush=sys.argv[2])
+bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.ContextualEpsilonGreedy(p=20), log=log)
+t = 0
+while True:
+    decision = bandit.decide([1.0, t % 7])
+    bandit.learn(decision, t % 3)
+    t += 1
+    print(decision.id, flush=True)
+"""
+
+
+@pytest.mark.parametrize("flush", ["line", "disk"])
+def test_what_was_answered_survives_a_kill(tmp_path: Path, flush: str) -> None:
+    path = tmp_path / "a.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), flush], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    answered = [process.stdout.readline().strip() for _ in range(200)]
+    process.send_signal(signal.SIGKILL)
+    answered += [line.strip() for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    process.wait()
+    process.stdout.close()
+    log = armlet.Log(path)
+    again = armlet.log.resume(log)
+    logged = [event for event in armlet.log.read(path) if event["kind"] == "learn"]
+    assert set(answered) <= {event["id"] for event in logged}
+    assert again.t >= len(answered)
+    log.close()
+    assert armlet.audit(path, tmp_path / "a.start.armlet").ok
+
+
+def test_a_log_that_is_being_written_can_be_read(tmp_path: Path) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    bandit.decide([1.0, 0.0, 0.0])
+    assert [event["kind"] for event in log] == ["start", "decide"]
+    assert log.about["arms"] == bandit.arms
+    log.close()
+
+
+def test_notes_are_in_the_log_and_change_nothing(tmp_path: Path) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    decision = bandit.decide([1.0, 0.0, 0.0])
+    log.note(decision, outcomes={"latency": 0.5}, source="checkout")
+    log.note(decision.id, unit="user 17", epoch=3)
+    log.close()
+    assert armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet").ok
+    noted = [json.dumps(event["outcomes"]) for event in log if "outcomes" in event]
+    assert noted == ['{"latency": 0.5}']
+
+
+@pytest.mark.parametrize("flush", ["never", None])
+def test_words_for_flushing_are_checked(tmp_path: Path, flush: str | None) -> None:
+    with pytest.raises(ValueError, match=r"flush is .*; choose one of 'block', 'line', 'disk'"):
+        armlet.Log(tmp_path / "a.jsonl", flush=flush)  # type: ignore[arg-type]
