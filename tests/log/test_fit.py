@@ -315,3 +315,16 @@ def test_a_compacted_log_says_itself_what_is_what(contexts: Any, tmp_path: Path)
     assert (found.t, found.arms, found.features, found.objective) == (200, ARMS, ("age", "visits"), "min")
     # those of the bandit that lived it, but that units were looked at when they were due
     assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)
+
+
+def test_the_contexts_of_a_log_went_through_the_encoder_already(tmp_path: Path) -> None:
+    encoder = armlet.Encoder().fit({"country": ["no", "fr"], "age": [31.0, 44.0]})
+    log = armlet.Log(tmp_path / "decisions.jsonl")
+    bandit = armlet.Bandit(ARMS, encoder=encoder, policy=armlet.LinUCB(), seed=1, log=log)
+    for i in range(60):
+        bandit.learn(bandit.decide({"country": ["no", "fr", "jp"][i % 3], "age": i}), i % 7)
+    log.close()
+    compact(tmp_path / "decisions.jsonl")
+    found = armlet.fit(tmp_path / "decisions.parquet", armlet.LinUCB(), encoder=encoder, seed=1)
+    assert found.encoder == encoder
+    assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)

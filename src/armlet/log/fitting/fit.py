@@ -80,6 +80,7 @@ def fit(
         All labels; those of the data, in order, if left out, which takes a pass over that column.
     encoder
         What makes numbers of `x`; one that is not fitted yet is fitted on all rows first, which takes a pass.
+        Contexts of a compacted log went through one already: give that one, and the bandit has it.
     objective, normalize, units, reward_range, seed
         As of `Bandit`.
     engine, workers
@@ -101,7 +102,7 @@ def fit(
         source.dim,
         policy=policy,
         features=source.features,
-        encoder=source.reader.encoder,
+        encoder=source.encoder,
         objective=objective or source.objective,
         normalize=normalize,
         units=units,

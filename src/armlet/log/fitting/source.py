@@ -24,6 +24,7 @@ class Source:
 
     pieces: tuple[Piece, ...]
     reader: RowReader
+    encoder: Encoder | None  # the bandit's; contexts of a log went through it already
     dim: int
     features: tuple[str, ...] | None  # None if the encoder names them, or nobody does
     objective: Objective
@@ -59,15 +60,16 @@ def find_source(
     )
     _check_roles(reader)
     pieces = cut(paths, reader.columns)
-    if encoder is not None:
+    if encoder is not None and log is None:
         encoder = encoder if encoder.is_fitted else _fitted(encoder, pieces, reader)
         reader = replace(reader, encoder=encoder)
     labels = _labels(arms, log, pieces, reader)
     return Source(
         pieces=tuple(pieces),
         reader=replace(reader, labels=tuple(labels)),
+        encoder=encoder,
         dim=_dim(schema, reader),
-        features=_features(schema, reader, log),
+        features=None if encoder is not None else _features(schema, reader, log),
         objective="max" if log is None else log["about"].get("objective", "max"),
     )
 
@@ -85,7 +87,7 @@ def _contexts(
         raise ArgumentError("{x} is empty; name the columns that make a context")
     if x is not None and len(set(x)) < len(x):
         raise ArgumentError("{x} names a column twice: {names}; give each once", names=", ".join(x))
-    if encoder is not None and encoder.is_fitted:
+    if encoder is not None and encoder.is_fitted and log is None:
         if x is not None and set(x) != set(encoder.reads):
             text = "{x} is {names}, but the encoder reads {reads}; leave it out"
             raise ArgumentError(text, names=", ".join(x), reads=", ".join(encoder.reads))
@@ -125,8 +127,6 @@ def _dim(schema: Any, reader: RowReader) -> int:
 
 
 def _features(schema: Any, reader: RowReader, log: dict[str, Any] | None) -> tuple[str, ...] | None:
-    if reader.encoder is not None:
-        return None
     if log is not None:
         names = log["about"].get("features")
         return None if names is None else tuple(names)
