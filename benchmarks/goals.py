@@ -28,6 +28,7 @@ COMMAND_LINE = 2.0
 SIMULATED, SIMULATED_NUMPY, SIMULATED_FLOOR = 200.0, 20.0, 3.0
 FAR = 10.0
 TWO_WORKERS = 1.7
+FITTED, GROWN_MB = 4e6, 60.0  # rows a second and core; a tenth of the rows is 26 MB at least
 
 
 class Window(TypedDict):
@@ -36,6 +37,14 @@ class Window(TypedDict):
     t: int
     ns: float
     explored: float
+
+
+class FilesReport(TypedDict):
+    """What files.py prints."""
+
+    rows: int
+    sums: dict[str, float]  # rows a second
+    fits: dict[str, dict[str, float]]  # rate and megabytes of each
 
 
 class FlatReport(TypedDict):
@@ -219,6 +228,23 @@ def units_goals(report: UnitsReport) -> list[Goal]:
         shown = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
         text = f"free units at most {FREE_UNITS} times units as given at {size}, by the mean late step"
         goals.append(Goal(text, max(ratios.values()) <= FREE_UNITS, shown))
+    return goals
+
+
+def files_goals(report: FilesReport) -> list[Goal]:
+    rows, sums, goals = report["rows"], report["sums"], []
+    for units in ("as given", "free"):
+        ratio = sums[units] / sums["numpy X'X"]
+        which = f", {units}, {rows:.0e} rows"
+        fits = [(name, fit["rate"]) for name, fit in report["fits"].items() if name.endswith(which)]
+        told = "; ".join(f"{name} {rate / 1e6:.1f} million" for name, rate in fits)
+        told += f"; the sums alone {sums[units] / 1e6:.1f} million, {ratio:.2f} of numpy's X'X"
+        text = f"fit reads and learns {FITTED / 1e6:.0f} million rows a second and core, units {units}"
+        goals.append(Goal(text, max(rate for _, rate in fits) >= FITTED, told))
+    for form in ("binary", "columns"):
+        small, large = (report["fits"][f"{form}, free, {n:.0e} rows"]["megabytes"] for n in (rows // 10, rows))
+        text = f"fit takes no more memory for ten times the rows, {form}"
+        goals.append(Goal(text, large - small <= GROWN_MB, f"{small:.0f} MB, then {large:.0f} MB for {rows:.0e} rows"))
     return goals
 
 

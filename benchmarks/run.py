@@ -22,6 +22,7 @@ from goals import (
     batch_goals,
     clicks_goals,
     exploiter_goals,
+    files_goals,
     flat_goals,
     optimistic_goals,
     rule_goals,
@@ -65,6 +66,12 @@ PARTS = {
         table=units_table,
         goals=units_goals,
     ),
+    "files": Part(
+        about="learning from Parquet, rows a second and memory (3 GB of disk)",
+        quick="1e6",
+        full="1e7",
+        goals=files_goals,
+    ),
     "simulation": Part(
         about="whole simulations, against peers, numpy and random numbers alone (about 3 minutes)",
         quick="2",
@@ -102,6 +109,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only units           free units beside units as given
+  .venv/bin/python benchmarks/run.py --only files           rows a second of learning from Parquet
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals

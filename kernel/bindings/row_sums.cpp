@@ -13,21 +13,19 @@ struct Matrix {
     std::size_t rows, columns;
 };
 
-// A float64 matrix in C or in Fortran order.
-Matrix read_matrix(nb::handle X) {
-    if (Py_TYPE(X.ptr()) == ndarray_type) {
-        const auto* array = reinterpret_cast<PyArrayObject*>(X.ptr());
-        const bool is_float = PyArray_DESCR(array)->type_num == NPY_DOUBLE &&
-                              PyArray_ISNBO(PyArray_DESCR(array)->byteorder) && PyArray_ISALIGNED(array);
-        if (is_float && PyArray_NDIM(array) == 2 && PyArray_DIM(array, 1) > 0) {
-            const auto rows = static_cast<std::size_t>(PyArray_DIM(array, 0));
-            const auto columns = static_cast<std::size_t>(PyArray_DIM(array, 1));
-            const auto* values = static_cast<const double*>(PyArray_DATA(array));
-            if (PyArray_IS_C_CONTIGUOUS(array)) return {{values, columns, 1}, rows, columns};
-            if (PyArray_IS_F_CONTIGUOUS(array)) return {{values, 1, rows}, rows, columns};
-        }
+// A float64 matrix, or a list of float64 columns.
+Matrix read_matrix(nb::handle X, std::size_t rows) {
+    if (nb::isinstance<nb::list>(X)) {
+        std::vector<const double*> columns;
+        for (nb::handle column : nb::cast<nb::list>(X)) columns.push_back(doubles(column, "a column of X", {rows}));
+        if (columns.empty()) fail(PyExc_ValueError, "X has no columns; give at least one");
+        const std::size_t n = columns.size();
+        return {{nullptr, std::move(columns)}, rows, n};
     }
-    fail(PyExc_TypeError, "X must be a float64 matrix in C or Fortran order, with one row for each row");
+    if (!is_plain(X, NPY_DOUBLE, 2) || PyArray_DIM(reinterpret_cast<PyArrayObject*>(X.ptr()), 1) == 0)
+        fail(PyExc_TypeError, "X must be a C-contiguous float64 matrix, or a list of float64 columns");
+    const auto columns = static_cast<std::size_t>(PyArray_DIM(reinterpret_cast<PyArrayObject*>(X.ptr()), 1));
+    return {{doubles(X, "X", {rows, columns}), {}}, rows, columns};
 }
 
 bool are_small(const double* values, std::size_t n) { return all_within(values, n, largest_value); }
@@ -35,7 +33,9 @@ bool are_small(const double* values, std::size_t n) { return all_within(values, 
 void check_rows(const Matrix& X, const std::int64_t* arms, const double* rewards, const double* weights,
                 std::size_t n_arms) {
     const std::size_t n = X.rows;
-    if (!are_small(X.grid.values, n * X.columns)) fail(PyExc_ValueError, "X holds a value that is not a finite number");
+    bool small = !X.grid.rows || are_small(X.grid.rows, n * X.columns);
+    for (const double* column : X.grid.columns) small = small && are_small(column, n);
+    if (!small) fail(PyExc_ValueError, "X holds a value that is not a finite number");
     if (!are_small(rewards, n)) fail(PyExc_ValueError, "rewards holds a value that is not a finite number");
     bool positive = !weights || are_small(weights, n), known = true;
     for (std::size_t i = 0; weights && i < n; ++i) positive &= weights[i] > 0.0;
@@ -46,7 +46,7 @@ void check_rows(const Matrix& X, const std::int64_t* arms, const double* rewards
 
 void add_rows(nb::handle records, nb::handle X, nb::handle arms, nb::handle rewards, nb::handle weights,
               nb::handle origin) {
-    const Matrix x = read_matrix(X);
+    const Matrix x = read_matrix(X, row_length(rewards));
     const std::size_t n = x.rows, d = x.columns, size = origin.is_none() ? d : d + 1;
     const double* from = origin.is_none() ? nullptr : doubles(origin, "origin", {size});
     const std::size_t n_arms = count_rows(records, "records", 3 + size + packed_size(size));

@@ -130,8 +130,7 @@ void RowSums::add(const Grid& x, const std::int64_t* arms, const double* rewards
     is_weighted_ = weights != nullptr;
     for (std::size_t first = 0; first < n; first += chunk) {
         const std::size_t rows = std::min(chunk, n - first);
-        const double* from = x.values + first * x.row_step;
-        if (x.column_step != 1) from = turn(from, x, rows);
+        const double* from = x.rows ? x.rows + first * dim_ : turn(x, first, rows);
         for (std::size_t i = first; i < first + rows; ++i, from += dim_)
             if (arms[i] >= 0) put(static_cast<std::size_t>(arms[i]), from, rewards[i], weights ? weights[i] : 1.0);
     }
@@ -139,9 +138,9 @@ void RowSums::add(const Grid& x, const std::int64_t* arms, const double* rewards
 }
 
 // A line of the cache holds as many values of a column: it is read once.
-const double* RowSums::turn(const double* from, const Grid& x, std::size_t rows) {
+const double* RowSums::turn(const Grid& x, std::size_t first, std::size_t rows) {
     for (std::size_t j = 0; j < dim_; ++j)
-        for (std::size_t i = 0; i < rows; ++i) turned_[i * dim_ + j] = from[j * x.column_step + i * x.row_step];
+        for (std::size_t i = 0; i < rows; ++i) turned_[i * dim_ + j] = x.columns[j][first + i];
     return turned_.data();
 }
 

@@ -10,10 +10,10 @@ namespace armlet {
 // Whether no value is larger than that, or NaN.
 bool all_within(const double* values, std::size_t n, double most);
 
-// (n, dim) values, by rows or by columns.
+// (n, dim) values: one row after the other, or, if `rows` is null, a column at each place.
 struct Grid {
-    const double* values;
-    std::size_t row_step, column_step;
+    const double* rows;
+    std::vector<const double*> columns;
 };
 
 class RowSums {
@@ -30,7 +30,7 @@ class RowSums {
   private:
     static constexpr std::size_t chunk = 8;  // rows that are taken out of columns at a time
 
-    const double* turn(const double* from, const Grid& x, std::size_t rows);
+    const double* turn(const Grid& x, std::size_t first, std::size_t rows);
     void put(std::size_t arm, const double* x, double reward, double weight);
     void settle(std::size_t arm);
 

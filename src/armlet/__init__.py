@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from armlet.core.encoding.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
+    from armlet.log.fitting.fit import fit as fit
     from armlet.policies.catalogue import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
@@ -46,6 +47,7 @@ _ELSEWHERE = {
     "Log": "armlet.log",
     "advise": "armlet.advice",
     "audit": "armlet.log",
+    "fit": "armlet.log.fitting.fit",
     "open": "armlet.stores",
 }
 
@@ -73,6 +75,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "__version__",
         "advise",
         "audit",
+        "fit",
         "from_bytes",
         "load",
         "policies",

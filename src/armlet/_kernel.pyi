@@ -646,6 +646,7 @@ class Act(enum.Enum):
     """
     Whether a call is to change the bandit, or only to be refused if it would be.
     """
+
 class Act(Enum):
     """Whether a call is to change the bandit, or only to be refused if it would be."""
 

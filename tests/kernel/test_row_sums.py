@@ -58,9 +58,9 @@ def test_sums_are_those_of_numpy_on_every_processor(level: int, dim: int, n_arms
                 start = np.zeros((n_arms, record_size(size)))
                 start[: min(n_arms, 3)] = rng.normal(size=(min(n_arms, 3), record_size(size)))
                 wanted = summed(start, X, arms, rewards, weights, origin)
-                for layout in (X, np.asfortranarray(X)):
+                for given in (X, [column.copy() for column in X.T]):
                     records = start.copy()
-                    kernel.add_rows(records, layout, arms, rewards, weights, origin)
+                    kernel.add_rows(records, given, arms, rewards, weights, origin)
                     assert records.tobytes() == wanted.tobytes()
     finally:
         _kernel._use_level(2)
@@ -93,9 +93,13 @@ def test_nothing_is_added_of_no_rows() -> None:
         ({"weights": np.array([0.0])}, ValueError, "weights holds a value that is not a positive number"),
         ({"arms": np.array([2])}, ValueError, "arms holds a number beyond the records"),
         ({"arms": np.array([0.0])}, TypeError, "arms must be"),
-        ({"X": np.ones((2, 2))}, TypeError, "arms must be"),
-        ({"X": np.ones((1, 4))[:, ::2]}, TypeError, "X must be a float64 matrix in C or Fortran order"),
-        ({"X": [[1.0, 2.0]]}, TypeError, "X must be a float64 matrix"),
+        ({"X": np.ones((2, 2))}, TypeError, "X must be"),
+        ({"X": np.ones((1, 4))[:, ::2]}, TypeError, "X must be a C-contiguous float64 matrix, or a list of"),
+        ({"X": np.ones((1, 0))}, TypeError, "X must be a C-contiguous float64 matrix, or a list of"),
+        ({"X": [[1.0], [2.0]]}, TypeError, "a column of X must be"),
+        ({"X": [np.ones(1), np.ones(2)]}, TypeError, "a column of X must be"),
+        ({"X": [np.ones(1), np.array([np.nan])]}, ValueError, "X holds a value that is not a finite number"),
+        ({"X": []}, ValueError, "X has no columns"),
         ({"X": np.ones((1, 3))}, TypeError, "records must be"),
         ({"origin": np.zeros(2)}, TypeError, "origin must be"),
     ],

@@ -12,6 +12,7 @@ from armlet.cli.audit import add_audit
 from armlet.cli.bakeoff import add_bakeoff
 from armlet.cli.compare import add_compare
 from armlet.cli.data import add_data
+from armlet.cli.fit import add_fit
 from armlet.cli.list import add_list
 from armlet.cli.log import add_log
 from armlet.cli.paper import add_paper
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))
     add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
     add_bakeoff(commands.add_parser("bakeoff", help="play real tables as bandits, beside Vowpal Wabbit"))
+    add_fit(commands.add_parser("fit", help="learn from Parquet of any size, and write a model"))
     add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     add_log(commands.add_parser("log", help="read, compact, export and import logs of decisions"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))

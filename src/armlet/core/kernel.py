@@ -324,7 +324,7 @@ def argmax_rows(X: Float64, theta: Float64) -> Int64:
 
 def add_rows(
     records: Float64,
-    X: Float64,
+    X: Float64 | list[Float64],
     arms: Int64,
     rewards: Float64,
     weights: Float64 | None = None,
@@ -340,7 +340,7 @@ def add_rows(
     records
         (K, 3 + D + D (D + 1) / 2): what `Statistics.records` gives, changed in place.
     X
-        (n, d), in C or Fortran order.
+        (n, d); or its d columns, (n,) each.
     arms
         (n,): whose rows they are; a negative one is not added.
     rewards, weights

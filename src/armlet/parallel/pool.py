@@ -22,6 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 EVERYTHING = 1_000_000  # tasks handed over at a time to an executor that queues them itself
+AHEAD = 256  # results that may wait for the one before them
 
 
 class WorkerError(ArmletError):
@@ -189,6 +190,43 @@ def map_in_order(
             raise WorkerError(_lost(error, pool, len(tasks) - len(results))) from error
         raise
     return [results[index] for index in range(len(tasks))]
+
+
+def each_in_order(function: Callable[[T], R], tasks: Sequence[T], pool: Pool) -> Iterator[R]:
+    """Run a function over tasks and give the results in the order of the tasks, each as soon as it can be given.
+
+    Results that are not asked for yet are as few as the pool is wide, and never more than `AHEAD`: memory does not
+    grow with the number of tasks. An error, an interrupt or an end of asking cancels the rest.
+
+    Parameters
+    ----------
+    function, tasks, pool
+        As in `map_in_order`.
+
+    Examples
+    --------
+    >>> with make_pool("threads", workers=2) as two:
+    ...     sum(each_in_order(len, ["one", "three"], two))
+    8
+    """
+    running: deque[Future[R]] = deque()
+    waiting, done = deque(tasks), 0
+    is_over = False
+    try:
+        while waiting or running:
+            while waiting and len(running) < min(pool.width, AHEAD):
+                running.append(pool.executor().submit(function, waiting.popleft()))
+            result = running.popleft().result()
+            done += 1
+            yield result
+        is_over = True
+    except (BrokenExecutor, CancelledError) as error:
+        raise WorkerError(_lost(error, pool, len(tasks) - done)) from error
+    finally:
+        if not is_over:
+            for future in running:
+                future.cancel()
+            pool.discard()
 
 
 def _lost(error: BrokenExecutor | CancelledError, pool: Pool, left: int) -> str:

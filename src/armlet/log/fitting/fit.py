@@ -1,0 +1,216 @@
+"""`armlet.fit`: a bandit that has learned all rows of a Parquet data set, whatever its size.
+
+Where a state is sums of rows, pieces are summed by any engine and added in their order: the same bytes on one core, on
+many or on a cluster. Other policies learn row by row, in order, here. Memory holds batches of rows and sums alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.core.encoding.encoder import Encoder
+from armlet.core.errors import ArgumentError
+from armlet.core.kernel import Statistics, Tuned
+from armlet.core.policy import SumsPolicy
+from armlet.core.settings import Normalize, Objective
+from armlet.core.types import Arm, Float64, Int64, Policy
+from armlet.core.units import Units
+from armlet.log.fitting.files import Data, Piece
+from armlet.log.fitting.rows import RowReader, Rows, first_wrong, matrix
+from armlet.log.fitting.source import Source, find_source
+from armlet.log.fitting.sums import SumTask, check_range, located, read_rows, sum_piece
+from armlet.parallel.pool import PoolLike, each_in_order, opened
+from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+from armlet.policies.parts.epsilon_greedy import EpsilonGreedy
+
+UPDATES: Final = (SumsPolicy.update, EpsilonGreedy.update, ContextualEpsilonGreedy.update)
+"""What adds a row to the sums and does nothing else."""
+PROBE: Final = 256
+"""Rows that a copy of the bandit learns first."""
+
+
+def fit(
+    data: Data,
+    policy: Policy,
+    *,
+    x: Sequence[str] | None = None,
+    arm: str = "arm",
+    reward: str = "reward",
+    explored: str | Literal[True] | None = None,
+    weight: str | None = None,
+    arms: Iterable[Arm] | None = None,
+    encoder: Encoder | None = None,
+    objective: Objective | None = None,
+    normalize: Normalize | None = None,
+    units: Units | None = None,
+    reward_range: tuple[float, float] | None = None,
+    seed: int | None = None,
+    engine: PoolLike = "serial",
+    workers: int | None = None,
+) -> Bandit:
+    """Make a bandit that has learned every row of Parquet files, as `Bandit.fit` would, to rounding.
+
+    Every row counts as a decision; a row without a reward (null) is counted and not learned. Where the policy's state
+    is sums of rows, these are computed by `engine`, and the bytes are the same on any. Other policies learn row by row
+    in this process, in the order of the rows.
+
+    Parameters
+    ----------
+    data
+        A Parquet file, a folder of them, a pattern such as "logs/*.parquet", or several of these. Files of a folder
+        or a pattern come in the order of the alphabet.
+    policy
+        How the bandit chooses.
+    x
+        The columns that make a context, in order: numbers, or, with an encoder, text too. One column may hold whole
+        contexts: lists, or binary values of float64, of one size. A compacted log says itself.
+    arm, reward
+        The columns of what was played and what it paid.
+    explored
+        The column that says which rows were played at random, or True if all were. Policies that learn from explored
+        steps only insist on it.
+    weight
+        The column of how much a row counts.
+    arms
+        All labels; those of the data, in order, if left out, which takes a pass over that column.
+    encoder
+        What makes numbers of `x`; one that is not fitted yet is fitted on all rows first, which takes a pass.
+        Contexts of a compacted log went through one already: give that one, and the bandit has it.
+    objective, normalize, units, reward_range, seed
+        As of `Bandit`.
+    engine, workers
+        Where to sum: "serial", "processes", "threads", "dask", the address of a Dask scheduler, or any Executor.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow, pyarrow.parquet, armlet
+    >>> table = pyarrow.table({"age": [31.0, 44.0, 28.0], "ad": ["a", "b", "b"], "click": [0, 1, None]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pyarrow.parquet.write_table(table, f"{folder}/log.parquet")
+    ...     bandit = armlet.fit(folder, armlet.LinUCB(), x=["age"], arm="ad", reward="click", seed=1)
+    >>> bandit.arms, bandit.t, bandit.state.n
+    (['a', 'b'], 3, array([1., 1.]))
+    """
+    source = find_source(data, x, arm, reward, explored, weight, encoder, arms)
+    bandit = Bandit(
+        source.reader.labels,
+        source.dim,
+        policy=policy,
+        features=source.features,
+        encoder=source.encoder,
+        objective=objective or source.objective,
+        normalize=normalize,
+        units=units,
+        reward_range=reward_range,
+        seed=seed,
+    )
+    if bandit.policy.learns_from == "explored steps" and explored is None and source.reader.explored is None:
+        raise ArgumentError(
+            "{explored} is missing: this policy learns only from steps that were played at random; name the column "
+            "that says which were, or give {explored=True} if all were"
+        )
+    if is_sums(bandit):
+        _add_sums(bandit, source, engine, workers)
+    else:
+        for piece in source.pieces:
+            _learn_rows(bandit, piece, source.reader)
+    return bandit
+
+
+def is_sums(bandit: Bandit) -> bool:
+    """Say whether all that a bandit knows is sums of rows, whatever their order was.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.Exp3(horizon=10))]
+    [True, False]
+    """
+    policy, state = bandit.policy, bandit.state
+    return (
+        isinstance(state, Statistics)
+        and not isinstance(state, Tuned)
+        and type(state).add is Statistics.add
+        and getattr(type(policy), "update", None) in UPDATES
+        and policy.rewards == "any"
+    )
+
+
+def _add_sums(bandit: Bandit, source: Source, engine: PoolLike, workers: int | None) -> None:
+    policy, state = bandit.policy, bandit.policy.init(len(bandit.arms), bandit.dim)
+    reader = source.reader if policy.learns_from == "explored steps" else replace(source.reader, explored=None)
+    records: Float64 = np.zeros(state.arrays()["records"].shape)
+    origin = _origin(bandit, source.pieces, reader)
+    tasks = [
+        SumTask(
+            piece=piece,
+            reader=reader,
+            shape=records.shape,
+            origin=origin,
+            sign=bandit._settings.sign,
+            learns_from=policy.learns_from,
+            normalize=bandit.normalize,
+            reward_range=bandit.reward_range,
+        )
+        for piece in source.pieces
+    ]
+    with opened(engine, workers=workers) as pool:
+        for found in each_in_order(sum_piece, tasks, pool):
+            records += found
+    if origin is None:
+        state.restore_arrays({"records": records})
+    else:  # about the origin; means and deviations are taken anew from the sums
+        units = np.array([0.0, *origin, *[0.0] * (2 * len(origin))])
+        state.restore_arrays({"records": records, "units": units})
+        state.renew()
+    bandit._restore(state, bandit.arms, sum(piece.rows for piece in source.pieces))
+
+
+def _origin(bandit: Bandit, pieces: Sequence[Piece], reader: RowReader) -> tuple[float, ...] | None:
+    """Let a copy of the bandit learn the first rows: it warns of what is to be warned of, and finds the origin."""
+    probe = bandit.copy()
+    for piece in pieces:
+        for start, rows in read_rows(piece, reader):
+            is_learned = rows.arms >= 0 if rows.explored is None else (rows.arms >= 0) & rows.explored
+            first = np.flatnonzero(is_learned)[:PROBE]
+            if first.size:
+                _learn(probe, piece, start, rows, reader, first)
+                return _origin_of(probe)
+    return _origin_of(probe)
+
+
+def _origin_of(bandit: Bandit) -> tuple[float, ...] | None:
+    units = bandit.state.arrays().get("units")
+    return None if units is None else tuple(units[1 : 2 + bandit.dim].tolist())
+
+
+def _learn_rows(bandit: Bandit, piece: Piece, reader: RowReader) -> None:
+    """Learn a piece row by row; rows without a reward take their step of the clock."""
+    for start, rows in read_rows(piece, reader):
+        has_reward = rows.arms >= 0
+        edges = np.flatnonzero(np.diff(has_reward)) + 1
+        for run in np.split(np.arange(len(has_reward)), edges):
+            if has_reward[run[0]]:
+                _learn(bandit, piece, start, rows, reader, run)
+            else:
+                bandit.partial_fit(np.empty((0, bandit.dim)), [], [], explored=True, steps=len(run))
+
+
+def _learn(bandit: Bandit, piece: Piece, start: int, rows: Rows, reader: RowReader, which: Int64) -> None:
+    labels = reader.labels
+    with located(piece, start):
+        if (wrong := first_wrong(rows, reader)) is not None:
+            raise wrong
+        check_range(rows, reader.reward, bandit.reward_range)
+    bandit.partial_fit(
+        matrix(rows.X)[which],
+        [labels[i] for i in rows.arms[which].tolist()],
+        rows.rewards[which],
+        explored=True if rows.explored is None else rows.explored[which],
+        weights=None if rows.weights is None else rows.weights[which],
+    )
