@@ -642,11 +642,6 @@ class Paced(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Act(enum.Enum):
-    """
-    Whether a call is to change the bandit, or only to be refused if it would be.
-    """
-
 class Act(Enum):
     """Whether a call is to change the bandit, or only to be refused if it would be."""
 
