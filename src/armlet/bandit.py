@@ -285,7 +285,7 @@ class Bandit(Engine):
         """
         from armlet.core.border.logged import read_logged  # not before a log comes
 
-        rows = read_logged(table, self._reader)
+        rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
             rows.X,
             rows.arms,

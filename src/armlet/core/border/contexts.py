@@ -50,6 +50,11 @@ class ContextReader:
     dim: int
     features: tuple[str, ...] | None = None
 
+    @property
+    def plain(self) -> ContextReader:
+        """What reads the numbers: itself."""
+        return self
+
     def row(self, x: Context) -> Float64:
         """Read one context.
 
