@@ -93,7 +93,7 @@ def test_a_refused_call_leaves_no_event(tmp_path: Path) -> None:
         lambda: bandit.correct(decision, 5.0, 2.0),
     ):
         with pytest.raises((ValueError, KeyError, armlet.ArmletError)):
-            refused()  # type: ignore[no-untyped-call]
+            refused()
     log.close()
     assert kinds(tmp_path / "a.jsonl") == ["start", "decide", "learn", "decide", "checkpoint"]
 

@@ -73,7 +73,7 @@ def places(honest: Path, rng: np.random.Generator, each: int) -> list[tuple[int,
 
 
 def next_checkpoint(events: list[Event], seq: int) -> int:
-    return next(event["seq"] for event in events[seq:] if event["kind"] == "checkpoint")
+    return int(next(event["seq"] for event in events[seq:] if event["kind"] == "checkpoint"))
 
 
 def mended(events: list[Event]) -> Lines:
