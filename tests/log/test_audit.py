@@ -11,6 +11,7 @@ from armlet.core.types import Policy
 from armlet.log import replaying
 from armlet.log.parquet.compacting import compact
 from armlet.log.reading import read
+from armlet.log.schema import Event
 from support.lives import Life, new_bandit
 from support.policies import every_policy
 
@@ -79,7 +80,7 @@ def test_what_cannot_be_played_is_a_mismatch_and_ends_a_replay(tmp_path: Path) -
     log.close()
     events = list(log)
     start = armlet.load(log.start_path)
-    cases: list[tuple[dict[str, object], str]] = [
+    cases: list[tuple[Event, str]] = [
         ({"kind": "dance"}, "event 7 is of kind 'dance', which this version cannot play"),
         ({"kind": "retire_arm"}, "event 7 cannot be played: 'arm' is missing"),
         ({"kind": "learn", "id": "9-00ff00ff00ff00ff", "reward": 1.0, "weight": 1.0}, "which is not in the log"),

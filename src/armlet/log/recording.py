@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
 from armlet.core.errors import LogError
 from armlet.log.journal import Journal
@@ -62,6 +62,7 @@ class Log:
         self._flush = flush
         self._lock = threading.Lock()
         self._journal: Journal | None = None
+        self._append: Callable[[str, Event], int] = self._refuse  # the journal's own, once it is there
         self._digest: Callable[[], str] | None = None
         self._replayed: tuple[int, str] | None = None  # so many events, and the digest of the state that they lead to
         self._due = CHECKPOINT  # the number of events at which a checkpoint is
@@ -121,7 +122,8 @@ class Log:
             except BaseException:
                 journal.close()
                 raise
-            self._journal, self._digest, self._due = journal, digest, journal.sealed + CHECKPOINT
+            self._journal, self._append = journal, journal.append
+            self._digest, self._due = digest, journal.sealed + CHECKPOINT
             self._finish = weakref.finalize(self, journal.close)
 
     def expect(self, events: int, digest: str) -> None:
@@ -173,7 +175,7 @@ class Log:
     def decided(self, decision: Decision) -> None:
         """Append a decision."""
         with self._lock:
-            if self._begun().append("decide", decision.to_dict()) >= self._due:
+            if self._append("decide", decision.to_dict()) >= self._due:
                 self._checkpoint()
 
     def decided_many(self, decisions: Decisions) -> None:
@@ -185,7 +187,7 @@ class Log:
     def happened(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append what else changes a bandit."""
         with self._lock:
-            self._begun().append(kind, dict(fields))
+            self._append(kind, fields if type(fields) is dict else dict(fields))
 
     def happened_many(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
         """Append several events of a kind, all or none."""
@@ -199,9 +201,10 @@ class Log:
                 self._due = self._begun().sealed + CHECKPOINT
 
     def _begun(self) -> Journal:
-        if self._journal is None:
-            raise LogError(f"{self.name} has no bandit yet; give it to one: armlet.Bandit(..., log=log)")
-        return self._journal
+        return self._journal or self._refuse()
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise LogError(f"{self.name} has no bandit yet; give it to one: armlet.Bandit(..., log=log)")
 
     # ---- what a user may call
 
@@ -216,7 +219,7 @@ class Log:
             Such as `outcomes={"latency": 0.2}`, `source="checkout"`, `unit="user 17"`, `epoch=3`: plain JSON types.
         """
         with self._lock:
-            self._begun().append("note", {"id": decision if isinstance(decision, str) else decision.id, **fields})
+            self._append("note", {"id": decision if isinstance(decision, str) else decision.id, **fields})
 
     def flush(self) -> None:
         """Give the system all lines that wait."""
