@@ -13,7 +13,7 @@ import pytest
 import armlet
 from armlet.stores import Loop, Store
 from armlet.stores.replay import rebuild
-from armlet.stores.schema import VERSION
+from armlet.stores.sqlite.schema import VERSION
 
 
 def replayed(store: Store, name: str = "homepage") -> bytes:
@@ -178,8 +178,8 @@ def test_a_change_of_tables_that_fails_leaves_the_old_ones(tmp_path: Path, monke
         play(make(store, armlet.LinUCB()), 0, 5)
         before = store.loop("homepage").model().to_bytes()
     steps = ("", "", "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1);")
-    monkeypatch.setattr("armlet.stores.schema.STEPS", steps)
-    monkeypatch.setattr("armlet.stores.schema.VERSION", 3)
+    monkeypatch.setattr("armlet.stores.sqlite.schema.STEPS", steps)
+    monkeypatch.setattr("armlet.stores.sqlite.schema.VERSION", 3)
     with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open(path)
     monkeypatch.undo()

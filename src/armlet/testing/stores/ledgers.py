@@ -1,0 +1,182 @@
+"""What every ledger promises."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from armlet.stores import Kept, Ledger, Outcome, Pen, Row
+from armlet.testing.stores.common import Place, StoreCheck, require
+
+
+class _BrokenOffError(Exception):
+    """Ends a transaction in the midst of it."""
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[Ledger]:
+    ledger = place()
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def _some_loop(ledger: Ledger, name: str = "homepage") -> Kept:
+    with ledger.writing() as pen:
+        return pen.create(name, '{"arms": ["a"]}', b"a model")
+
+
+def _fill(pen: Pen, loop: int, ts: int = 5) -> None:
+    """Write one of everything."""
+    t = pen.lease(loop, 1)
+    seq = pen.append(loop, ts, "decide", t, {"arm": "a", "propensity": 0.1}, b"\0" * 8)
+    pen.put(loop, Outcome(t=t, event=f"event {t}", seq=seq, phase="open", due=ts + 10))
+    pen.keep(loop, seq, b"another model")
+
+
+def _all_of(ledger: Ledger, kept: Kept) -> list[object]:
+    """Read everything about a loop."""
+    with ledger.writing() as pen:
+        require(pen.kept(kept.name), f"loop {kept.name!r} is gone")
+        outcomes = [pen.at(kept.id, t) for t in range(1, 10)]
+        found = [pen.kept(kept.name), outcomes, list(pen.rows(kept.id, 0)), pen.snapshot(kept.id)]
+    return [*found, list(ledger.rows(kept.id)), list(ledger.loops()), ledger.newest()]
+
+
+def check_transactions_are_whole_or_nothing(place: Place) -> None:
+    """What is raised in a transaction undoes all of it; what ends well is there after reopening."""
+    with _opened(place) as ledger:
+        kept = _some_loop(ledger)
+        with ledger.writing() as pen:
+            _fill(pen, kept.id)
+        before = _all_of(ledger, kept)
+        with suppress(_BrokenOffError), ledger.writing() as pen:
+            pen.create("another", "{}", b"")
+            _fill(pen, kept.id, ts=9)
+            old = pen.at(kept.id, 1)
+            require(old is not None, "an outcome that was put cannot be found by its step")
+            pen.put(kept.id, Outcome(t=1, event="event 1", seq=1, phase="learned", value=0.5))
+            raise _BrokenOffError
+        require(_all_of(ledger, kept) == before, "a transaction that was broken off left something behind")
+        with ledger.writing() as pen:
+            require(pen.lease(kept.id, 1) == 2, "a transaction that was broken off kept its step of the clock")
+            pen.append(kept.id, 11, "learn", 1, {"reward": 0.1 + 0.2}, None)
+        before = _all_of(ledger, kept)
+    with _opened(place) as ledger:
+        require(_all_of(ledger, kept) == before, "what was written is not what is read after reopening")
+
+
+def check_rows_keep_their_order_and_their_values(place: Place) -> None:
+    """Rows are numbered 1, 2, ... in each loop, and come back as they were written, to the last bit."""
+    fields = {"arm": 7, "text": "snow ☃", "third": 1 / 3, "none": None, "eligible": ["a", 1], "explored": True}
+    with _opened(place) as ledger:
+        first, second = _some_loop(ledger, "first"), _some_loop(ledger, "second")
+        for i in range(3):
+            with ledger.writing() as pen:
+                found = [pen.append(loop.id, i, "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)]
+                require(found == [i + 1, i + 1], f"rows are numbered {found}, not {[i + 1, i + 1]}")
+        expected = [Row(seq=i + 1, ts=i, kind="decide", t=i + 1, fields=fields, x=bytes(range(8))) for i in range(3)]
+        for loop in (first, second):
+            require(list(ledger.rows(loop.id)) == expected, "rows do not come back as they were written")
+            require(list(ledger.rows(loop.id, after=2)) == expected[2:], "rows are not read from where it was asked")
+
+
+def check_nobody_reads_half_a_transaction(place: Place) -> None:
+    """Whoever reads while a pen is out sees none of it, or waits and sees all."""
+    seen: list[int] = []
+    with _opened(place) as ledger:
+        kept = _some_loop(ledger)
+        reader = threading.Thread(target=lambda: seen.append(len(list(ledger.rows(kept.id)))))
+        with ledger.writing() as pen:
+            pen.append(kept.id, 1, "learn", 1, {}, None)
+            reader.start()
+            reader.join(0.05)  # one that does not wait has read by now
+            pen.append(kept.id, 1, "learn", 1, {}, None)
+        reader.join()
+    require(seen in ([0], [2]), f"a reader saw {seen} rows of a transaction of 2")
+
+
+def check_steps_are_leased_once(place: Place) -> None:
+    """No step is leased twice, nor again after a row was written for it, whoever opens the ledger."""
+    leased: list[int] = []
+    for _ in range(3):
+        with _opened(place) as ledger:
+            for steps in (1, 16, 3):
+                with ledger.writing() as pen:
+                    kept = pen.kept("homepage") or pen.create("homepage", "{}", b"")
+                    first = pen.lease(kept.id, steps)
+                    leased += range(first, first + steps)
+                    pen.append(kept.id, 1, "decide", first + steps - 1, {}, b"")
+    require(leased[0] == 1, f"the first step is {leased[0]}, not 1")
+    require(leased == sorted(set(leased)), "a step of the clock was leased twice")
+
+
+def check_outcomes_are_found(place: Place) -> None:
+    """An outcome is found by event, by step and when it is due; a new one takes the place of the old."""
+    with _opened(place) as ledger:
+        kept, other = _some_loop(ledger), _some_loop(ledger, "other")
+        late = Outcome(t=1, event="late", seq=1, phase="open", due=30)
+        early = Outcome(t=2, event="early", seq=2, phase="open", value=-0.0, due=20)
+        never = Outcome(t=3, event="never", seq=3, phase="learned", value=1e-300)
+        with ledger.writing() as pen:
+            for outcome in (late, early, never):
+                pen.put(kept.id, outcome)
+            for outcome in (late, early, never):
+                require(pen.outcome(kept.id, outcome.event) == outcome, "an outcome is not found by its event")
+                require(pen.at(kept.id, outcome.t) == outcome, "an outcome is not found by its step")
+            require(pen.outcome(other.id, "late") is None, "an event of one loop is found in another")
+        with ledger.writing() as pen:
+            require(list(pen.due(kept.id, 19, 9)) == [], "an outcome is due before its time")
+            require(list(pen.due(kept.id, 30, 9)) == [early, late], "what is due is not found, the first one first")
+            require(list(pen.due(kept.id, 30, 1)) == [early], "more was found due than was asked for")
+            pen.put(kept.id, Outcome(t=2, event="early", seq=2, phase="learned", value=0.5))
+            require(list(pen.due(kept.id, 30, 9)) == [late], "an outcome that was settled is still due")
+
+
+def check_old_rows_can_go(place: Place) -> None:
+    """What is erased or pruned is gone, what explored stays, and a loop goes on from the model that it is given."""
+    with _opened(place) as ledger:
+        kept = _some_loop(ledger)
+        with ledger.writing() as pen:
+            for explored, due in ((True, None), (False, None), (False, 99), (False, None)):
+                t = pen.lease(kept.id, 1)
+                seq = pen.append(kept.id, t, "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
+                pen.put(kept.id, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
+            pen.append(kept.id, 4, "learn", 2, {"of": 2}, None)
+            pen.keep(kept.id, 4, b"a snapshot")
+        before = _all_of(ledger, kept)
+        with suppress(_BrokenOffError), ledger.writing() as pen:
+            _let_go(pen, kept.id)
+            raise _BrokenOffError
+        require(_all_of(ledger, kept) == before, "rows were gone though their transaction was broken off")
+        with ledger.writing() as pen:
+            require(_let_go(pen, kept.id) == 1, "not the one old decision that did not explore was pruned")
+        ledger.scrub()
+    with _opened(place) as ledger, ledger.writing() as pen:
+        found = pen.kept("homepage")
+        require(found and (found.start, found.base) == (b"later", 5), "a loop does not go on from its new model")
+        require(pen.snapshot(kept.id) is None, "a snapshot is older than the model that a loop goes on from")
+        require([row.seq for row in pen.rows(kept.id, 0)] == [1, 3, 4], "other rows are left than should be")
+        first = pen.row(kept.id, 1)
+        require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
+        left = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
+        require(left == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
+        require(pen.append(kept.id, 9, "learn", 3, {}, None) == 6, "a number of a row was given twice")
+
+
+def _let_go(pen: Pen, loop: int) -> int:
+    pen.rebase(loop, 5, b"later")
+    pen.erase(loop, 1)
+    return pen.prune(loop, before=4)
+
+
+LEDGER_CHECKS: tuple[StoreCheck, ...] = (
+    check_transactions_are_whole_or_nothing,
+    check_rows_keep_their_order_and_their_values,
+    check_nobody_reads_half_a_transaction,
+    check_steps_are_leased_once,
+    check_outcomes_are_found,
+    check_old_rows_can_go,
+)
