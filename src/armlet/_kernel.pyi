@@ -600,6 +600,13 @@ class Act(Enum):
     perform = 0
     rehearse = 1
 
+class ArmSet:
+    """Arms that were looked up beforehand; see `Bandit.arm_set`."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str | int]: ...
+    def __repr__(self) -> str: ...
+
 class Engine:
     """
     What every decision of a bandit passes through: clock, arms, coins, estimates.
@@ -618,7 +625,9 @@ class Engine:
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
     ) -> None: ...
-    def decide(self, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+    def decide(
+        self, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+    ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
 
@@ -627,10 +636,15 @@ class Engine:
         x
             A numpy row, a list, or a mapping by feature name.
         eligible
-            The arms that may be played this time; all that are not retired if left out.
+            The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
+            `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+        probabilities
+            "all" for `decision.probabilities`, those of every arm at this very step.
         """
 
-    def decide_at(self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+    def decide_at(
+        self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+    ) -> Decision:
         """
         Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
 
@@ -638,7 +652,7 @@ class Engine:
         ----------
         t
             The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-        x, eligible
+        x, eligible, probabilities
             As in `decide`.
 
         Examples
@@ -733,6 +747,22 @@ class Engine:
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
         """(n, d): contexts as the policy sees them."""
 
+    def arm_set(self, labels: Iterable[str | int]) -> ArmSet:
+        """
+        Look labels up beforehand, for the `eligible` of many decisions.
+
+        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
+        >>> some = bandit.arm_set(["a", "c"])
+        >>> bandit.decide([0.5], eligible=some).eligible
+        ('a', 'c')
+        """
+
+    def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None: ...
     def _add_arm(self, label: object, act: Act = ...) -> None: ...
     def _remove_arm(self, label: object, act: Act = ...) -> None: ...
     def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...
