@@ -176,6 +176,35 @@ class Decisions:
     def tags(self) -> NDArray[numpy.int64]:
         """(n,): the number that the policy attached to each for its own use."""
 
+    @property
+    def greedy(self, /) -> list[bool | None]:
+        """
+        Whether each arm is the best-looking one; None where a step that was sure to explore did not look.
+        """
+
+    @property
+    def designs(self, /) -> list[str]:
+        """
+        How each arm was found: by its turn, by a coin that no context moves, or by the policy's own choice.
+        """
+
+    def to_arrow(self) -> Any:
+        """
+        Give them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+        >>> bandit.decide_many([[0.5], [1.0]]).to_arrow().select(["t", "arm"]).to_pylist()
+        [{'t': 1, 'arm': 'b'}, {'t': 2, 'arm': 'a'}]
+        """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """
+        The same for whatever reads Arrow streams: polars.DataFrame(decisions), pandas.DataFrame.from_arrow.
+        """
+
     def __repr__(self) -> str: ...
 
 def register(
@@ -185,6 +214,7 @@ def register(
     read_weight: Callable[[float], float],
     coins: type,
     interaction: type,
+    arrow_table: Callable[[Decisions], Any],
     unpickle_decision: Callable[..., Decision],
 ) -> None:
     """Hands over what this module needs of Armlet's Python side."""
