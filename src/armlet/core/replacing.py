@@ -28,11 +28,11 @@ def check_replaceable(old: Policy, new: Policy, state: State, n_arms: int, dim: 
     >>> check_replaceable(old, armlet.Algorithm1(p=30), old.init(2, 1), 2, 1)
     >>> check_replaceable(old, armlet.LinUCB(), old.init(2, 1), 2, 1)
     Traceback (most recent call last):
-    ValueError: policy is LinUCB(...), but the state is one of Algorithm1; give an Algorithm1, or start a new bandit
+    ValueError: policy is LinUCB(...), but the state is one of Algorithm1; give one of those, or start a new bandit
     """
     name = type(old).__name__
     if type(new) is not type(old):
-        raise ValueError(f"policy is {new}, but the state is one of {name}; give an {name}, or start a new bandit")
+        raise ValueError(f"policy is {new}, but the state is one of {name}; give one of those, or start a new bandit")
     if not dataclasses.is_dataclass(new):
         raise TypeError(f"policy is a {name}, not a dataclass, so nobody can tell which of its settings changed")
     if units_of(old) != units_of(new):
