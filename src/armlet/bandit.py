@@ -19,7 +19,7 @@ from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
 from armlet.core.law import compiled_rule
-from armlet.core.replacing import check_replaceable
+from armlet.core.running.replacing import check_replaceable
 from armlet.core.settings import Normalize, Objective, Settings, check_reward_range, check_seed, check_step, check_steps
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
@@ -130,7 +130,7 @@ class Bandit(Engine):
 
     def _tell_to(self, log: Recorder) -> None:
         from armlet.core.files import model
-        from armlet.core.recording import attach
+        from armlet.core.running.recording import attach
 
         now = self._model()
         attach(self, log, model.encode(now), model.describe(now))

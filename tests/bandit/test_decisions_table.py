@@ -29,7 +29,7 @@ def test_a_table_has_the_records_of_its_decisions(policy: Policy, eligible: list
     assert decisions.to_arrow().to_pylist() == records
     assert pa.table(decisions).to_pylist() == records
     assert pl.DataFrame(decisions).to_dicts() == records
-    frame = pd.DataFrame.from_arrow(decisions)
+    frame = pd.DataFrame.from_arrow(decisions)  # type: ignore[attr-defined]  # the stubs are older
     assert frame["id"].tolist() == decisions.ids == [record["id"] for record in records]
     assert decisions.designs == [record["design"] for record in records]
     assert decisions.greedy == [record["greedy"] for record in records]
