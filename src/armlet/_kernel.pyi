@@ -176,6 +176,35 @@ class Decisions:
     def tags(self) -> NDArray[numpy.int64]:
         """(n,): the number that the policy attached to each for its own use."""
 
+    @property
+    def greedy(self, /) -> list[bool | None]:
+        """
+        Whether each arm is the best-looking one; None where a step that was sure to explore did not look.
+        """
+
+    @property
+    def designs(self, /) -> list[str]:
+        """
+        How each arm was found: by its turn, by a coin that no context moves, or by the policy's own choice.
+        """
+
+    def to_arrow(self) -> Any:
+        """
+        Give them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+        >>> bandit.decide_many([[0.5], [1.0]]).to_arrow().select(["t", "arm"]).to_pylist()
+        [{'t': 1, 'arm': 'b'}, {'t': 2, 'arm': 'a'}]
+        """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """
+        The same for whatever reads Arrow streams: polars.DataFrame(decisions), pandas.DataFrame.from_arrow.
+        """
+
     def __repr__(self) -> str: ...
 
 def register(
@@ -185,6 +214,7 @@ def register(
     read_weight: Callable[[float], float],
     coins: type,
     interaction: type,
+    arrow_table: Callable[[Decisions], Any],
     unpickle_decision: Callable[..., Decision],
 ) -> None:
     """Hands over what this module needs of Armlet's Python side."""
@@ -648,6 +678,13 @@ class Act(Enum):
     perform = 0
     rehearse = 1
 
+class ArmSet:
+    """Arms that were looked up beforehand; see `Bandit.arm_set`."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str | int]: ...
+    def __repr__(self) -> str: ...
+
 class Engine:
     """
     What every decision of a bandit passes through: clock, arms, coins, estimates.
@@ -666,7 +703,9 @@ class Engine:
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
     ) -> None: ...
-    def decide(self, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+    def decide(
+        self, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+    ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
 
@@ -675,10 +714,15 @@ class Engine:
         x
             A numpy row, a list, or a mapping by feature name.
         eligible
-            The arms that may be played this time; all that are not retired if left out.
+            The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
+            `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+        probabilities
+            "all" for `decision.probabilities`, those of every arm at this very step.
         """
 
-    def decide_at(self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+    def decide_at(
+        self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+    ) -> Decision:
         """
         Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
 
@@ -686,7 +730,7 @@ class Engine:
         ----------
         t
             The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-        x, eligible
+        x, eligible, probabilities
             As in `decide`.
 
         Examples
@@ -781,6 +825,22 @@ class Engine:
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
         """(n, d): contexts as the policy sees them."""
 
+    def arm_set(self, labels: Iterable[str | int]) -> ArmSet:
+        """
+        Look labels up beforehand, for the `eligible` of many decisions.
+
+        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
+        >>> some = bandit.arm_set(["a", "c"])
+        >>> bandit.decide([0.5], eligible=some).eligible
+        ('a', 'c')
+        """
+
+    def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None: ...
     def _add_arm(self, label: object, act: Act = ...) -> None: ...
     def _remove_arm(self, label: object, act: Act = ...) -> None: ...
     def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...

@@ -18,6 +18,7 @@ from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
 from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
 from armlet.core.law import compiled_rule
+from armlet.core.running.replacing import check_replaceable
 from armlet.core.settings import (
     Normalize,
     Objective,
@@ -146,7 +147,7 @@ class Bandit(Engine):
 
     def _tell_to(self, log: Recorder) -> None:
         from armlet.core.files import model
-        from armlet.core.recording import attach
+        from armlet.core.running.recording import attach
 
         now = self._model()
         attach(self, log, model.encode(now), model.describe(now))
@@ -455,6 +456,32 @@ class Bandit(Engine):
         if seed is not None:
             twin.reseed(seed)
         return twin
+
+    def replace(self, *, policy: Policy) -> None:
+        """Go on with other settings of the same policy, such as another p or width; all that was learned stays.
+
+        Refused where the state would mean something else: another policy, other units, other experts. What it takes
+        of `bandit.state` before is not that of the bandit any more.
+
+        Parameters
+        ----------
+        policy
+            The policy with the settings that it is to have from the next decision on.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), seed=1)
+        >>> bandit.learn(bandit.decide([1.0]), 0.5)
+        >>> bandit.replace(policy=armlet.Algorithm1(p=10))
+        >>> bandit.policy, bandit.t, bandit.state.n.tolist()
+        (Algorithm1(p=10, ridge='paper', warmup='round-robin'), 1, [0.0, 1.0])
+        """
+        check_given(policy)
+        settings = self._settings.with_policy(policy)
+        check_replaceable(self.policy, policy, self.state, len(self.arms), self.dim)
+        self._replace(policy, compiled_rule(policy))
+        self._settings = settings
 
     def reseed(self, seed: int | None = None) -> None:
         """Go on with a new stream of coins; pending decisions of the old one can still be learned.

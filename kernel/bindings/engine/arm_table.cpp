@@ -51,6 +51,23 @@ Keys keys_of(nb::handle eligible) {
     return keys;
 }
 
+Wanted wanted_of(nb::handle eligible) {
+    Wanted out;
+    if (eligible.is_none()) return out;
+    if (is_plain(eligible, NPY_BOOL, 1)) {
+        const auto* array = reinterpret_cast<PyArrayObject*>(eligible.ptr());
+        const auto n = static_cast<std::size_t>(PyArray_DIM(array, 0));
+        const bool* flags = booleans(eligible, "eligible", n);
+        out.mask.emplace(flags, flags + n);
+    } else if (nb::isinstance<ArmSet>(eligible)) {
+        out.owner = nb::borrow(eligible);
+        out.set = &nb::cast<const ArmSet&>(eligible);
+    } else {
+        out.keys = keys_of(eligible);
+    }
+    return out;
+}
+
 ArmTable::ArmTable(const nb::list& labels)
     : labels_(nb::steal<nb::list>(PySequence_List(labels.ptr()))), is_active_(nb::len(labels), 1) {
     for (std::size_t arm = 0; arm < size(); ++arm) lives_.push_back(++lives);
@@ -91,14 +108,30 @@ std::uint32_t ArmTable::at(const nb::object& key) const {
     return *arm;
 }
 
-std::vector<std::uint32_t> ArmTable::playable(const Keys& eligible) const {
-    if (!eligible) return active_;
+ArmSet ArmTable::look_up(std::vector<nb::object> keys) const {
     std::vector<std::uint32_t> arms;
-    for (const auto& key : *eligible)
-        if (const auto arm = at(key); is_active(arm)) arms.push_back(arm);
-    if (arms.empty()) fail(PyExc_ValueError, "eligible leaves no arm to play: name at least one that is not retired");
+    for (const auto& key : keys) arms.push_back(at(key));
     std::sort(arms.begin(), arms.end());
     arms.erase(std::unique(arms.begin(), arms.end()), arms.end());
+    return {id_, std::move(arms), std::move(keys)};
+}
+
+std::vector<std::uint32_t> ArmTable::playable(const Wanted& eligible) const {
+    if (eligible.is_all()) return active_;
+    std::vector<std::uint32_t> arms;
+    if (eligible.mask) {
+        if (eligible.mask->size() != size())
+            fail(PyExc_ValueError, "eligible has " + std::to_string(eligible.mask->size()) + " booleans for " +
+                                       std::to_string(size()) + " arms; give one for each of bandit.arms");
+        for (std::uint32_t arm = 0; arm < size(); ++arm)
+            if ((*eligible.mask)[arm]) arms.push_back(arm);
+    } else if (eligible.set && eligible.set->table == id_) {
+        arms = eligible.set->arms;
+    } else {
+        arms = look_up(eligible.set ? eligible.set->keys : *eligible.keys).arms;
+    }
+    std::erase_if(arms, [&](std::uint32_t arm) { return !is_active(arm); });
+    if (arms.empty()) fail(PyExc_ValueError, "eligible leaves no arm to play: name at least one that is not retired");
     return arms;
 }
 

@@ -20,6 +20,24 @@ nb::object key_of(nb::handle label);
 using Keys = std::optional<std::vector<nb::object>>;
 Keys keys_of(nb::handle eligible);
 
+// Labels that were looked up beforehand, so that many decisions need not.
+struct ArmSet {
+    Word table;  // names the table in which the arms have these indices
+    std::vector<std::uint32_t> arms;
+    std::vector<nb::object> keys;  // for any other table
+};
+
+// What a caller gave as `eligible`: nothing, labels, a boolean for each arm, or a set.
+struct Wanted {
+    Keys keys;
+    std::optional<std::vector<bool>> mask;
+    nb::object owner;  // keeps the set
+    const ArmSet* set = nullptr;
+
+    bool is_all() const { return !keys && !mask && !set; }
+};
+Wanted wanted_of(nb::handle eligible);
+
 class ArmTable {
   public:
     explicit ArmTable(const nb::list& labels);
@@ -37,7 +55,8 @@ class ArmTable {
     bool is_last_active(std::size_t arm) const { return is_active(arm) && active_.size() == 1; }
     // The indices of those that may be played, ascending, among the eligible if these are named; ValueError if there is
     // none.
-    std::vector<std::uint32_t> playable(const Keys& eligible) const;
+    std::vector<std::uint32_t> playable(const Wanted& eligible) const;
+    ArmSet look_up(std::vector<nb::object> keys) const;
 
     void add(nb::object label);
     void remove(std::size_t arm);

@@ -18,6 +18,12 @@ void create(Engine* self, nb::object policy, nb::object rule, nb::object state, 
     new (self) Engine(policy, rule, state, labels, seed, read_context, sign, normalize, ends);
 }
 
+nb::list listed(const ArmSet& set) {
+    nb::list out;
+    for (const auto& key : set.keys) out.append(key);
+    return out;
+}
+
 int traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     return nb::inst_ready(self) ? nb::inst_ptr<Engine>(self)->traverse(visit, arg) : 0;
@@ -52,6 +58,12 @@ void bind_engine(nb::module_& m) {
     nb::enum_<Act>(m, "Act", "Whether a call is to change the bandit, or only to be refused if it would be.")
         .value("perform", Act::perform)
         .value("rehearse", Act::rehearse);
+    nb::class_<ArmSet>(m, "ArmSet", nb::is_final(), "Arms that were looked up beforehand; see `Bandit.arm_set`.")
+        .def("__len__", [](const ArmSet& s) { return s.keys.size(); })
+        .def(
+            "__iter__", [](const ArmSet& s) { return nb::iter(listed(s)); },
+            nb::sig("def __iter__(self) -> collections.abc.Iterator[str | int]"))
+        .def("__repr__", [](const ArmSet& s) { return nb::str("ArmSet({})").format(listed(s)); });
     nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
                        "What every decision of a bandit passes through: clock, arms, coins, estimates.")
         .def("__init__", &create, nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"),
@@ -95,6 +107,21 @@ void bind_engine(nb::module_& m) {
              "Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one "
              "moment.")
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
+        .def("arm_set", &Engine::arm_set, nb::arg("labels").none(),
+             nb::sig("def arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"),
+             R"(Look labels up beforehand, for the `eligible` of many decisions.
+
+The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
+
+Examples
+--------
+>>> import armlet
+>>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
+>>> some = bandit.arm_set(["a", "c"])
+>>> bandit.decide([0.5], eligible=some).eligible
+('a', 'c'))")
+        .def("_replace", &Engine::replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("act") = Act::perform,
+             nb::sig("def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None"))
         .def("_add_arm", &Engine::add_arm, nb::arg("label"), nb::arg("act") = Act::perform,
              nb::sig("def _add_arm(self, label: object, act: Act = ...) -> None"))
         .def("_remove_arm", &Engine::remove_arm, nb::arg("label"), nb::arg("act") = Act::perform,

@@ -47,9 +47,13 @@ std::string decision_id(Word t, Word mark) {
     return std::to_string(t) + "-" + digits;
 }
 
+const char* design_of(const Choice& choice) {
+    if (std::isnan(choice.given_exploring)) return "choice";
+    return choice.explored && choice.rate == 1.0 && choice.smallest == 0.0 ? "turn" : "coin";
+}
+
 const char* Decision::design() const {
-    if (std::isnan(given_exploring)) return "choice";
-    return explored && rate == 1.0 && smallest == 0.0 ? "turn" : "coin";
+    return design_of({index, propensity, explored, tag, given_exploring, rate, smallest});
 }
 
 namespace {

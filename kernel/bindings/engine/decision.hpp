@@ -36,6 +36,9 @@ struct Decision {
     const char* design() const;
 };
 
+// What `design` says of a step.
+const char* design_of(const Choice& choice);
+
 // A pending decision about a context of `dim` values, yet to be filled in.
 nb::object new_decision(std::size_t dim);
 inline Decision& decision_of(const nb::object& made) { return *reinterpret_cast<Decision*>(made.ptr()); }

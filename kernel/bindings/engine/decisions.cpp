@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "bindings/handed_over.hpp"
+
 namespace armlet {
 
 Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim,
@@ -91,6 +93,23 @@ Array<bool> explored(Self all) {
     return column<bool, std::uint8_t>(all, [](const Choice& c) { return std::uint8_t{c.explored}; });
 }
 
+nb::list greedy(Self all) {
+    nb::list out;
+    for (const Choice& choice : all.choices) {
+        if (choice.explored && choice.greedy == Choice::Greedy::unknown)
+            out.append(nb::none());
+        else
+            out.append(!choice.explored || choice.greedy == Choice::Greedy::yes);
+    }
+    return out;
+}
+
+nb::list designs(Self all) {
+    nb::list out;
+    for (const Choice& choice : all.choices) out.append(design_of(choice));
+    return out;
+}
+
 }  // namespace
 
 void bind_decisions(nb::module_& m) {
@@ -120,6 +139,31 @@ void bind_decisions(nb::module_& m) {
                      "policy has none.")
         .def_prop_ro("explored", &explored, owned, "(n,): which steps explored.")
         .def_prop_ro("tags", &tags, owned, "(n,): the number that the policy attached to each for its own use.")
+        .def_prop_ro("greedy", &greedy, nb::sig("def greedy(self, /) -> list[bool | None]"),
+                     "Whether each arm is the best-looking one; None where a step that was sure to explore did not "
+                     "look.")
+        .def_prop_ro("designs", &designs, nb::sig("def designs(self, /) -> list[str]"),
+                     "How each arm was found: by its turn, by a coin that no context moves, or by the policy's own "
+                     "choice.")
+        .def(
+            "to_arrow", [](nb::handle self) { return handed_over(Part::arrow_table)(self); },
+            nb::sig("def to_arrow(self) -> typing.Any"),
+            R"(Give them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
+
+Examples
+--------
+>>> import armlet
+>>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
+>>> bandit.decide_many([[0.5], [1.0]]).to_arrow().select(["t", "arm"]).to_pylist()
+[{'t': 1, 'arm': 'b'}, {'t': 2, 'arm': 'a'}])")
+        .def(
+            "__arrow_c_stream__",
+            [](nb::handle self, nb::object schema) {
+                return handed_over(Part::arrow_table)(self).attr("__arrow_c_stream__")(schema);
+            },
+            nb::arg("requested_schema").none() = nb::none(),
+            nb::sig("def __arrow_c_stream__(self, requested_schema: object | None = None) -> object"),
+            "The same for whatever reads Arrow streams: polars.DataFrame(decisions), pandas.DataFrame.from_arrow.")
         .def("__repr__", [](Self s) { return "<" + std::to_string(s.size()) + " decisions>"; });
 }
 

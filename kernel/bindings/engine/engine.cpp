@@ -17,15 +17,6 @@ void check_learned(const Decision& d, double reward, const char* name) {
                                    " was learned with " + text(d.reward) + "; pass that reward");
 }
 
-// The sums that a state holds, where it is made of sums.
-Model model_in(nb::handle state) {
-    if (nb::isinstance<Tuned>(state)) return model_of(nb::cast<Tuned&>(state));
-    if (nb::isinstance<Statistics>(state)) return model_of(nb::cast<Statistics&>(state));
-    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2)
-        return model_of(nb::cast<Layers&>(state));
-    return {nullptr};
-}
-
 void check_holds(const Statistics& s, std::size_t arm, double weight, const char* what) {
     const double n = s.count(arm);
     if (n < 0.999 * weight)
@@ -34,6 +25,15 @@ void check_holds(const Statistics& s, std::size_t arm, double weight, const char
 }
 
 }  // namespace
+
+// The sums that a state holds, where it is made of sums.
+Model model_in(nb::handle state) {
+    if (nb::isinstance<Tuned>(state)) return model_of(nb::cast<Tuned&>(state));
+    if (nb::isinstance<Statistics>(state)) return model_of(nb::cast<Statistics&>(state));
+    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2)
+        return model_of(nb::cast<Layers&>(state));
+    return {nullptr};
+}
 
 Seed parse_seed(nb::handle seed) {
     const bool is_whole = PyLong_Check(seed.ptr()) && !PyBool_Check(seed.ptr());
@@ -182,24 +182,35 @@ void Engine::tell_state() {
             sums->set_active(arm, arms_.is_active(arm));
 }
 
-nb::object Engine::decide(nb::handle x, nb::handle eligible, std::optional<Word> at) {
-    const auto keys = keys_of(eligible);
+nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
+    const auto wanted = wanted_of(eligible);
+    const bool wants_all = !probabilities.is_none();
+    if (wants_all && !(PyUnicode_Check(probabilities.ptr()) && text(probabilities) == "all"))
+        fail(PyExc_ValueError, "probabilities is " + quoted(probabilities) + "; give 'all', or leave it out");
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
     read(x, d.x);
     const auto turn = decide_turn();
     check_state();
     std::vector<std::uint32_t> some;
-    if (keys) some = arms_.playable(keys);
-    const Arms arms = keys ? Arms(some) : arms_.active();
+    const bool is_all = wanted.is_all();
+    if (!is_all) some = arms_.playable(wanted);
+    const Arms arms = is_all ? arms_.active() : Arms(some);
     const Word step = step_ahead(at);
     const Coins coins = toss(streams_.own(), step);
     const double* context = seen(d.x);
     const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
                                 : asked_->decide(step, context, coins, arms, arms_.size());
+    if (wants_all) {
+        d.probabilities = new std::vector<double>(arms_.size());
+        if (rule_)
+            armlet::probabilities(*rule_, model_, step, context, arms, scratch_, *d.probabilities);
+        else
+            asked_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
+    }
     t = step;
     stamp(d, step, coins.mark, streams_.own());
-    settle(d, choice, arms_.label(choice.arm), arms_.id(), keys ? arms_.labels_of(arms) : nb::object());
+    settle(d, choice, arms_.label(choice.arm), arms_.id(), is_all ? nb::object() : arms_.labels_of(arms));
     return made;
 }
 

@@ -28,6 +28,9 @@ struct LoggedRows {
     nb::handle steps, rewards, weights, explored, propensities, tags, replaces;
 };
 
+// The sums that a state holds, where it is made of sums.
+Model model_in(nb::handle state);
+
 class Engine {
   public:
     // A policy with a compiled rule runs here; any other is asked in Python.
@@ -36,7 +39,9 @@ class Engine {
 
     // ---- one step
     // At the given step, which must lie ahead, or at the next one.
-    nb::object decide(nb::handle x, nb::handle eligible, std::optional<Word> at = std::nullopt);
+    // `probabilities` is "all", or none if only that of the arm played is wanted.
+    nb::object decide(nb::handle x, nb::handle eligible, nb::handle probabilities,
+                      std::optional<Word> at = std::nullopt);
     // The weight may be missing.
     void learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act = Act::perform);
     void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act = Act::perform);
@@ -61,6 +66,7 @@ class Engine {
     void remove_arm(nb::handle label, Act act);
     void set_active(nb::handle label, bool active, Act act);
     nb::list labels() const { return arms_.labels(); }
+    ArmSet arm_set(nb::handle labels) const;
     Array<bool> active() const;
 
     // ---- the whole
@@ -69,6 +75,8 @@ class Engine {
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
     nb::tuple snapshot();
+    // Another policy that goes on with the same numbers.
+    void replace(nb::object next, nb::object rule, Act act);
     void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_); }
     // Takes over another state of the same arms, which stands for this many steps more.
     void restore(nb::object other, const nb::list& labels, Word steps);

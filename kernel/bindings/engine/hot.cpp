@@ -53,14 +53,15 @@ Engine& engine_of(PyObject* self) {
     return *nb::inst_ptr<Engine>(self);
 }
 
+nb::handle or_none(PyObject* given) { return given ? given : Py_None; }
+
 PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 2> in{};
+    std::array<PyObject*, 3> in{};
     if (n == 1 && !keywords)
         in[0] = args[0];
-    else if (!parse("decide", std::array{"x", "eligible"}, 1, 1, args, n, keywords, in))
+    else if (!parse("decide", std::array{"x", "eligible", "probabilities"}, 1, 1, args, n, keywords, in))
         return nullptr;
-    return guarded(
-        [&] { return engine_of(self).decide(in[0], in[1] ? nb::handle(in[1]) : nb::handle(Py_None)).release().ptr(); });
+    return guarded([&] { return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2])).release().ptr(); });
 }
 
 // A step as a caller names it.
@@ -76,11 +77,12 @@ Word read_step(nb::handle t) {
 }
 
 PyObject* decide_at_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 3> in{};
-    if (!parse("decide_at", std::array{"t", "x", "eligible"}, 2, 2, args, n, keywords, in)) return nullptr;
+    std::array<PyObject*, 4> in{};
+    if (!parse("decide_at", std::array{"t", "x", "eligible", "probabilities"}, 2, 2, args, n, keywords, in))
+        return nullptr;
     return guarded([&] {
         const Word step = read_step(in[0]);
-        return engine_of(self).decide(in[1], in[2] ? nb::handle(in[2]) : nb::handle(Py_None), step).release().ptr();
+        return engine_of(self).decide(in[1], or_none(in[2]), or_none(in[3]), step).release().ptr();
     });
 }
 
@@ -128,7 +130,7 @@ PyObject* forget_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyMethodDef hot_methods[] = {
     {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
-     R"(decide($self, x, *, eligible=None)
+     R"(decide($self, x, *, eligible=None, probabilities=None)
 --
 
 Choose an arm for one context, and advance the clock.
@@ -138,11 +140,14 @@ Parameters
 x
     A numpy row, a list, or a mapping by feature name.
 eligible
-    The arms that may be played this time; all that are not retired if left out.
+    The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
+    `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+probabilities
+    "all" for `decision.probabilities`, those of every arm at this very step.
 )"},
     {"decide_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_at_call)),
      METH_FASTCALL | METH_KEYWORDS,
-     R"(decide_at($self, t, x, *, eligible=None)
+     R"(decide_at($self, t, x, *, eligible=None, probabilities=None)
 --
 
 Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
@@ -151,7 +156,7 @@ Parameters
 ----------
 t
     The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-x, eligible
+x, eligible, probabilities
     As in `decide`.
 
 Examples

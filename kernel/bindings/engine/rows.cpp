@@ -76,7 +76,7 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
 }
 
 Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
-    const auto keys = keys_of(eligible);
+    const auto wanted = wanted_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
     if (scales_) {
@@ -85,10 +85,10 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<W
     }
     const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::change);
     check_state();
-    const auto arms = arms_.playable(keys);
+    const auto arms = arms_.playable(wanted);
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
     Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given),
-                  keys ? arms_.labels_of(arms) : nb::object());
+                  wanted.is_all() ? nb::object() : arms_.labels_of(arms));
     const double* contexts = scales_ ? scaled.data() : out.X.data();
     const Word stood = std::exchange(t, after);  // these steps are ours, whoever decides meanwhile
     if (asked_) {
@@ -112,14 +112,14 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<W
 // ---- reading
 
 Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step, nb::handle eligible) {
-    const auto keys = keys_of(eligible);
+    const auto wanted = wanted_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> contexts = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(contexts.data() + i * dim_);
     const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::look);
     check_state();
-    const auto arms = arms_.playable(keys);
+    const auto arms = arms_.playable(wanted);
     const std::size_t n_arms = arms_.size();
     const Word step = given_step ? *given_step : next_steps(1);
     std::vector<double> out(rows * n_arms);
@@ -137,12 +137,12 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
 }
 
 nb::tuple Engine::view(nb::handle eligible) {
-    const auto keys = keys_of(eligible);
+    const auto wanted = wanted_of(eligible);
     const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::look);
     check_state();
     const std::size_t n_arms = arms_.size();
     std::vector<std::uint8_t> mask(n_arms);
-    for (const auto arm : arms_.playable(keys)) mask[arm] = 1;
+    for (const auto arm : arms_.playable(wanted)) mask[arm] = 1;
     nb::object labels = arms_.labels(), playable = nb::cast(to_numpy<bool>(std::move(mask), {n_arms}));
     nb::object fitted = nb::hasattr(policy, "fitted") ? policy.attr("fitted")(state) : nb::none();
     if (nb::isinstance<Statistics>(fitted) && nb::cast<Statistics&>(fitted).units().is_free()) {

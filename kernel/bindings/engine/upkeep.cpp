@@ -1,6 +1,7 @@
 // What happens to a bandit now and then: arms that come and go, copies, merges.
 #include "bindings/binding.hpp"
 #include "bindings/engine/engine.hpp"
+#include "bindings/rule_binding.hpp"
 
 namespace armlet {
 
@@ -50,6 +51,12 @@ void Engine::set_active(nb::handle label, bool active, Act act) {
 
 Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
 
+ArmSet Engine::arm_set(nb::handle labels) const {
+    const auto keys = keys_of(labels);
+    if (!keys) fail(PyExc_TypeError, "labels is None; give a list of labels");
+    return arms_.look_up(*keys);
+}
+
 // ---- the whole
 
 void Engine::know(nb::handle seed) { streams_.add(parse_seed(seed)); }
@@ -85,6 +92,21 @@ void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
         fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
     state.attr("restore_arrays")(other.attr("arrays")());
     t = after;
+}
+
+void Engine::replace(nb::object next, nb::object rule, Act act) {
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    next.attr("check")(arms_.size(), dim_, t);
+    nb::object fresh = next.attr("init")(arms_.size(), dim_);
+    fresh.attr("restore_arrays")(state.attr("arrays")());
+    const auto next_rule = rule.is_none() ? std::nullopt : std::optional(read_rule(rule));
+    const Model model = next_rule ? read_model(*next_rule, fresh) : model_in(fresh);
+    if (act == Act::rehearse) return;
+    policy = next, state = fresh, rule_ = next_rule, model_ = model, statistics_ = model.all;
+    asked_.reset();
+    if (!rule_) asked_.emplace(policy, state, dim_);
+    learns_always_ = text(policy.attr("learns_from")) == "every step";
+    tell_state();
 }
 
 // Tried on a copy first, so that a refusal leaves everything as it was.

@@ -19,6 +19,7 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
 
 from armlet.core import errors
 from armlet.core.border import columns
+from armlet.core.border.decided import arrow_table
 from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:
@@ -366,5 +367,6 @@ _kernel.register(
     read_weight=columns.weight,
     coins=Coins,
     interaction=Interaction,
+    arrow_table=arrow_table,
     unpickle_decision=unpickle_decision,
 )

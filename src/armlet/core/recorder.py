@@ -76,8 +76,8 @@ class Recorder(Protocol):
         learn: id, reward, weight. correct: id, old_reward, new_reward, and the weight that it was learned with. forget:
         id, reward, weight. Each of them has `decision`, its record, if it is not one that this recorder was told of.
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
-        steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used. All
-        rewards are as the user gave them.
+        steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
+        replace: policy, its name and settings. All rewards are as the user gave them.
         """
 
     def happened_many(self, kind: str, many: Sequence[Fields]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -55,6 +55,11 @@ class Settings:
     def sign(self) -> float:
         """1 for rewards; -1 for costs, of which policies see the negative."""
         return 1.0 if self.objective == "max" else -1.0
+
+    def with_policy(self, policy: Policy) -> Settings:
+        """Give the same with another policy."""
+        checked = check_reward_range(self.reward_range, policy, self.objective)
+        return replace(self, policy=policy, reward_range=checked)
 
     def check_same(self, other: Settings) -> None:
         """Refuse settings under which sums mean something else."""

@@ -86,7 +86,7 @@ def _header(model: Model) -> dict[str, encoding.Json]:
     encoder: dict[str, encoding.Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
     return encoder | {
         "armlet": __version__,
-        "policy": {"name": type(s.policy).__name__, "settings": _policy_settings(s.policy)},
+        "policy": policy_header(s.policy),
         "arms": list(model.arms),
         "retired": list(model.retired),
         "dim": s.dim,
@@ -233,6 +233,11 @@ def _named_as_now(settings: dict[str, Any], words: Mapping[str, str]) -> dict[st
     """Give settings the names that they have now; one that is there by both names is left, to be refused."""
     now = {old: new for old, new in words.items() if new not in settings}
     return {now.get(name, name): value for name, value in settings.items()}
+
+
+def policy_header(policy: Policy) -> dict[str, encoding.Json]:
+    """Give the name of a policy and its settings, as plain JSON types."""
+    return {"name": type(policy).__name__, "settings": _policy_settings(policy)}
 
 
 def _policy_settings(policy: Policy) -> dict[str, Any]:

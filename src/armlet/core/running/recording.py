@@ -12,15 +12,16 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import new_class
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from armlet.core.border import columns
 from armlet.core.border.arms import check_label
 from armlet.core.errors import BusyError
+from armlet.core.files import model
 from armlet.core.kernel import Act, Decision, Decisions, Engine
 from armlet.core.recorder import Fields, Recorder
 from armlet.core.settings import check_step
-from armlet.core.types import Arm, Bool, Context, Float64, Int64
+from armlet.core.types import Arm, Bool, Context, Float64, Int64, Policy
 
 if TYPE_CHECKING:
     Base = Engine
@@ -80,17 +81,21 @@ class _Recorded(Base):
 
     # ---- decisions: made, told, given
 
-    def decide(self, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+    def decide(
+        self, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+    ) -> Decision:
         recording = self._recording
         with recording.lock:
-            decision = super().decide(x, eligible=eligible)
+            decision = super().decide(x, eligible=eligible, probabilities=probabilities)
             recording.recorder.decided(decision)
             return decision
 
-    def decide_at(self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None) -> Decision:
+    def decide_at(
+        self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+    ) -> Decision:
         recording = self._recording
         with recording.lock:
-            decision = super().decide_at(t, x, eligible=eligible)
+            decision = super().decide_at(t, x, eligible=eligible, probabilities=probabilities)
             recording.recorder.decided(decision)
             return decision
 
@@ -240,8 +245,12 @@ class _Recorded(Base):
         def change(act: Act) -> None:
             super(_Recorded, self)._merge(state, labels, retired, steps, [], act)
 
-        model = self._as_bytes(state, labels, retired, steps)  # type: ignore[attr-defined]  # the Bandit's
-        self._tell("merge", {"model": base64.b64encode(model).decode()}, change, act)
+        data = self._as_bytes(state, labels, retired, steps)  # type: ignore[attr-defined]  # the Bandit's
+        self._tell("merge", {"model": base64.b64encode(data).decode()}, change, act)
+
+    def _replace(self, policy: object, rule: object | None, act: Act = Act.perform) -> None:
+        fields = {"policy": model.policy_header(cast(Policy, policy))}
+        self._tell("replace", fields, lambda a: super(_Recorded, self)._replace(policy, rule, a), act)
 
     def _restore(self, state: object, labels: list[Arm], steps: int) -> None:  # noqa: ARG002
         raise BusyError("fit forgets what the bandit's log tells; begin a new bandit, with a log of its own")
