@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from armlet import Decision
-from fuzz import policies, upkeep, values
+from fuzz import policies, records, upkeep, values
 from fuzz.faults import Fault, View, plain, require
 from fuzz.session import FOLDER, PLENTY, Call, Session
 
@@ -253,5 +253,5 @@ def restored(s: Session) -> Call | None:
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
     *[decide] * 6, *[decide_many] * 3, *[learn] * 7, *[learn_many] * 2, *[logged] * 3, *[amend] * 3, *[read] * 3,
-    learn_strange, restored, *upkeep.MENU,
+    learn_strange, restored, *records.MENU, *upkeep.MENU,
 )  # fmt: skip
