@@ -95,8 +95,8 @@ def arms_looked_up(s: Session) -> Call:
 
 def replace(s: Session) -> Call | None:
     """The same policy with one setting changed, to what it may be or not."""
-    policy = s.bandit.policy
-    names = [each.name for each in dataclasses.fields(policy)] if dataclasses.is_dataclass(policy) else []
+    policy: Any = s.bandit.policy
+    names: list[str] = [each.name for each in dataclasses.fields(policy)] if dataclasses.is_dataclass(policy) else []
     if not names:
         return None
     field = s.rng.choice(names)
