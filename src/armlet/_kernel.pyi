@@ -825,21 +825,7 @@ class Engine:
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
         """(n, d): contexts as the policy sees them."""
 
-    def arm_set(self, labels: Iterable[str | int]) -> ArmSet:
-        """
-        Look labels up beforehand, for the `eligible` of many decisions.
-
-        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
-        >>> some = bandit.arm_set(["a", "c"])
-        >>> bandit.decide([0.5], eligible=some).eligible
-        ('a', 'c')
-        """
-
+    def _arm_set(self, labels: Iterable[str | int]) -> ArmSet: ...
     def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None: ...
     def _add_arm(self, label: object, act: Act = ...) -> None: ...
     def _remove_arm(self, label: object, act: Act = ...) -> None: ...

@@ -16,7 +16,7 @@ from armlet.core.border import arms as labelling
 from armlet.core.border import columns
 from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
-from armlet.core.kernel import Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
+from armlet.core.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
 from armlet.core.law import compiled_rule
 from armlet.core.running.replacing import check_replaceable
 from armlet.core.settings import (
@@ -525,6 +525,21 @@ class Bandit(Engine):
         from armlet.core.files import model
 
         return model.encode(self._model())
+
+    def arm_set(self, labels: Iterable[Arm]) -> ArmSet:
+        """Look labels up beforehand, for the `eligible` of many decisions.
+
+        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
+        >>> some = bandit.arm_set(["a", "c"])
+        >>> bandit.decide([0.5], eligible=some).eligible
+        ('a', 'c')
+        """
+        return self._arm_set(labels)
 
     def digest(self) -> str:
         """Give 64 hexadecimal digits that tell two bandits apart unless they decide and learn alike, but for coins.

@@ -107,19 +107,8 @@ void bind_engine(nb::module_& m) {
              "Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one "
              "moment.")
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
-        .def("arm_set", &Engine::arm_set, nb::arg("labels").none(),
-             nb::sig("def arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"),
-             R"(Look labels up beforehand, for the `eligible` of many decisions.
-
-The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
-
-Examples
---------
->>> import armlet
->>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
->>> some = bandit.arm_set(["a", "c"])
->>> bandit.decide([0.5], eligible=some).eligible
-('a', 'c'))")
+        .def("_arm_set", &Engine::arm_set, nb::arg("labels").none(),
+             nb::sig("def _arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"))
         .def("_replace", &Engine::replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("act") = Act::perform,
              nb::sig("def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None"))
         .def("_add_arm", &Engine::add_arm, nb::arg("label"), nb::arg("act") = Act::perform,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
 
 Act = _kernel.Act
+ArmSet = _kernel.ArmSet
 AutoEvidence = _kernel.AutoEvidence
 AutoSchedule = _kernel.AutoSchedule
 Decision = _kernel.Decision
@@ -72,6 +73,7 @@ Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
     "Act",
+    "ArmSet",
     "AutoEvidence",
     "AutoSchedule",
     "Decision",

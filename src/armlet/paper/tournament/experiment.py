@@ -23,6 +23,7 @@ from armlet.paper.tournament.contenders import CANDIDATES, RIVALS
 from armlet.paper.tournament.families import FAMILIES, Family, draw_problem
 from armlet.paper.tournament.report import Cell, judge
 from armlet.parallel.seeds import Seeds
+from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays, as_floats
@@ -80,8 +81,8 @@ def _play_one(task: Task, problem: int) -> float:
 
 def regret(world: World, policy: Policy, task: Task, problem: int) -> float:
     """Play one run, rewards coming as the family says."""
-    contexts, noise = (task.seeds.rng(word, task.family, problem) for word in ("contexts", "noise"))
-    seed, family = task.seeds.seed("coins", task.family, problem), FAMILIES[task.family]
+    contexts, noise, seed = streams.of_run(task.seeds, task.family, problem)
+    family = FAMILIES[task.family]
     who = player(world, policy, seed) if family.is_prompt else Waiting(world, policy, seed, family)
     total = 0.0
     for _, X, rewards, losses in draw(world, contexts, noise, task.horizon, DRAWN):
