@@ -290,7 +290,7 @@ def test_a_world_without_plain_settings_needs_no_store_and_gets_none(tmp_path: P
 
 def test_missing_pyarrow_is_told_before_anything_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'armlet\[plots\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'armlet\[data\]'"):
         simulate_all(JOBS[2:], engine="serial", store=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
