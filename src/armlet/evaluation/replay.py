@@ -1,10 +1,11 @@
 """A policy that learns, on rows that another has played: what it would have earned (Li, Chu, Langford, Wang 2011).
 
 Rows whose arms were drawn uniformly are walked in order. The policy decides with the coins of its next step; if it
-plays the arm that was played, it learns the reward and the step is done, else the row is passed over. Its coins stay the
-same until then: given those, the choice is a function of x, and each x is as likely to be accepted, so what it sees is
-what it would have seen. Where the draw was weighted, a row is first kept with chance (smallest / that of its arm), by a coin
-of its own. K rows a step, O(n) decisions in the kernel; memory holds one block and the accepted rewards.
+plays the arm that was played, it learns the reward and the step is done, else the row is passed over. Its coins stay
+the same until then: given those, the choice is a function of x, and each x is as likely to be accepted, so what it
+sees is what it would have seen. Where the draw was weighted, a row is first kept with chance (smallest / that of its
+arm), by a coin of its own. K rows a step, O(n) decisions in the kernel; memory holds one block and the accepted
+rewards.
 """
 
 from __future__ import annotations
