@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from armlet.core.intervals import Interval
 from armlet.core.sequences import BetaBinomial, DifferenceSequence, Kind, MeanSequence, Scores
 from armlet.core.types import Float64
 
@@ -67,7 +68,7 @@ def test_sequences_cover_at_all_looks(scores: Scores, kind: Kind) -> None:
     assert 1 - missed / RUNS >= 0.95
 
 
-def looks(sequence: MeanSequence, rewards: Float64, weights: Float64 | None) -> list[tuple[float, float]]:
+def looks(sequence: MeanSequence, rewards: Float64, weights: Float64 | None) -> list[Interval]:
     found, start = [], 0
     for look in LOOKS:
         part = slice(start, look)

@@ -25,5 +25,5 @@ def test_tails_are_those_of_scipy(freedom: float, t: float) -> None:
 
 @pytest.mark.parametrize(("probability", "freedom"), [(0.0, 3), (1.0, 3), (0.9, 0), (0.9, float("nan"))])
 def test_what_has_no_quantile_is_refused(probability: float, freedom: float) -> None:
-    with pytest.raises(ValueError, match="must lie between|positive number"):
+    with pytest.raises(ValueError, match=r"must lie between|positive number"):
         t_quantile(probability, freedom)

@@ -9,8 +9,8 @@ large a score may be.
   where it bounds the value of a policy; the `cs` of vw-estimators). O(1) state, many means at once.
 - `Betting`: one bet a row, sized by what the rows before it show, against every nu of a grid (Waudby-Smith and Ramdas
   2024). Narrower for few rows. O(grid) a row.
-- `Hedge`: half of the money on each, the bettor stopping after 500 rows. The mean of two wealths is a wealth, so nothing
-  is chosen by looking; it costs log 2.
+- `Hedge`: half of the money on each, the bettor stopping after 500 rows. The mean of two wealths is a wealth, so
+  nothing is chosen by looking; it costs log 2.
 
 If the mean given the past moves, `GammaExponential` bounds the running mean of these means; the others are for a mean
 that stays.
@@ -113,7 +113,7 @@ def mixed_wealth(excess: npt.ArrayLike, squares: npt.ArrayLike) -> Float64:
 
 
 def _mixed(s: Float64, v: Float64) -> tuple[Float64, Float64]:
-    """Give the log of the mixed wealth, and its slope in s; far below s = 0 wealth is next to nothing, and none here."""
+    """Give the log of the mixed wealth, and its slope in s; far below s = 0 there is next to none, here none."""
     a = v + RHO
     inside = s > -np.minimum(0.9 * a, 8 * np.sqrt(a))
     s = np.where(inside, s, 0.0)
@@ -149,7 +149,7 @@ def mixed_margin(squares: npt.ArrayLike, log_wealth: npt.ArrayLike) -> Float64:
         s = s - step
         if bool(np.all(np.abs(step) <= 1e-12 * (1.0 + np.abs(s)))):
             break
-    return s
+    return np.asarray(s)
 
 
 @dataclass(slots=True)
