@@ -45,14 +45,14 @@ class Estimated:
         """Give the square of its standard error."""
         if self.influence is None or self.rows < 2:
             return math.nan
-        free = self.rows / (self.rows - 1.0)
-        return max(0.0, float(self.influence @ own @ self.influence)) * free
+        return max(0.0, float(self.influence @ own @ self.influence)) * self.rows / (self.rows - 1.0)
 
     def covariance(self, other: Estimated, paired: Float64) -> float:
         """Give that with another value, from the sums F' B over the same rows."""
-        if self.influence is None or other.influence is None:
+        if self.influence is None or other.influence is None or min(self.rows, other.rows) < 2:
             return math.nan
-        return float(self.influence @ paired @ other.influence)
+        free = self.rows / (self.rows - 1.0) * other.rows / (other.rows - 1.0)
+        return float(self.influence @ paired @ other.influence) * math.sqrt(free)
 
 
 def estimate(word: Estimator, own: Float64) -> Estimated:

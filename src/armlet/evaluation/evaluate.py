@@ -15,22 +15,28 @@ from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.types import Float64
+from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.estimators import ESTIMATORS, Estimated, Estimator, estimate
 from armlet.evaluation.model import solve
+from armlet.evaluation.own import own_value
 from armlet.evaluation.result import Difference, Evaluation, Value, Verdict
 from armlet.evaluation.rows import Blocks, open_rows
-from armlet.evaluation.sequences import Sequences
 from armlet.evaluation.spans import plain, wilson
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
 from armlet.evaluation.survey import Survey, survey_log
-from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_target, read_targets
+from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_target, split_own
+from armlet.evaluation.watch import Sequences, Watch
 from armlet.log.reading import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
+from armlet.parallel.progress import Progress, silent
 
 Spans: TypeAlias = Literal["fixed", "both"]
 """Which intervals are computed: those of one look, or also those that hold at every look."""
 Weights: TypeAlias = Literal["refuse", "ignore"]
 """What is done with rows that were learned with a weight other than 1."""
+
+Checking: TypeAlias = Literal["all", "none"]
+"""Whether the log is looked at before values are believed."""
 
 FEWEST: Final = 30
 """Explored rows, or effective ones, below which there is no interval that can be trusted."""
@@ -47,10 +53,12 @@ def evaluate(
     reward_range: Range | None = None,
     playing: Playing = "greedy",
     weights: Weights = "refuse",
+    checks: Checking = "all",
     most: float = MOST,
     shrink: float = SHRINK,
     pool: PoolLike = "serial",
     workers: int | None = None,
+    progress: Progress = silent,
 ) -> Evaluation:
     """Say what policies would have earned on the decisions of a log.
 
@@ -76,10 +84,14 @@ def evaluate(
         How a bandit plays: "greedy", what looks best to it, or "exploring", as its next decision would be made.
     weights
         Rows that were learned with a weight other than 1 are refused, or read as any other: "ignore".
+    checks
+        "all", or "none" for values alone, which is quicker.
     most, shrink
         The constants of the estimators "switch" and "shrunk".
     pool, workers
         Where blocks are summed: "serial", "processes", "threads", "dask", an address or an executor; the same bytes.
+    progress
+        Told how many blocks are done; each is read twice.
 
     Examples
     --------
@@ -101,19 +113,23 @@ def evaluate(
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
         check_range(declared, "refuse")
-    wanted = read_targets(targets, blocks.arms, playing)
+    wanted, own = split_own(targets, blocks.arms, playing)
     base = read_target(_base_name(baseline), baseline, blocks.arms, playing)
     several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
     if interval == "both" and declared is not None:
         sequences = Sequences([target.name for target in several], declared, level)
-    survey = survey_log(blocks, several, [] if sequences is None else [sequences.add])
+    watch = Watch(blocks, several) if checks == "all" else None
+    looks = [each.look for each in (watch, sequences) if each is not None]
+    survey = survey_log(blocks, several, looks, progress)
     _check_log(survey, weights)
-    sums = _sum(blocks, several, survey, most, shrink, pool, workers)
-    judge = _Judge(survey, blocks, level, declared, estimator)
+    said = () if watch is None else watch.checks()
+    sums = _sum(_tasks(blocks, several, survey, most, shrink), pool, workers, progress)
+    judge = _Judge(survey, blocks, level, declared, estimator, said)
     found = judge.values(several, sums, sequences)
+    values = {target.name: found[target.name].value for target in [*several[-1:], *several[:-1]]}
     return Evaluation(
-        values={target.name: found[target.name].value for target in [*several[-1:], *several[:-1]]},
+        values=values | {name: own_value(blocks, survey, level, declared, name) for name in own},
         differences=judge.differences(several, found, sums),
         baseline=base.name,
         objective=blocks.objective,
@@ -123,6 +139,9 @@ def evaluate(
         missing={arm: int(count) for arm, count in zip(blocks.arms, survey.missing, strict=False) if count},
         level=level,
         warnings=tuple(judge.warnings()),
+        checks=said,
+        paths=() if watch is None else watch.paths(),
+        spreads=() if watch is None else watch.spreads(),
     )
 
 
@@ -152,17 +171,9 @@ def _check_log(survey: Survey, weights: Weights) -> None:
         )
 
 
-def _sum(
-    blocks: Blocks,
-    targets: Sequence[Target],
-    survey: Survey,
-    most: float,
-    shrink: float,
-    pool: PoolLike,
-    workers: int | None,
-) -> Sums:
+def _tasks(blocks: Blocks, targets: Sequence[Target], survey: Survey, most: float, shrink: float) -> list[SumTask]:
     model = solve(survey.records(blocks.dim))
-    tasks = [
+    return [
         SumTask(
             blocks=blocks,
             block=block,
@@ -175,8 +186,18 @@ def _sum(
         )
         for block in range(len(blocks))
     ]
+
+
+def _sum(tasks: list[SumTask], pool: PoolLike, workers: int | None, progress: Progress) -> Sums:
+    done = 0
+
+    def count(_index: int, _sums: Sums) -> None:
+        nonlocal done
+        done += 1
+        progress(len(tasks) + done, 2 * len(tasks))
+
     with opened(pool, workers=workers) as place:
-        return add_sums(map_in_order(sum_block, tasks, place))
+        return add_sums(map_in_order(sum_block, tasks, place, count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +210,16 @@ class _Found:
 class _Judge:
     """Chooses estimators and intervals, and says why."""
 
-    def __init__(self, survey: Survey, blocks: Blocks, level: float, declared: Range | None, estimator: str) -> None:
+    def __init__(
+        self,
+        survey: Survey,
+        blocks: Blocks,
+        level: float,
+        declared: Range | None,
+        estimator: str,
+        checks: tuple[Check, ...],
+    ) -> None:
+        self._checks = checks
         self._survey, self._blocks, self._level, self._declared = survey, blocks, level, declared
         self._estimator, self._why, self._doubt = _choose(survey, blocks, estimator)
 
@@ -198,6 +228,7 @@ class _Judge:
         s, told = self._survey, []
         if self._doubt:
             told.append(self._doubt)
+        told += [str(check) for check in self._checks if check.word is not Word.FINE]
         if gone := s.rows - s.rewarded:
             told.append(f"{gone:,} of {s.rows:,} rewards are missing; values are of those that came, which may differ")
         if s.turns:
@@ -215,7 +246,7 @@ class _Judge:
             is_log = isinstance(target, Logged)
             estimated = estimate("ips" if is_log else self._estimator, own)
             se = math.sqrt(variance) if (variance := estimated.variance(own)) >= 0 else math.nan
-            span, note = self._interval(estimated, se, is_log)
+            span, note = self._interval(target.name, estimated, se, is_log)
             anytime = None if sequences is None or is_log else sequences.interval(target.name)
             value = Value(
                 name=target.name,
@@ -233,14 +264,20 @@ class _Judge:
             found[target.name] = _Found(value, estimated, own)
         return found
 
-    def _interval(self, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
+    def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
         if not is_log and self._doubt:
             return None, self._doubt
+        if not is_log and (refused := self._refused(name)):
+            return None, refused
         if not math.isfinite(estimated.value):
             return None, "no row of the log says anything of it"
         if estimated.influence is None:
             return None, f"{self._estimator} has a bias that no row knows of, so an interval would lie"
         return self._span(estimated.value, se, estimated.ess), ""
+
+    def _refused(self, name: str) -> str:
+        about = (check for check in self._checks if check.target in (None, name))
+        return next((check.sentence for check in about if check.word is Word.REFUSED), "")
 
     def _span(self, value: float, se: float, ess: float) -> Interval:
         ends = (0.0, 1.0) if self._survey.binary else self._declared if se == 0.0 else None

@@ -59,7 +59,7 @@ def predict_played(
 def predict_target(theta: Float64, X: Float64, law: Int64 | Float64) -> Float64:
     """Predict the reward of a target."""
     if law.ndim == 1:
-        return _predict(theta, X, law)
+        return _predict(theta, X, law.astype(np.int64))
     total = np.zeros(len(X))
     for arm in range(len(theta)):
         total = total + law[:, arm] * _predict(theta, X, np.full(len(X), arm))
@@ -67,7 +67,7 @@ def predict_target(theta: Float64, X: Float64, law: Int64 | Float64) -> Float64:
 
 
 def _predict(theta: Float64, X: Float64, arms: Int64) -> Float64:
-    total = theta[arms, 0].copy()
+    total: Float64 = theta[arms, 0].copy()
     for j in range(X.shape[1]):
         total = total + X[:, j] * theta[arms, j + 1]
     return total
@@ -87,6 +87,4 @@ def row_features(parts: Parts, most: float, shrink: float) -> Float64:
 
 def gram(F: Float64, G: Float64) -> Float64:
     """Give F' G, each entry summed over rows one after the other."""
-    if len(F) == 0:
-        return np.zeros((F.shape[1], G.shape[1]))
-    return np.array([[np.cumsum(f * g)[-1] for g in G.T] for f in F.T])
+    return np.array([[np.cumsum(np.append(0.0, f * g))[-1] for g in G.T] for f in F.T])

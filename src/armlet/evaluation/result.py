@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path as Place
 from typing import Any, Literal
 
 from armlet.core.intervals import Interval
 from armlet.core.settings import Objective
 from armlet.core.types import Arm
+from armlet.evaluation.checks import Check
+from armlet.evaluation.page import Difference as Gain
+from armlet.evaluation.page import Story, Valued, render
+from armlet.evaluation.plots import Path, Weighed
 
 Verdict = Literal["better", "worse", "not clear"]
 
@@ -83,6 +89,10 @@ class Evaluation:
     """Decisions of each arm without a reward."""
     level: float
     warnings: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+    """What was looked at before these values are believed, with a word and a sentence each."""
+    paths: tuple[Path, ...] = field(default=(), repr=False)
+    spreads: tuple[Weighed, ...] = field(default=(), repr=False)
 
     def __getitem__(self, name: str) -> Value:
         try:
@@ -109,7 +119,44 @@ class Evaluation:
             "values": {name: value.to_dict() for name, value in self.values.items()},
             "differences": {name: each.to_dict() for name, each in self.differences.items()},
             "warnings": list(self.warnings),
+            "checks": [
+                {"name": each.name, "word": str(each.word), "sentence": each.sentence, "target": each.target}
+                for each in self.checks
+            ],
         }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a page: values beside each other, how they settled, weights, checks, and what it cannot tell."""
+        Place(path).write_text(render(self._story()), encoding="utf-8")
+
+    def _story(self) -> Story:
+        return Story(
+            title="What would have happened",
+            unit="reward" if self.objective == "max" else "cost",
+            policies=[
+                Valued(
+                    name=each.name,
+                    value=each.value,
+                    fixed=_finite(each.interval),
+                    anytime=_finite(each.anytime),
+                    rows=each.rows,
+                    ess=each.ess,
+                    estimator=each.estimator,
+                )
+                for each in self.values.values()
+            ],
+            baseline=self.baseline,
+            differences=[
+                Gain(name=each.name, value=each.value, interval=each.adjusted)
+                for each in self.differences.values()
+                if each.adjusted is not None and _finite(each.adjusted) is not None
+            ],
+            paths=self.paths,
+            weights=self.spreads,
+            checks=self.checks,
+            rows=self.rows,
+            manifest={"rewarded": self.rewarded, "explored": self.explored, "level": self.level},
+        )
 
     def __str__(self) -> str:
         lines = [f"{self.rewarded:,} of {self.rows:,} decisions have a reward; {self.explored:,} of these explored"]
@@ -136,6 +183,10 @@ class Evaluation:
             )
         lines += [f"! {warning}" for warning in self.warnings]
         return "\n".join(lines)
+
+
+def _finite(interval: Interval | None) -> Interval | None:
+    return interval if interval is not None and all(map(math.isfinite, interval)) else None
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

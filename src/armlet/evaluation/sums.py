@@ -52,7 +52,8 @@ class SumTask:
 def sum_block(task: SumTask) -> Sums:
     """Sum one block."""
     rows = task.blocks[task.block]
-    rows = rows.take(rows.rewarded)
+    if not rows.rewarded.all():
+        rows = rows.take(rows.rewarded)
     basis = Basis.of(rows)
     played = task.model.played(rows, basis.learned)
     features = [
@@ -92,7 +93,8 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
 def running_sums(law: Law, rows: Rows, basis: Basis) -> Float64:
     """Give what a block adds to the running sums of a target, (5,)."""
     added = contributions(law, chance_of_played(law, rows.arm), basis)
-    return np.cumsum(np.vstack([np.zeros(added.shape[1]), added]), axis=0)[-1]
+    total: Float64 = np.cumsum(np.vstack([np.zeros(added.shape[1]), added]), axis=0)[-1]
+    return total
 
 
 def is_deterministic(law: Law) -> bool:

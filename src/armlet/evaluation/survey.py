@@ -18,6 +18,7 @@ from armlet.evaluation.predictable import SUMS
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.sums import running_sums
 from armlet.evaluation.targets import Law, Target
+from armlet.parallel.progress import Progress, silent
 
 Look = Callable[[Rows, Mapping[str, Law]], None]
 """Told every block, and what each target would have done."""
@@ -69,22 +70,26 @@ class Survey:
         return combine(self.parts) if self.parts else empty_records(self.n_arms, dim)
 
 
-def survey_log(blocks: Blocks, targets: Sequence[Target], looks: Sequence[Look]) -> Survey:
+def survey_log(
+    blocks: Blocks, targets: Sequence[Target], looks: Sequence[Look] = (), progress: Progress = silent
+) -> Survey:
     """Read a log once."""
     found = Survey(len(blocks.arms))
     start = np.zeros((len(targets), SUMS))
-    for rows in blocks:
-        paid = rows.take(rows.rewarded)
+    for number, rows in enumerate(blocks):
+        progress(number, 2 * len(blocks))
+        mask = rows.rewarded
+        paid = rows if mask.all() else rows.take(mask)
         check_rows(paid)
         basis = Basis.of(paid)
         found.add(rows, paid, basis)
         found.starts.append(start)
         needs = basis.known.all()
-        laws = {target.name: target.law(paid) for target in targets} if needs or looks else {}
+        laws = {target.name: target.law(rows) for target in targets} if needs or looks else {}
         if needs:
-            start = start + np.stack([running_sums(laws[target.name], paid, basis) for target in targets])
+            start = start + np.stack([running_sums(laws[target.name][mask], paid, basis) for target in targets])
         for look in looks:
-            look(paid, laws)
+            look(rows, laws)
     return found
 
 

@@ -133,7 +133,8 @@ class Played(Target):
 
 
 def _uniform(eligible: Bool) -> Float64:
-    return eligible / eligible.sum(axis=1, keepdims=True)
+    shares: Float64 = eligible / eligible.sum(axis=1, keepdims=True)
+    return shares
 
 
 def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
@@ -172,26 +173,29 @@ def checked_law(given: object, rows: Rows, name: str) -> Float64:
     if outside.size:
         text = "{targets} has {name!r}, which plays an arm at step {t} that was not eligible; heed the second argument"
         raise ArgumentError(text, name=name, t=int(rows.t[outside[0]]))
-    return np.where(rows.eligible, law, 0.0) / total[:, None]
+    kept: Float64 = np.where(rows.eligible, law, 0.0) / total[:, None]
+    return kept
 
 
 def chance_of_played(law: Law, arm: Int64) -> Float64:
     """Give the probability that a law has for the arm that was played, (n,)."""
     if law.ndim == 1:
-        return (law == arm).astype(np.float64)
+        same: Float64 = (law == arm).astype(np.float64)
+        return same
     return np.ascontiguousarray(law[np.arange(len(arm)), arm], dtype=np.float64)
 
 
-def read_targets(
+def split_own(
     targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], playing: Playing
-) -> list[Target]:
-    """Read targets as they come from a user, each under a name of its own."""
+) -> tuple[list[Target], list[str]]:
+    """Read targets as they come from a user, each under a name of its own, and give the names of "own" apart."""
     if playing not in get_args(Playing):
         raise ArgumentError("{playing} is {value!r}; choose 'greedy' or 'exploring'", value=playing)
     named = _named(targets)
     if not named:
         raise ArgumentError("{targets} is empty; give a policy to value")
-    return [read_target(name, target, arms, playing) for name, target in named.items()]
+    own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
+    return [read_target(name, target, arms, playing) for name, target in named.items() if name not in own], own
 
 
 def _named(targets: object) -> dict[str, object]:
