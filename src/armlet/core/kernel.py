@@ -88,6 +88,7 @@ __all__ = [
     "OptimisticGreedy",
     "Paced",
     "Propensities",
+    "Replayed",
     "Rollout",
     "Rule",
     "Schedule",
@@ -106,6 +107,7 @@ __all__ = [
     "json_line",
     "normals",
     "ordered_scores",
+    "replay",
     "rising_log",
     "rollout",
     "search_subset",
@@ -123,6 +125,14 @@ class Rollout(NamedTuple, Generic[Sums]):
     arms: Int64  # (T,)
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
+    statistics: Sums  # of the kind that it was at the start
+
+
+class Replayed(NamedTuple, Generic[Sums]):
+    """Which rows a policy would have played too, and what it learned from them."""
+
+    rows: Int64  # (steps,): ascending
+    explored: Bool  # (steps,): by the policy that learns
     statistics: Sums  # of the kind that it was at the start
 
 
@@ -275,6 +285,44 @@ def rollout(
     ([1, 0, 1, 0], 1)
     """
     return Rollout(*_kernel.rollout(contexts, rewards, start, rule, seed, t, propensities))
+
+
+def replay(
+    contexts: Float64,
+    arms: Int64,
+    rewards: Float64,
+    *,
+    start: Sums,
+    rule: Rule,
+    seed: int,
+    t: int = 0,
+    eligible: Bool | None = None,
+) -> Replayed[Sums]:
+    """Let a compiled policy learn from rows that another has played, as far as it would have played them.
+
+    Step t + 1 is decided with its own coins for row after row until the arm is the one that was played; then the reward
+    is learned, and the next step begins.
+
+    Parameters
+    ----------
+    contexts, arms, rewards
+        (n, d), (n,) and (n,): the rows, C-contiguous.
+    start
+        What is known before the first step; it is copied, not changed.
+    eligible
+        (n, K): which arms might be played; all, if left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, arms = np.ones((6, 1)), np.array([1, 1, 0, 0, 1, 0])
+    >>> rule = Schedule(2.0, round_robin=True, learn_always=False)
+    >>> found = replay(x, arms, arms * 1.0, start=Statistics(2, 1), rule=rule, seed=3)
+    >>> found.rows.tolist(), found.statistics.n.tolist()
+    ([0, 2, 4], [1.0, 2.0])
+    """
+    allowed = None if eligible is None else np.ascontiguousarray(eligible).ravel()
+    return Replayed(*_kernel.replay(contexts, arms, rewards, allowed, start, rule, seed, t))
 
 
 def expectations(X: Float64, theta: Float64) -> Float64:
