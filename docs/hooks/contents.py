@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import armlet
 from armlet.policies import POLICIES as REGISTRY
 
 if TYPE_CHECKING:
@@ -14,7 +17,8 @@ if TYPE_CHECKING:
 
 MAP = "docs/index"
 DECISIONS = "docs/decisions/README"
-POLICIES = "docs/reference/api/policies"
+ARMLET, POLICIES = "docs/reference/api/armlet", "docs/reference/api/policies"
+API = Path(__file__).parents[1] / "reference" / "api"
 LINK = re.compile(r"\]\(([^)#\s]+)\.(?:md|rst)(?:#[^)\s]*)?\)")
 CAPTIONS = {
     "tutorials/": "Learn by doing",
@@ -61,11 +65,31 @@ def contents(text: str) -> Iterator[str]:
             yield "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", *within, "```\n"])
 
 
+def unlisted(page: str) -> list[str]:
+    """List what `armlet` offers and neither a page of the reference nor the module of another one has.
+
+    Examples
+    --------
+    >>> found = unlisted(".. autoclass:: armlet.Bandit")
+    >>> "load" in found, "Bandit" in found, "LinUCB" in found, "Log" in found, "log" in found
+    (True, False, False, False, False)
+    """
+    stems = {path.stem for path in API.glob("*.rst")} - {"armlet"}
+    modules = [import_module(f"armlet.{stem}") for stem in stems]
+    listed = {*stems, *re.findall(r":: armlet\.(\w+)$", page, re.MULTILINE), "__version__"}
+    names = [name for name in vars(armlet)["__all__"] if name not in listed]
+    return [name for name in names if all(getattr(each, name, None) is not getattr(armlet, name) for each in modules)]
+
+
 def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname == MAP:
         source[0] = "\n".join([source[0], *contents(source[0])])
     elif docname == DECISIONS:
         source[0] = "\n".join([source[0], "```{toctree}", ":hidden:", *linked(source[0]), "```\n"])
+    elif docname == ARMLET and (names := unlisted(source[0])):
+        kinds = {name: "class" if isinstance(getattr(armlet, name), type) else "function" for name in names}
+        entries = (f".. auto{kind}:: armlet.{name}" for name, kind in kinds.items())
+        source[0] = "\n".join([source[0], "", "More", "----", "", *entries])
     elif docname == POLICIES:
         source[0] = "\n".join([source[0], *(f".. autoclass:: armlet.policies.{name}" for name in REGISTRY)])
 
