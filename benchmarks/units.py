@@ -104,12 +104,17 @@ def seconds(call: Callable[[], object]) -> float:
     return process_time() - started
 
 
-def figures(contest: Contest, dim: int, n_arms: int, rounds: int) -> dict[str, list[float]]:
-    """Measure both forms at one size, round by round."""
+def gaussian_rows(dim: int, n_arms: int) -> tuple[Float64, Float64]:
+    """Draw contexts, and what every arm pays in each."""
     rng = np.random.default_rng(dim)
     theta = rng.standard_normal((n_arms, dim)) / np.sqrt(dim)
     X = rng.standard_normal((ROWS, dim))
-    R = X @ theta.T + rng.standard_normal((ROWS, n_arms))
+    return X, X @ theta.T + rng.standard_normal((ROWS, n_arms))
+
+
+def figures(contest: Contest, dim: int, n_arms: int, rounds: int) -> dict[str, list[float]]:
+    """Measure both forms at one size, round by round."""
+    X, R = gaussian_rows(dim, n_arms)
     policies = {form: contest.make(form, n_arms) for form in FORMS}
     runs = {form: Run(policy, X, R, policy.init(n_arms, dim)) for form, policy in policies.items()}
     large = dim >= 128
