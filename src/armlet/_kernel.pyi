@@ -908,6 +908,28 @@ def rollout(
     A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.
     """
 
+def replay(
+    contexts: object,
+    arms: object,
+    rewards: object,
+    eligible: object,
+    start: Any,
+    rule: Schedule
+    | Optimism
+    | Thompson
+    | ForcedSampling
+    | OptimisticGreedy
+    | AutoSchedule
+    | Evidence
+    | AutoEvidence
+    | LogBonus,
+    seed: int,
+    t: int,
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.bool], Any]:
+    """
+    A rule that learns from rows (n, d) which another has played, as far as it would have played them.
+    """
+
 def _use_level(level: int) -> int:
     """For tests: run the code of an older processor."""
 
