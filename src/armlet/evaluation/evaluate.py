@@ -19,7 +19,7 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.estimators import ESTIMATORS, Estimated, Estimator, estimate
 from armlet.evaluation.model import solve
 from armlet.evaluation.own import own_value
-from armlet.evaluation.result import Difference, Evaluation, Value, Verdict
+from armlet.evaluation.result import Difference, Evaluation, Point, Value, Verdict
 from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.spans import plain, wilson
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
@@ -140,6 +140,7 @@ def evaluate(
         level=level,
         warnings=tuple(judge.warnings()),
         checks=said,
+        estimates={target.name: judge.points(sums.own[place]) for place, target in enumerate(several)},
         paths=() if watch is None else watch.paths(),
         spreads=() if watch is None else watch.spreads(),
     )
@@ -263,6 +264,16 @@ class _Judge:
             )
             found[target.name] = _Found(value, estimated, own)
         return found
+
+    def points(self, own: Float64) -> dict[str, Point]:
+        """Give what every estimator says."""
+        out: dict[str, Point] = {}
+        for word in ESTIMATORS:
+            found = estimate(word, own)
+            se = math.sqrt(variance) if (variance := found.variance(own)) >= 0 else math.nan
+            honest = found.influence is not None and not self._doubt
+            out[word] = Point(found.value, se, self._span(found.value, se, found.ess) if honest else None)
+        return out
 
     def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
         if not is_log and self._doubt:
