@@ -9,7 +9,16 @@ import numpy as np
 from armlet.core.intervals import paired_difference
 from exploiter_report import ExploiterReport, mean_ratio, median_ratio
 from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
-from report import ClicksReport, SimulationReport, UnitsReport, significant, units_ratio
+from report import (
+    ClicksReport,
+    DefaultReport,
+    LoggedReport,
+    SimulationReport,
+    UnitsReport,
+    default_ratio,
+    significant,
+    units_ratio,
+)
 from timing import SIZES, Cell
 
 TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
@@ -17,6 +26,9 @@ RULE_TIMES_FASTER = {(3, 6): 20.0, (32, 32): 20.0, (128, 100): 10.0}
 # the peers' rule that is held against ours; none has OFUL, whose steps are those of LinUCB with a radius worked out
 RIVAL_RULES = {Rule.LINUCB: Rule.LINUCB, Rule.OFUL: Rule.LINUCB, Rule.THOMPSON: Rule.THOMPSON}
 OPTIMISTIC_SIZE, OPTIMISTIC_TIMES_FASTER = (128, 100), 10.0
+DEFAULT_TIMES_FASTER = {("(128, 100)", 2_000): 2.0, ("(128, 100)", 100_000): 8.0}  # than LinUCB
+DEFAULT_MEMORY = 3.0  # times its sums
+LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
 TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
 SHARED, WAITING = 3.0, 0.7  # durable decisions: 16 threads against one, and against commits that a power cut can lose
@@ -120,6 +132,23 @@ def optimistic_goal(rival: Cell, late: Cell, early: Cell) -> Goal:
     shown = [f"from step {cell.last('warm_steps'):,.0f} on" for cell in (late, early)]
     figure = f"{significant(ratio)} times {shown[0]}, {significant(sooner)} times {shown[1]}"
     return Goal(f"{text} at {rival.size.label}, by the mean late step", ratio >= least, figure)
+
+
+def default_goals(report: DefaultReport) -> list[Goal]:
+    """Hold the default against optimistic epsilon-greedy, LinUCB and its own sums."""
+    goals: list[Goal] = []
+    for stage in report:
+        where = f"at {stage['size']} after {stage['rows']:,} rows"
+        ratio = default_ratio(stage, "optimistic")
+        text = f"the default no slower than optimistic epsilon-greedy {where}"
+        goals.append(Goal(text, ratio >= 1, f"{1 / ratio:.2f} times its time"))
+        if (least := DEFAULT_TIMES_FASTER.get((stage["size"], stage["rows"]))) is not None:
+            ratio = default_ratio(stage, "LinUCB")
+            text = f"the default at least {least:.0f} times faster than LinUCB {where}"
+            goals.append(Goal(text, ratio >= least, f"{significant(ratio)} times"))
+    shown = ", ".join(f"{stage['size']} {stage['memory']:.2f}" for stage in report)
+    text = f"the default takes at most {DEFAULT_MEMORY:.0f} times the memory of its sums"
+    return [*goals, Goal(text, max(stage["memory"] for stage in report) <= DEFAULT_MEMORY, shown)]
 
 
 def exploiter_goals(report: ExploiterReport) -> list[Goal]:
@@ -245,6 +274,24 @@ def files_goals(report: FilesReport) -> list[Goal]:
         small, large = (report["fits"][f"{form}, free, {n:.0e} rows"]["megabytes"] for n in (rows // 10, rows))
         text = f"fit takes no more memory for ten times the rows, {form}"
         goals.append(Goal(text, large - small <= GROWN_MB, f"{small:.0f} MB, then {large:.0f} MB for {rows:.0e} rows"))
+    return goals
+
+
+def logged_goals(report: LoggedReport) -> list[Goal]:
+    """Hold a logged step, a row of a log, and the slowest audit of a compiled policy against what was promised."""
+    steps, learned = report["steps"], report["learned"]
+    compiled = [audit for audit in report["audits"] if audit["compiled"]]
+    shown = f"{steps['block']:.1f} us; by lines {steps['line']:.1f}, without a log {steps['none']:.2f}"
+    told = ", ".join(f"{name} {us:.2f} us" for name, us in learned.items())
+    goals = [
+        Goal(f"decide and learn with a log at most {LOGGED_US:.0f} us, by blocks", steps["block"] <= LOGGED_US, shown),
+        Goal(f"learn_logged at most {LEARNED_US:.0f} us a row, d = 32", max(learned.values()) <= LEARNED_US, told),
+    ]
+    if compiled:
+        slowest = min(compiled, key=lambda audit: min(audit["rates"]))
+        text = f"audits of compiled policies at least {AUDITED:,.0f} decisions a second"
+        figure = f"{min(slowest['rates']):,.0f} ({slowest['policy'].split('(')[0]}, the slowest of {len(compiled)})"
+        goals.append(Goal(text, min(slowest["rates"]) >= AUDITED, figure))
     return goals
 
 

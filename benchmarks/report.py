@@ -30,8 +30,8 @@ contexts and 0/1 rewards, on one thread. Algorithm 1 (Armlet and numpy) runs wit
 100,000 on, where 0.2 %, 1 % and 3 % of the steps explore at the three sizes; a step costs the peers the same at any
 time once all arms were tried, so they are measured after up to 2,000 steps, and Armlet's LinUCB, OFUL and Thompson
 sampling with them. That favours contextualbandits' LinUCB and LinTS at (128, 100), which have tried few arms by then
-and work on those alone. Optimistic epsilon-greedy has its defaults and two rows, from step 100,000 on and as early as
-the peers, because it solves less and less often. Armlet's Thompson sampling includes exact
+and work on those alone. Optimistic epsilon-greedy and the default have nothing set and two rows each, from step 100,000
+on and as early as the peers, because they solve less and less often. Armlet's Thompson sampling includes exact
 propensities. "x Armlet" is against Algorithm 1, "x same rule" against Armlet's own row of that rule. The median is
 taken over blocks of about 20 microseconds (one step where that is longer) by the wall clock; the mean is CPU time over
 all steps, re-solves included; both are the best of {rounds}. Exact ridge and SGD learners do different work: the former
@@ -97,6 +97,36 @@ class ClicksReport(TypedDict):
     peers: dict[str, list[float]]  # with their defaults
     tuned: dict[str, list[float]]
     failed: dict[str, str]
+
+
+class DefaultStage(TypedDict):
+    """What default.py prints of one size, after so many rows."""
+
+    size: str
+    rows: int
+    us: dict[str, list[float]]  # a step, round by round
+    memory: float  # of the default, in those of its sums
+
+
+DefaultReport = list[DefaultStage]
+
+
+class AuditReport(TypedDict):
+    """What an audit says; lists are of JSON lines, then Parquet."""
+
+    policy: str
+    decisions: int
+    compiled: bool
+    rates: list[float]  # decisions a second of CPU time
+    bytes: list[float]  # a decision
+
+
+class LoggedReport(TypedDict):
+    """What logged.py prints."""
+
+    steps: dict[str, float]  # us of decide and learn; "none" is without a log
+    learned: dict[str, float]  # us a row of learn_logged
+    audits: list[AuditReport]
 
 
 class SimulationReport(TypedDict):
@@ -200,11 +230,44 @@ def units_ratio(times: dict[str, list[float]]) -> float:
     return float(np.median(np.array(times["free"]) / np.array(times["as given"])))
 
 
+def default_table(report: DefaultReport) -> list[str]:
+    """Lay out what a step of the default costs, stage by stage."""
+    rows = [
+        [
+            stage["size"],
+            f"{stage['rows']:,}",
+            *(significant(min(times)) for times in stage["us"].values()),
+            *(f"{default_ratio(stage, rival):.2f}" for rival in ("optimistic", "LinUCB")),
+        ]
+        for stage in report
+    ]
+    names = ("default us", "optimistic us", "LinUCB us", "optimistic / default", "LinUCB / default")
+    method = "CPU time, free units; the best of the rounds, and the median of their ratios, in which all take turns."
+    title = "## The default policy: microseconds per decide + learn"
+    return [title, "", method, "", *aligned([["(d, K)", "after rows", *names], *rows]), ""]
+
+
+def default_ratio(stage: DefaultStage, rival: str) -> float:
+    """Take the median over rounds of a rival's time over the default's."""
+    return float(np.median(np.array(stage["us"][rival]) / np.array(stage["us"]["default"])))
+
+
 def store_table(report: dict[str, dict[str, float]]) -> list[str]:
     """Lay out durable decisions a second."""
     rows = [[threads, f"{r['FULL']:,.0f}", f"{r['NORMAL']:,.0f}"] for threads, r in report.items()]
     headings = ["threads", "on disk (FULL)", "with the system (NORMAL)"]
     return ["## Durable decisions a second, d = 32, K = 8", "", *aligned([headings, *rows]), ""]
+
+
+def logged_table(report: LoggedReport) -> list[str]:
+    """Lay out how fast every policy that was audited is."""
+    rows = [
+        [audit["policy"], f"{audit['decisions']:,}", *(f"{rate:,.0f}" for rate in audit["rates"])]
+        for audit in report["audits"]
+    ]
+    headings = ["policy", "decisions", "JSON lines", "Parquet"]
+    title = "## Audits, bit for bit: decisions a second of CPU time"
+    return [title, "", *aligned([headings, *rows]), ""]
 
 
 def clicks_table(report: ClicksReport) -> list[str]:
