@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup --durations 25 --durations-min 1
+PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --durations 25 --durations-min 1
 PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
@@ -26,7 +26,7 @@ test: $(VENV)/installed lint ## Set up, then run every check but those in a brow
 
 test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real browser
 	@echo "==> pages in a browser"
-	$(PYTEST) tests/page
+	$(PYTEST) $(CHOSEN) tests/page
 
 test-all: PROFILE = nightly
 test-all: CHOSEN = -m ''
