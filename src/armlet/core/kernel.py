@@ -39,9 +39,13 @@ from armlet._kernel import Thompson as Thompson
 from armlet._kernel import Tuned as Tuned
 from armlet._kernel import bound_subsets as bound_subsets
 from armlet._kernel import estimate_subset as estimate_subset
+from armlet._kernel import gram as gram
 from armlet._kernel import json_bytes as json_bytes
 from armlet._kernel import json_line as json_line
+from armlet._kernel import predict_played as predict_played
+from armlet._kernel import predict_target as predict_target
 from armlet._kernel import rising_log as rising_log
+from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
 from armlet._kernel import wants as wants
 from armlet.core import errors
@@ -51,7 +55,6 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
-
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -103,13 +106,17 @@ __all__ = [
     "coins",
     "estimate_subset",
     "expectations",
+    "gram",
     "json_bytes",
     "json_line",
     "normals",
     "ordered_scores",
+    "predict_played",
+    "predict_target",
     "replay",
     "rising_log",
     "rollout",
+    "row_features",
     "search_subset",
     "simulate_events",
     "simulate_steps",
