@@ -24,8 +24,8 @@ examples:
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """Give a parser the arguments of the command."""
     parser.description = (
-        "Say whether a candidate is better than what plays now: keep, kill or not yet. Ask as often as you like while the "
-        "log grows; all answers together are wrong with at most the chance that --level leaves."
+        "Say whether a candidate is better than what plays now: keep, kill or not yet. Ask as often as you like while "
+        "the log grows; all answers together are wrong with at most the chance that --level leaves."
     )
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("log", type=Path, metavar="LOG", help="a log, .jsonl or .parquet")

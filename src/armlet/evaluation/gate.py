@@ -174,7 +174,7 @@ def gate(
     >>> import armlet
     >>> rng = np.random.default_rng(1)
     >>> arms = rng.integers(2, size=3000)
-    >>> clicks = (rng.random(3000) < 0.2 + 0.2 * arms).astype(float)
+    >>> clicks = (rng.random(3000) < 0.2 + 0.4 * arms).astype(float)
     >>> feedback = {"action": arms, "reward": clicks, "pscore": np.full(3000, 0.5), "context": np.ones((3000, 1))}
     >>> gate(armlet.log.from_obp(feedback), 1, against=0, reward_range=(0, 1)).answer
     'keep'
@@ -251,7 +251,7 @@ def _signed(rows: Rows, sign: float) -> Rows:
 
 def _notes(counts: _Counts) -> Iterable[str]:
     if counts.waiting:
-        yield f"{counts.waiting:,} rows have no reward; that is harmless only if it does not depend on what it would be."
+        yield f"{counts.waiting:,} rows have no reward: harmless only if that does not depend on what it would be."
     if counts.turns:
         yield f"{counts.turns:,} rows had their turn in a round-robin and were not drawn; they are left out."
     if counts.drawn == 0:

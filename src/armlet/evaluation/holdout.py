@@ -1,9 +1,9 @@
 """A holdout: the gate online. With chance c a baseline plays instead of the policy, by a coin of its own.
 
-The coin of decision i is a function of (seed, i), as all coins are, so a holdout can be replayed. An arm's propensity is
-c [the baseline plays it] + (1 - c) (the policy's), whoever played it. c follows a ramp and stops by the sequence that the
-gate reads: to 0 when the policy is kept, to 1 when it is killed. Since c is fixed before the coin falls, a ramp costs no
-validity.
+The coin of decision i is a function of (seed, i), as all coins are, so a holdout can be replayed. An arm's propensity
+is c [the baseline plays it] + (1 - c) (the policy's), whoever played it. c follows a ramp and stops by the sequence
+that the gate reads: to 0 when the policy is kept, to 1 when it is killed. Since c is fixed before the coin falls, a
+ramp costs no validity.
 """
 
 from __future__ import annotations
