@@ -24,5 +24,6 @@ BESIDES: Final = {
     "units": "armlet.paper.units.experiment",
     "evidence": "armlet.paper.evidence.experiment",
     "tournament": "armlet.paper.tournament.experiment",
+    "printed-tables": "armlet.paper.printed_tables.experiment",
 }
 """Experiments on what Armlet itself promises, not the paper: run only if asked for by name."""
