@@ -46,10 +46,14 @@ Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
 estimate_subset = _kernel.estimate_subset
+gram = _kernel.gram
 HeldLines = _kernel.HeldLines
 json_bytes = _kernel.json_bytes
 json_line = _kernel.json_line
+predict_played = _kernel.predict_played
+predict_target = _kernel.predict_target
 rising_log = _kernel.rising_log
+row_features = _kernel.row_features
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -103,13 +107,17 @@ __all__ = [
     "coins",
     "estimate_subset",
     "expectations",
+    "gram",
     "json_bytes",
     "json_line",
     "normals",
     "ordered_scores",
+    "predict_played",
+    "predict_target",
     "replay",
     "rising_log",
     "rollout",
+    "row_features",
     "search_subset",
     "simulate_events",
     "simulate_steps",
