@@ -94,7 +94,7 @@ evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the
 	$(BIN)/python docs/paste.py docs/results/evidence.md verdicts results/evidence/verdicts.md
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module

@@ -1,4 +1,4 @@
-"""Other packages that evaluate from logs, each in an environment of its own: rows out as a file, numbers back as JSON."""
+"""Other packages that evaluate from logs, each in an environment of its own: rows out as a file, JSON back."""
 
 import json
 import os

@@ -89,7 +89,7 @@ def _digits(found: Digits, rng: np.random.Generator) -> tuple[Verdict, Section]:
         key="printed-digits",
         where="README of examples/multiclass",
         says="On digits, seven estimators err by so much, relative to the value of a classifier.",
-        reading="Mean relative errors over splits of our own lie within one printed standard deviation of the printed mean.",
+        reading="Mean relative errors over our own splits lie within one printed standard deviation of the printed mean.",
         source="Open Bandit Pipeline",
     )
     errors = found.errors
@@ -169,7 +169,7 @@ def _adaptive(found: Mapping[str, Adaptive], horizon: int, rng: np.random.Genera
         where="Simulations",
         says="Uniform weights undercover in adaptive designs; weights that keep the variance in check do better.",
         reading="Arm means at nominal .90. Ours are of logs of Algorithm 1 in the same worlds, whose exploring ignores "
-        "what was learned; under Thompson sampling armlet.evaluate gives no interval. Control: uniform weights, worst arm.",
+        "what was learned; of Thompson sampling armlet.evaluate gives no interval. Control: uniform weights, arm 1.",
         source="Hadad and others 2021",
     )
     ours = [_coverage(each.covered[-1], rng) for each in found.values()]
