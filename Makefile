@@ -12,7 +12,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak site clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -116,6 +116,10 @@ sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild me
 soak: $(VENV)/installed ## Kill processes that decide and reward in a store, 100 times, and compare; SOAK="--kills 1000" for more
 	cd tests && ../$(BIN)/python -m soak $(SOAK)
 
+site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
+	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
+	@echo "==> build/site/index.html"
+
 clean: ## Remove everything that was built or installed here
 	rm -rf $(VENV) .venvs build results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -129,6 +133,11 @@ $(VENV)/tools: pyproject.toml constraints.txt
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
 	$(PIP) --no-build-isolation --editable '.[plots,data,store]'
+	@touch $@
+
+$(VENV)/site: $(VENV)/installed
+	@echo "==> installing Sphinx"
+	$(PIP) --group docs
 	@touch $@
 
 # Beside the normal environment, whose packages it borrows: only the kernel is another one.

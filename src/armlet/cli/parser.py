@@ -20,6 +20,7 @@ from armlet.cli.paper import add_paper
 from armlet.cli.replay import add_replay
 from armlet.cli.report import add_report
 from armlet.cli.simulate import add_simulate
+from armlet.cli.summary import add_intervals, add_summary
 from armlet.core.version import __version__
 
 EXAMPLES = """\
@@ -84,4 +85,6 @@ def _parser() -> argparse.ArgumentParser:
     add_evaluate(commands.add_parser("evaluate", help="say what policies would have earned on the decisions of a log"))
     add_replay(commands.add_parser("replay", help="let policies learn from a log, as if they had run themselves"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
+    add_summary(commands.add_parser("summary", help="print what a model knows: coefficients, errors, rows by arm"))
+    add_intervals(commands.add_parser("intervals", help="print every coefficient of a model with its interval"))
     return parser

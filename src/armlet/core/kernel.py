@@ -17,6 +17,37 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         "pip install --force-reinstall armlet (from a clone: make clean run)"
     ) from error
 
+from armlet._kernel import Act as Act
+from armlet._kernel import ArmSet as ArmSet
+from armlet._kernel import AutoEvidence as AutoEvidence
+from armlet._kernel import AutoSchedule as AutoSchedule
+from armlet._kernel import Decision as Decision
+from armlet._kernel import Decisions as Decisions
+from armlet._kernel import Engine as Engine
+from armlet._kernel import Evidence as Evidence
+from armlet._kernel import ForcedSampling as ForcedSampling
+from armlet._kernel import HeldLines as HeldLines
+from armlet._kernel import Layers as Layers
+from armlet._kernel import LogBonus as LogBonus
+from armlet._kernel import Optimism as Optimism
+from armlet._kernel import OptimisticGreedy as OptimisticGreedy
+from armlet._kernel import Paced as Paced
+from armlet._kernel import Schedule as Schedule
+from armlet._kernel import Snapshots as Snapshots
+from armlet._kernel import Statistics as Statistics
+from armlet._kernel import Thompson as Thompson
+from armlet._kernel import Tuned as Tuned
+from armlet._kernel import bound_subsets as bound_subsets
+from armlet._kernel import estimate_subset as estimate_subset
+from armlet._kernel import gram as gram
+from armlet._kernel import json_bytes as json_bytes
+from armlet._kernel import json_line as json_line
+from armlet._kernel import predict_played as predict_played
+from armlet._kernel import predict_target as predict_target
+from armlet._kernel import rising_log as rising_log
+from armlet._kernel import row_features as row_features
+from armlet._kernel import search_subset as search_subset
+from armlet._kernel import wants as wants
 from armlet.core import errors
 from armlet.core.border import columns
 from armlet.core.border.decided import arrow_table
@@ -24,38 +55,6 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
-
-Act = _kernel.Act
-ArmSet = _kernel.ArmSet
-AutoEvidence = _kernel.AutoEvidence
-AutoSchedule = _kernel.AutoSchedule
-Decision = _kernel.Decision
-Decisions = _kernel.Decisions
-Engine = _kernel.Engine
-Evidence = _kernel.Evidence
-ForcedSampling = _kernel.ForcedSampling
-Layers = _kernel.Layers
-LogBonus = _kernel.LogBonus
-Optimism = _kernel.Optimism
-OptimisticGreedy = _kernel.OptimisticGreedy
-Paced = _kernel.Paced
-Schedule = _kernel.Schedule
-Snapshots = _kernel.Snapshots
-Statistics = _kernel.Statistics
-Thompson = _kernel.Thompson
-Tuned = _kernel.Tuned
-bound_subsets = _kernel.bound_subsets
-estimate_subset = _kernel.estimate_subset
-gram = _kernel.gram
-HeldLines = _kernel.HeldLines
-json_bytes = _kernel.json_bytes
-json_line = _kernel.json_line
-predict_played = _kernel.predict_played
-predict_target = _kernel.predict_target
-rising_log = _kernel.rising_log
-row_features = _kernel.row_features
-search_subset = _kernel.search_subset
-wants = _kernel.wants
 
 Rule: TypeAlias = (
     _kernel.Schedule

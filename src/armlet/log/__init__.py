@@ -16,3 +16,21 @@ from armlet.log.resuming import resume as resume
 from armlet.log.schema import Event as Event
 from armlet.log.schema import Events as Events
 from armlet.log.tables import Roles as Roles
+
+__all__ = [
+    "Audit",
+    "Event",
+    "Events",
+    "Log",
+    "Mismatch",
+    "Roles",
+    "audit",
+    "compact",
+    "from_dsjson",
+    "from_obp",
+    "from_table",
+    "read",
+    "replay",
+    "resume",
+    "write",
+]
