@@ -12,7 +12,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak site clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence bench stubs sanitize soak site clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -69,6 +69,13 @@ tournament: $(VENV)/installed ## Play the policies that may be the default again
 	$(BIN)/armlet paper --full --only tournament --out results/tournament
 	$(BIN)/python docs/paste.py docs/results/tournament.md tables results/tournament/tables/tournament.md
 	$(BIN)/python docs/paste.py docs/results/tournament.md verdicts results/tournament/verdicts.md
+
+printed: $(VENV)/installed ## Rebuild what others have printed about off-policy evaluation; needs a package index
+	$(BIN)/armlet data fetch keel
+	$(BIN)/armlet paper --full --only printed-tables --out results/printed
+	for part in digits classifiers adaptive; do \
+		$(BIN)/python docs/paste.py docs/results/printed-tables.md $$part results/printed/tables/printed-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/printed-tables.md verdicts results/printed/verdicts.md
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results

@@ -45,7 +45,7 @@ class ArrayBlocks(Blocks):
     ) -> None:
         super().__init__({"dim": X.shape[1], "arms": list(labels), "objective": "max", "policy": None})
         self.arms, self.n = tuple(labels), len(X)
-        self._columns = (X, arms, rewards, propensities)
+        self._columns = (X, arms.astype(np.int64), rewards, propensities)  # whatever C calls 64 bits
         self._explored = np.full(self.n, -1, dtype=np.int8) if explored is None else explored.astype(np.int8)
         self._rate, self._given = (np.full(self.n, np.nan) if each is None else each for each in (rate, given))
 

@@ -2,8 +2,8 @@
 
 Half of a table teaches a linear classifier; the other half is the world: rows are drawn from it, arms uniformly, and
 the accuracy of the classifier is to be found from the log. They print their biases and errors as bars, not as
-numbers, and no coverage; the tables are their nine. What differs here: the classifier is ridge regression on the
-classes, not direct loss minimisation; the reward model of DM and DR is fitted to the log itself, without the row in
+numbers, and no coverage; the tables are five of their nine. What differs here: the classifier is ridge regression on
+the classes, not direct loss minimisation; the reward model of DM and DR is fitted to the log itself, without the row in
 question; and rows are drawn with replacement, so that the truth is the accuracy on the half and intervals should
 cover it as often as they say.
 """
@@ -21,17 +21,14 @@ from armlet.evaluation.estimators import Estimator
 from armlet.evaluation.evaluate import evaluate
 
 TABLES: Final = {
-    "ecoli": "balanced/ecoli",
-    "glass": "balanced/glass",
     "letter": "balanced/letter",
     "optdigits": "balanced/optdigits",
-    "page-blocks": "balanced/page-blocks",
     "pendigits": "balanced/penbased",
     "satimage": "balanced/satimage",
     "vehicle": "balanced/vehicle",
-    "yeast": "balanced/yeast",
 }
-"""Their tables, and what KEEL calls them."""
+"""Those of their nine tables that KEEL's wheel has, and what it calls them; not ecoli, glass, page-blocks and yeast."""
+MOST: Final = 2000  # rows of a log
 WORDS: Final[tuple[Estimator, ...]] = ("dm", "ips", "snips", "dr")
 
 
@@ -45,8 +42,8 @@ def errors(table: Table, rng: np.random.Generator, runs: int) -> tuple[Float64, 
     truth = float(pays.mean())
     found, covered = np.empty((runs, len(WORDS))), np.full((runs, len(WORDS)), np.nan)
     for run in range(runs):
-        rows = rng.integers(len(test), size=len(test))
-        arms = rng.integers(table.n_arms, size=len(test))
+        rows = rng.integers(len(test), size=min(len(test), MOST))
+        arms = rng.integers(table.n_arms, size=len(rows))
         rewards = (arms == table.y[test][rows]).astype(np.float64)
         chances = np.full(len(rows), 1.0 / table.n_arms)
         log = ArrayBlocks(X[test][rows], arms, rewards, chances, labels=table.labels)

@@ -24,7 +24,7 @@ class Settings:
     """How much to run."""
 
     splits: int = 4  # of digits
-    tables: tuple[str, ...] = ("ecoli", "glass")
+    tables: tuple[str, ...] = ("vehicle", "satimage")
     runs: int = 30  # of a table
     horizon: int = 500  # of an adaptive run
     repeats: int = 60
