@@ -12,7 +12,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence bench stubs sanitize soak site clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence bench stubs sanitize soak site newcomer clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -126,6 +126,9 @@ soak: $(VENV)/installed ## Kill processes that decide and reward in a store, 100
 site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
 	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
 	@echo "==> build/site/index.html"
+
+newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop; WHEEL=dist/x.whl for a wheel that is there
+	$(BIN)/python benchmarks/newcomer.py $(WHEEL)
 
 clean: ## Remove everything that was built or installed here
 	rm -rf $(VENV) .venvs build results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -81,6 +81,7 @@ html_extra_path = ["hooks/root"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+smartquotes = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b6e69", "color-brand-content": "#0b6e69"},
     "dark_css_variables": {"color-brand-primary": "#5cc8bf", "color-brand-content": "#5cc8bf"},

@@ -17,8 +17,13 @@ from armlet.core.types import Bool
 
 def part(rows: datasets.Feedback, which: Bool) -> datasets.Feedback:
     """Give some of the patients."""
-    columns = {"X": rows.X, "arms": rows.arms, "rewards": rows.rewards, "propensities": rows.propensities}
-    return replace(rows, **{name: column[which] for name, column in columns.items()})
+    return replace(
+        rows,
+        X=rows.X[which],
+        arms=rows.arms[which],
+        rewards=rows.rewards[which],
+        propensities=rows.propensities[which],
+    )
 
 
 def main() -> None:

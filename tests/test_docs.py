@@ -69,3 +69,13 @@ def test_a_module_of_the_reference_says_what_is_public(module: str) -> None:
     assert f"automodule:: armlet.{module}\n" in read(module)
     found = importlib.import_module(f"armlet.{module}")
     assert [name for name in getattr(found, "__all__", ()) if not hasattr(found, name)] == []
+
+
+def test_figures_about_others_stand_in_the_results() -> None:
+    """Tables under such a mark are lines of the page that it names."""
+    page = DOCS / "explanation" / "against-the-others.md"
+    parts = re.findall(r"<!-- lines of (\S+) -->\n((?:\|.*\n)+)", page.read_text())
+    assert len(parts) == 3
+    for source, table in parts:
+        written = (page.parent / source).read_text().splitlines()
+        assert [line for line in table.splitlines() if line not in written] == []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 KIND = "docs/tutorials/"
 BLOCK = re.compile(r"^```python\n(>>> .*?)^```$", re.MULTILINE | re.DOTALL)
+END = re.compile(r"\n\n```\n")  # a doctest needs the empty line that ends its block, a reader does not
 HEAD = """---
 file_format: mystnb
 kernelspec:
@@ -94,6 +95,8 @@ def notebook(text: str) -> str:
 def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname.startswith(KIND):
         source[0] = notebook(source[0])
+    else:
+        source[0] = END.sub("\n```\n", source[0])
 
 
 def _on_start(app: Sphinx) -> None:

@@ -76,7 +76,8 @@ def unlisted(page: str) -> list[str]:
     """
     stems = {path.stem for path in API.glob("*.rst")} - {"armlet"}
     modules = [import_module(f"armlet.{stem}") for stem in stems]
-    listed = {*stems, *re.findall(r":: armlet\.(\w+)$", page, re.MULTILINE), "__version__"}
+    pages = "\n".join([page, *((API / f"{stem}.rst").read_text() for stem in stems)])
+    listed = {*stems, *re.findall(r":: armlet\.(\w+)$", pages, re.MULTILINE), "__version__"}
     names = [name for name in vars(armlet)["__all__"] if name not in listed]
     return [name for name in names if all(getattr(each, name, None) is not getattr(armlet, name) for each in modules)]
 

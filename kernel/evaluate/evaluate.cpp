@@ -3,43 +3,67 @@
 #include <algorithm>
 #include <vector>
 
+#include "linear/simd.hpp"
+
 namespace armlet {
 
-double RewardModel::predict(const double* x, std::size_t arm) const {
-    const double* coefficients = theta + arm * (dim + 1);
+namespace {
+
+ARMLET_INLINE double predicted(const RewardModel& model, const double* x, std::size_t arm) {
+    const double* coefficients = model.theta + arm * (model.dim + 1);
     double total = coefficients[0];
-    for (std::size_t j = 0; j < dim; ++j) total += x[j] * coefficients[j + 1];
+    for (std::size_t j = 0; j < model.dim; ++j) total += x[j] * coefficients[j + 1];
     return total;
 }
 
-double RewardModel::leverage(const double* x, std::size_t arm, double* scratch) const {
-    const std::size_t size = dim + 1;
-    const double* rows = inverse + arm * size * size;
-    std::copy(rows, rows + size, scratch);
-    for (std::size_t j = 0; j < dim; ++j) {
+// y' V^-1 y, how much of a learned row's prediction is its own reward. `scratch` holds d+1 numbers.
+ARMLET_INLINE double leverage(const RewardModel& model, const double* x, std::size_t arm, double* __restrict scratch) {
+    const std::size_t size = model.dim + 1;
+    const double* __restrict rows = model.inverse + arm * size * size;
+    for (std::size_t i = 0; i < size; ++i) scratch[i] = rows[i];
+    for (std::size_t j = 0; j < model.dim; ++j) {
         const double value = x[j];
-        const double* row = rows + (j + 1) * size;
+        const double* __restrict row = rows + (j + 1) * size;
         for (std::size_t i = 0; i < size; ++i) scratch[i] += value * row[i];
     }
     double total = scratch[0];
-    for (std::size_t i = 0; i < dim; ++i) total += x[i] * scratch[i + 1];
+    for (std::size_t i = 0; i < model.dim; ++i) total += x[i] * scratch[i + 1];
     return total;
 }
 
-void predict_played(const RewardModel& model, const double* X, const std::int64_t* arms, const double* rewards,
-                    const bool* learned, std::size_t n, double* out) {
+ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X, const std::int64_t* arms,
+                                       const double* rewards, const bool* learned, std::size_t n, double* out) {
     std::vector<double> scratch(model.dim + 1);
     for (std::size_t i = 0; i < n; ++i) {
         const double* x = X + i * model.dim;
         const auto arm = static_cast<std::size_t>(arms[i]);
-        const double fitted = model.predict(x, arm);
+        const double fitted = predicted(model, x, arm);
         out[i] =
-            learned[i] ? rewards[i] - (rewards[i] - fitted) / (1.0 - model.leverage(x, arm, scratch.data())) : fitted;
+            learned[i] ? rewards[i] - (rewards[i] - fitted) / (1.0 - leverage(model, x, arm, scratch.data())) : fitted;
     }
 }
 
+ARMLET_INLINE void gram_body(const double* F, const double* G, std::size_t n, double* out) {
+    double sums[n_features][n_features] = {};
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t a = 0; a < n_features; ++a) {
+            const double value = F[i * n_features + a];
+            for (std::size_t b = 0; b < n_features; ++b) sums[a][b] += value * G[i * n_features + b];
+        }
+    std::copy(&sums[0][0], &sums[0][0] + n_features * n_features, out);
+}
+
+}  // namespace
+
+ARMLET_DISPATCH(predict_played,
+                (const RewardModel& model, const double* X, const std::int64_t* arms, const double* rewards,
+                 const bool* learned, std::size_t n, double* out),
+                (model, X, arms, rewards, learned, n, out))
+ARMLET_DISPATCH(gram, (const double* F, const double* G, std::size_t n, double* out), (F, G, n, out))
+
 void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out) {
-    for (std::size_t i = 0; i < n; ++i) out[i] = model.predict(X + i * model.dim, static_cast<std::size_t>(chosen[i]));
+    for (std::size_t i = 0; i < n; ++i)
+        out[i] = predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
 }
 
 void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out) {
@@ -47,7 +71,7 @@ void predict_law(const RewardModel& model, const double* X, const double* P, std
         double total = 0.0;
         for (std::size_t a = 0; a < model.n_arms; ++a)
             if (const double chance = P[i * model.n_arms + a]; chance != 0.0)
-                total += chance * model.predict(X + i * model.dim, a);
+                total += chance * predicted(model, X + i * model.dim, a);
         out[i] = total;
     }
 }
@@ -72,16 +96,6 @@ void row_features(const EvaluatedRows& rows, double most, double shrink, double*
         f[11] = v * r;
         f[12] = x * direct + v * off;
     }
-}
-
-void gram(const double* F, const double* G, std::size_t n, double* out) {
-    double sums[n_features][n_features] = {};
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t a = 0; a < n_features; ++a) {
-            const double value = F[i * n_features + a];
-            for (std::size_t b = 0; b < n_features; ++b) sums[a][b] += value * G[i * n_features + b];
-        }
-    std::copy(&sums[0][0], &sums[0][0] + n_features * n_features, out);
 }
 
 }  // namespace armlet

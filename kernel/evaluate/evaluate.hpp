@@ -11,10 +11,6 @@ struct RewardModel {
     const double* theta;
     const double* inverse;
     std::size_t n_arms, dim;
-
-    double predict(const double* x, std::size_t arm) const;
-    // y' V^-1 y, how much of a learned row's prediction is its own reward. `scratch` holds d+1 numbers.
-    double leverage(const double* x, std::size_t arm, double* scratch) const;
 };
 
 // out[i]: what the model says of the arm that row i played, without that row where the model has learned from it.

@@ -373,6 +373,21 @@ def test_results_are_read_by_name_and_as_data() -> None:
         found["one"]
 
 
+def test_one_pass_gives_all_estimators() -> None:
+    _, log = logged_by(armlet.Algorithm1(p=60), 400)
+    every = evaluate(log, "a").estimates["a"]
+    for word in ("ips", "snips", "dm", "dr", "sndr", "replay", "explored", "weighted", "switch", "shrunk"):
+        alone = evaluate(log, "a", estimator=word, checks="none")["a"]
+        assert every[word].value == alone.value
+        assert every[word].interval == alone.interval
+
+
+def test_ties_of_a_bandit_are_shared() -> None:
+    bandit = Bandit([0, 1], 1, policy=armlet.Algorithm1(p=4), seed=1)  # knows nothing
+    found = evaluate(held(small()), {"new": bandit, "even": "uniform"}, estimator="ips", checks="none")
+    assert found["new"].value == found["even"].value
+
+
 def test_words_are_checked() -> None:
     log = open_rows(held(small()))
     for wrong, message in (

@@ -36,6 +36,24 @@ def test_every_policy_is_replayed_bit_for_bit(policy: Policy, tmp_path: Path) ->
         assert again.to_bytes() == bandit.to_bytes()
 
 
+@pytest.mark.parametrize("policy", every_policy(), ids=repr)
+def test_changes_of_arms_that_a_policy_refuses_leave_no_event(policy: Policy, tmp_path: Path) -> None:
+    bandit, log = new_bandit(policy, tmp_path / "a.jsonl")
+    for kind, change, label in (
+        ("add_arm", bandit.add_arm, "arm 9"),
+        ("remove_arm", bandit.remove_arm, "arm 1"),
+    ):
+        try:
+            change(label)
+        except ValueError:
+            assert kind not in {event["kind"] for event in log}
+        else:
+            assert kind in {event["kind"] for event in log}
+    bandit.decide([1.0, 0.5, 0.25])
+    log.close()
+    assert armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet").mismatch is None
+
+
 def test_everything_else_that_changes_a_bandit_is_replayed_too(tmp_path: Path) -> None:
     policy = armlet.ContextualEpsilonGreedy(p="auto", horizon=1000)
     bandit, log = new_bandit(policy, tmp_path / "a.jsonl")

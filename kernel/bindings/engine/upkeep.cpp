@@ -19,7 +19,7 @@ void Engine::add_arm(nb::object label, Act act) {
     if (arms_.find(key))
         fail(PyExc_ValueError, "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
     policy.attr("check")(arms_.size() + 1, dim_, t);
-    if (act == Act::rehearse) return;
+    if (act == Act::rehearse) return void(state.attr("copy")().attr("add_arm")());  // it may refuse
     state.attr("add_arm")();
     arms_.add(label);
 }
@@ -32,7 +32,7 @@ void Engine::remove_arm(nb::handle label, Act act) {
         fail(PyExc_ValueError,
              "arm " + quoted(label) + " is the only one left to play; add another before removing it");
     policy.attr("check")(arms_.size() - 1, dim_, t);
-    if (act == Act::rehearse) return;
+    if (act == Act::rehearse) return void(state.attr("copy")().attr("remove_arm")(arm));
     state.attr("remove_arm")(arm);
     arms_.remove(arm);
 }

@@ -45,7 +45,8 @@ class ArrayBlocks(Blocks):
     ) -> None:
         super().__init__({"dim": X.shape[1], "arms": list(labels), "objective": "max", "policy": None})
         self.arms, self.n = tuple(labels), len(X)
-        self._columns = (X, arms.astype(np.int64), rewards, propensities)  # whatever C calls 64 bits
+        self._arm = arms.astype(np.int64)  # whatever C calls 64 bits
+        self._columns = (X, rewards, propensities)
         self._explored = np.full(self.n, -1, dtype=np.int8) if explored is None else explored.astype(np.int8)
         self._rate, self._given = (np.full(self.n, np.nan) if each is None else each for each in (rate, given))
 
@@ -54,12 +55,12 @@ class ArrayBlocks(Blocks):
 
     def __getitem__(self, block: int) -> Rows:
         where = slice(block * BLOCK, min((block + 1) * BLOCK, self.n))
-        X, arms, rewards, chances = (column[where] for column in self._columns)
+        X, rewards, chances = (column[where] for column in self._columns)
         n = len(X)
         return Rows(
             t=np.arange(where.start, where.start + n, dtype=np.int64) + 1,
             X=X,
-            arm=arms,
+            arm=self._arm[where],
             reward=rewards,
             propensity=chances,
             explored=self._explored[where],

@@ -1,6 +1,6 @@
 """Estimators, read off a Gram matrix: each is a value and a row's influence on it, linear in the row's features.
 
-Section numbers are those of no paper: w = pi/e is the weight of a row, D what the reward model says of the target, q
+Here w = pi/e is the weight of a row, D what the reward model says of the target, q
 what it says of the arm played, psi = D + w (r - q).
 
 | word | value | influence of a row |
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -129,4 +129,4 @@ _READ: Final[dict[str, Callable[[Float64], Estimated]]] = {
     "explored": _explored,
     "weighted": lambda own: _ratio(own, "hpsi", "h", float(own[0, PLACE["h"]])),
 }
-ESTIMATORS: Final = tuple(_READ)
+ESTIMATORS: Final[tuple[Estimator, ...]] = get_args(Estimator)

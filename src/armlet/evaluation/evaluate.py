@@ -6,25 +6,21 @@ target. Memory holds a block of rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from armlet.core.errors import ArgumentError, EvaluationError
-from armlet.core.intervals import LEVEL, Interval
+from armlet.core.intervals import LEVEL
 from armlet.core.rewards import Range, check_range
-from armlet.core.types import Float64
-from armlet.evaluation.checks import Check, Word
-from armlet.evaluation.estimators import ESTIMATORS, Estimated, Estimator, estimate
+from armlet.evaluation.estimators import ESTIMATORS, Estimator
+from armlet.evaluation.judge import Judge
 from armlet.evaluation.model import solve
 from armlet.evaluation.own import own_value
-from armlet.evaluation.result import Difference, Evaluation, Value, Verdict
+from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks, open_rows
-from armlet.evaluation.spans import plain, wilson
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
 from armlet.evaluation.survey import Survey, survey_log
-from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_target, split_own
+from armlet.evaluation.targets import Playing, Target, TargetLike, read_target, split_own
 from armlet.evaluation.watch import Sequences, Watch
 from armlet.log.reading import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
@@ -37,9 +33,6 @@ Weights: TypeAlias = Literal["refuse", "ignore"]
 
 Checking: TypeAlias = Literal["all", "none"]
 """Whether the log is looked at before values are believed."""
-
-FEWEST: Final = 30
-"""Explored rows, or effective ones, below which there is no interval that can be trusted."""
 
 
 def evaluate(
@@ -125,7 +118,7 @@ def evaluate(
     _check_log(survey, weights)
     said = () if watch is None else watch.checks()
     sums = _sum(_tasks(blocks, several, survey, most, shrink), pool, workers, progress)
-    judge = _Judge(survey, blocks, level, declared, estimator, said)
+    judge = Judge(survey, blocks, level, declared, estimator, said)
     found = judge.values(several, sums, sequences)
     values = {target.name: found[target.name].value for target in [*several[-1:], *several[:-1]]}
     return Evaluation(
@@ -140,6 +133,7 @@ def evaluate(
         level=level,
         warnings=tuple(judge.warnings()),
         checks=said,
+        estimates={target.name: judge.points(sums.own[place]) for place, target in enumerate(several)},
         paths=() if watch is None else watch.paths(),
         spreads=() if watch is None else watch.spreads(),
     )
@@ -198,161 +192,3 @@ def _sum(tasks: list[SumTask], pool: PoolLike, workers: int | None, progress: Pr
 
     with opened(pool, workers=workers) as place:
         return add_sums(map_in_order(sum_block, tasks, place, count))
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    value: Value
-    estimated: Estimated
-    own: Float64
-
-
-class _Judge:
-    """Chooses estimators and intervals, and says why."""
-
-    def __init__(
-        self,
-        survey: Survey,
-        blocks: Blocks,
-        level: float,
-        declared: Range | None,
-        estimator: str,
-        checks: tuple[Check, ...],
-    ) -> None:
-        self._checks = checks
-        self._survey, self._blocks, self._level, self._declared = survey, blocks, level, declared
-        self._estimator, self._why, self._doubt = _choose(survey, blocks, estimator)
-
-    def warnings(self) -> list[str]:
-        """Say what a reader should know of the log."""
-        s, told = self._survey, []
-        if self._doubt:
-            told.append(self._doubt)
-        told += [str(check) for check in self._checks if check.word is not Word.FINE]
-        if gone := s.rows - s.rewarded:
-            told.append(f"{gone:,} of {s.rows:,} rewards are missing; values are of those that came, which may differ")
-        if s.turns:
-            told.append(
-                f"{s.turns:,} rows had their turn in a round-robin, and are read as drawn: right if contexts do not "
-                "depend on the step; log with warmup='uniform' where a log will be evaluated"
-            )
-        return told
-
-    def values(self, targets: Sequence[Target], sums: Sums, sequences: Sequences | None) -> dict[str, _Found]:
-        """Value all targets."""
-        found = {}
-        for place, target in enumerate(targets):
-            own = sums.own[place]
-            is_log = isinstance(target, Logged)
-            estimated = estimate("ips" if is_log else self._estimator, own)
-            se = math.sqrt(variance) if (variance := estimated.variance(own)) >= 0 else math.nan
-            span, note = self._interval(target.name, estimated, se, is_log)
-            anytime = None if sequences is None or is_log else sequences.interval(target.name)
-            value = Value(
-                name=target.name,
-                value=estimated.value,
-                se=se,
-                interval=span,
-                anytime=anytime,
-                rows=self._survey.rewarded,
-                ess=estimated.ess,
-                estimator="mean" if is_log else self._estimator,
-                why="what was played was played" if is_log else self._why,
-                largest_weight=float(sums.largest[place]),
-                note=note,
-            )
-            found[target.name] = _Found(value, estimated, own)
-        return found
-
-    def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
-        if not is_log and self._doubt:
-            return None, self._doubt
-        if not is_log and (refused := self._refused(name)):
-            return None, refused
-        if not math.isfinite(estimated.value):
-            return None, "no row of the log says anything of it"
-        if estimated.influence is None:
-            return None, f"{self._estimator} has a bias that no row knows of, so an interval would lie"
-        return self._span(estimated.value, se, estimated.ess), ""
-
-    def _refused(self, name: str) -> str:
-        about = (check for check in self._checks if check.target in (None, name))
-        return next((check.sentence for check in about if check.word is Word.REFUSED), "")
-
-    def _span(self, value: float, se: float, ess: float) -> Interval:
-        ends = (0.0, 1.0) if self._survey.binary else self._declared if se == 0.0 else None
-        if ends is not None:
-            return wilson(value, se, ess, self._level, ends)
-        span = plain(value, se, ess, self._level)
-        if self._declared is not None:
-            return Interval(max(span.low, self._declared[0]), min(span.high, self._declared[1]))
-        return span
-
-    def differences(self, targets: Sequence[Target], found: Mapping[str, _Found], sums: Sums) -> dict[str, Difference]:
-        """Compare all with the last, on the same rows."""
-        base = found[targets[-1].name]
-        out = {}
-        for place, target in enumerate(targets[:-1]):
-            mine = found[target.name]
-            one = mine.estimated.variance(mine.own)
-            shared = mine.estimated.covariance(base.estimated, sums.paired[place])
-            variance = one + base.estimated.variance(base.own) - 2.0 * shared
-            se = math.sqrt(max(0.0, variance)) if math.isfinite(variance) else math.nan
-            out[target.name] = self._difference(mine, base, se, len(targets) - 1)
-        return out
-
-    def _difference(self, mine: _Found, base: _Found, se: float, many: int) -> Difference:
-        value = mine.value.value - base.value.value
-        ess = min(mine.value.ess, base.value.ess)
-        trusted = mine.value.interval is not None and base.value.interval is not None
-        alone = plain(value, se, ess, self._level) if trusted else None
-        adjusted = plain(value, se, ess, 1.0 - (1.0 - self._level) / many) if trusted else None
-        return Difference(
-            name=mine.value.name,
-            baseline=base.value.name,
-            value=value,
-            se=se,
-            interval=alone,
-            adjusted=adjusted,
-            verdict=_verdict(adjusted, 1.0 if self._blocks.objective == "max" else -1.0),
-        )
-
-
-def _verdict(interval: Interval | None, sign: float) -> Verdict:
-    if interval is None or interval.low <= 0.0 <= interval.high:
-        return "not clear"
-    return "better" if sign * interval.low > 0.0 else "worse"
-
-
-def _choose(survey: Survey, blocks: Blocks, estimator: str) -> tuple[Estimator, str, str]:
-    """Give the estimator, why, and what keeps its interval from being believed, if anything does."""
-    known = survey.known == survey.rewarded
-    if survey.certain:
-        what = _policy(blocks)
-        raise EvaluationError(
-            f"{survey.certain:,} decisions of {what} could not have been otherwise: what another arm would have earned "
-            "there nobody knows, and weights do not repair it. Log with a policy that explores at a known rate, such "
-            "as armlet.Algorithm1, or OccasionalOptimism(floor=0.05)"
-        )
-    doubt = ""
-    if known and survey.explored < FEWEST:
-        doubt = (
-            f"only {survey.explored:,} rows explored, fewer than {FEWEST}: no interval can be trusted; explore more, "
-            "for instance with a floor"
-        )
-    elif not known and survey.foreign < survey.rewarded:
-        doubt = (
-            f"{_policy(blocks)} chose by what it had learned, without exploring at a known rate: intervals of its log "
-            "cover far less often than they say, so none is given"
-        )
-    if estimator != "auto":
-        return estimator, "it was asked for", doubt  # type: ignore[return-value]
-    if known:
-        return "weighted", "the rate of exploring and the chance of every explored arm are known in all rows", doubt
-    if doubt:
-        return "snips", "propensities are all that is known, and depend on what was learned", doubt
-    return "dr", "propensities are all that is known; rows are taken as independent", doubt
-
-
-def _policy(blocks: Blocks) -> str:
-    return "the log" if blocks.policy is None else str(blocks.policy["name"])

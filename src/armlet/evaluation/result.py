@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as Place
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from armlet.core.intervals import Interval
 from armlet.core.settings import Objective
@@ -48,6 +48,14 @@ class Value:
         numbers = {name: _number(getattr(self, name)) for name in ("value", "se", "ess", "largest_weight")}
         words = {name: getattr(self, name) for name in ("name", "rows", "estimator", "why", "note")}
         return words | numbers | ends
+
+
+class Point(NamedTuple):
+    """What one estimator says."""
+
+    value: float
+    se: float
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,8 @@ class Evaluation:
     warnings: tuple[str, ...]
     checks: tuple[Check, ...] = ()
     """What was looked at before these values are believed, with a word and a sentence each."""
+    estimates: Mapping[str, Mapping[str, Point]] = field(default_factory=dict, repr=False)
+    """What every estimator says of every target, whichever was chosen: `result.estimates["new"]["snips"].value`."""
     paths: tuple[Path, ...] = field(default=(), repr=False)
     spreads: tuple[Weighed, ...] = field(default=(), repr=False)
 

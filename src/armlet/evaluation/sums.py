@@ -61,9 +61,10 @@ def sum_block(task: SumTask) -> Sums:
         for target, start in zip(task.targets, task.starts, strict=True)
     ]
     base = features[task.baseline]
+    own = [gram(F, F) for F in features]
     return Sums(
-        own=np.stack([gram(F, F) for F in features]),
-        paired=np.stack([gram(F, base) for F in features]),
+        own=np.stack(own),
+        paired=np.stack([G if F is base else gram(F, base) for F, G in zip(features, own, strict=True)]),
         largest=np.array([F[:, 1].max(initial=0.0) for F in features]),
     )
 

@@ -104,9 +104,9 @@ class Played(Target):
     def law(self, rows: Rows) -> Law:
         """Ask it once for every set of eligible arms."""
         sets, which = distinct_sets(rows.eligible)
+        if len(sets) == 1:
+            return self._law(rows.X, sets[0])
         laws = [self._law(rows.X[which == i], sets[i]) for i in range(len(sets))]
-        if len(laws) == 1:
-            return laws[0]
         law = np.zeros((len(rows), len(self.arms)))
         for i, part in enumerate(laws):
             some = np.flatnonzero(which == i)
@@ -122,14 +122,45 @@ class Played(Target):
         if not known:
             text = "{targets} has {name!r}, which plays none of the arms {arms} that were eligible; give one that does"
             raise ArgumentError(text, name=self.name, arms=list(there))
-        order = self.bandit.arms
         X = np.ascontiguousarray(X)
-        ask = self.bandit.greedy_proba if self.playing == "greedy" else self.bandit.predict_proba
-        theirs = ask(X, eligible=known)
+        places = np.array([there.get(arm, -1) for arm in self.bandit.arms], dtype=np.int64)
+        if self.playing == "greedy":
+            best, clear = greedy_arms(self.bandit, X, known)
+            if clear.all():
+                return places[best]
+            theirs = np.zeros((len(X), len(places)))
+            theirs[np.arange(len(X)), best] = 1.0
+            tied = np.flatnonzero(~clear)
+            theirs[tied] = self.bandit.greedy_proba(X[tied], eligible=known)
+        else:
+            theirs = self.bandit.predict_proba(X, eligible=known)
         law = np.zeros((len(X), len(self.arms)))
-        for arm in known:
-            law[:, there[arm]] = theirs[:, order.index(arm)]
+        law[:, places[places >= 0]] = theirs[:, places >= 0]
         return law
+
+
+def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[Int64, Bool]:
+    """Give the arms that look best to a bandit, (n,), and where no other comes so close that rounding could decide.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=9), seed=1)
+    >>> greedy_arms(bandit, np.ones((1, 1)), ["a", "b"])
+    (array([0]), array([False]))
+    """
+    _, playable, rows, theta, _ = bandit._estimated(X, eligible)
+    arms = np.flatnonzero(playable)
+    scores = rows @ theta[arms].T  # in whatever order of sums is quickest
+    best = scores.argmax(axis=1)
+    if len(arms) == 1:
+        return arms[best], np.ones(len(X), dtype=np.bool_)
+    each = np.arange(len(X))
+    lead = scores[each, best]
+    scores[each, best] = -np.inf
+    lead -= scores.max(axis=1)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * float(np.sqrt((theta[arms] ** 2).sum(axis=1)).max())
+    return arms[best], lead > 8 * rows.shape[1] * np.finfo(np.float64).eps * lengths
 
 
 def _uniform(eligible: Bool) -> Float64:
