@@ -120,7 +120,7 @@ def _classified(found: Mapping[str, Classified], rng: np.random.Generator) -> tu
     )
     place = {word: i for i, word in enumerate(WORDS)}
     ratio = np.array([each.rmse[place["dr"]] / each.rmse[place["ips"]] for each in found.values()])
-    covers = np.array([each.covered[:, place["dr"]].mean() for each in found.values()])
+    covers = np.array([share(each.covered[:, place["dr"]]) or 0.0 for each in found.values()])
     biased = np.array(
         [abs(each.errors[:, place["dm"]].mean()) / _error_of_mean(each, place["dm"]) for each in found.values()]
     )
