@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup --durations 25 --durations-min 1
+PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --durations 25 --durations-min 1
 PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
@@ -12,7 +12,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence bench stubs sanitize soak site newcomer clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -26,7 +26,7 @@ test: $(VENV)/installed lint ## Set up, then run every check but those in a brow
 
 test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real browser
 	@echo "==> pages in a browser"
-	$(PYTEST) tests/page
+	$(PYTEST) $(CHOSEN) tests/page
 
 test-all: PROFILE = nightly
 test-all: CHOSEN = -m ''
@@ -96,6 +96,13 @@ evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the
 	for part in news newcomer delay trained closed floor; do \
 		$(BIN)/python docs/paste.py docs/results/evidence.md $$part results/evidence/tables/evidence-$$part.md || exit 1; done
 	$(BIN)/python docs/paste.py docs/results/evidence.md verdicts results/evidence/verdicts.md
+
+coverage: $(VENV)/installed ## See whether intervals of evaluations hold what they say, and put the tables into the docs
+	$(BIN)/armlet paper --full --only coverage --out results/coverage
+	for part in fixed sequences errors own coefficients propensities; do \
+		$(BIN)/python docs/paste.py docs/results/coverage.md $$part results/coverage/tables/coverage-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/coverage.md verdicts results/coverage/verdicts.md
+	cp results/coverage/figures/coverage-fixed.svg docs/figures/coverage.svg
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
 	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py

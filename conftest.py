@@ -19,9 +19,17 @@ def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run on one worker."""
+    """Say which tests must run on one worker, and begin with those that wait for the paper's evaluation.
+
+    It takes longest: were it the last, one worker would wait for the other.
+    """
+    items.sort(key=lambda item: not _reproductions(item))
     for item in items:
-        if "reproduction" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("reproduction"))
+        if made := _reproductions(item):
+            item.add_marker(pytest.mark.xdist_group(made[0]))
         elif item.get_closest_marker("spread") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _reproductions(item: pytest.Item) -> list[str]:
+    return [name for name in getattr(item, "fixturenames", ()) if name.endswith("reproduction")]

@@ -11,6 +11,7 @@ from armlet.core import kernel
 from armlet.core.types import Float64
 from armlet.evaluation import reference
 from armlet.evaluation.reference import FEATURES, Parts
+from support.examples import scaled
 
 
 def same(one: Float64, other: Float64) -> bool:
@@ -18,7 +19,7 @@ def same(one: Float64, other: Float64) -> bool:
     return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 40), st.integers(1, 7), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_the_kernel_predicts_what_the_reference_predicts(n: int, dim: int, n_arms: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -34,7 +35,7 @@ def test_the_kernel_predicts_what_the_reference_predicts(n: int, dim: int, n_arm
     assert np.array_equal(kernel.predict_target(theta, inverse, X, law), reference.predict_target(theta, X, law))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 300), st.integers(0, 2**32 - 1))
 def test_the_kernel_sums_what_the_reference_sums(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

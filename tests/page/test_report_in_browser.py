@@ -106,6 +106,11 @@ def test_the_reproduction_of_the_paper_in_a_real_browser(chromium: Browser, repr
     browser.check_page(chromium, reproduction / "report.html")
 
 
+@pytest.mark.long
+def test_the_whole_reproduction_in_a_real_browser(chromium: Browser, whole_reproduction: Path) -> None:
+    browser.check_page(chromium, whole_reproduction / "report.html")
+
+
 def test_a_missing_browser_is_told_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("ARMLET_BROWSER", raising=False)

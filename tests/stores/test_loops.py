@@ -30,7 +30,6 @@ def in_memory() -> Store:
         ({"window": float("nan"), "default_reward": 0.0}, "window is nan; give seconds"),
         ({"window": 60.0, "default_reward": 5.0}, "default_reward is 5.0, but rewards are from -1.0 to 1.0"),
         ({"reward_range": (1.0, 0.0)}, "reward_range is"),
-        ({"policy": None}, "policy is missing"),
         ({"arms": None, "dim": None, "seed": None, "window": 60.0, "default_reward": 0.0}, "window is given, but arms"),
         ({"arms": []}, "arms"),
         ({"seed": -1}, "seed is -1"),
@@ -67,6 +66,13 @@ def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -
         assert store.loop("homepage").decide([1.0, 0.5]).t == 3
         loop.add_arm("c")
         assert store.loop("homepage", **MADE).model().arms == ["a", "b", "c"]
+
+
+def test_a_loop_without_a_policy_has_that_of_a_bandit_without_one() -> None:
+    with in_memory() as store:
+        loop = store.loop("homepage", **(MADE | {"policy": None}))
+        assert loop.model().policy == armlet.Bandit(["a", "b"], 2).policy
+        assert store.loop("homepage", **(MADE | {"policy": None})).decide([1.0, 0.5]).t == 1
 
 
 def test_a_loop_that_is_not_there_is_named() -> None:

@@ -14,6 +14,7 @@ from armlet.cli.compare import add_compare
 from armlet.cli.data import add_data
 from armlet.cli.evaluate import add_evaluate
 from armlet.cli.fit import add_fit
+from armlet.cli.gate import add_gate
 from armlet.cli.list import add_list
 from armlet.cli.log import add_log
 from armlet.cli.paper import add_paper
@@ -85,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add_evaluate(commands.add_parser("evaluate", help="say what policies would have earned on the decisions of a log"))
     add_replay(commands.add_parser("replay", help="let policies learn from a log, as if they had run themselves"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
+    add_gate(commands.add_parser("gate", help="say whether a candidate should replace what plays: keep, kill, not yet"))
     add_summary(commands.add_parser("summary", help="print what a model knows: coefficients, errors, rows by arm"))
     add_intervals(commands.add_parser("intervals", help="print every coefficient of a model with its interval"))
     return parser

@@ -70,16 +70,26 @@ def _expanded(z: float, v: float) -> float:
 
 
 def _root(tail: float, freedom: float) -> float:
-    """Find the t with this tail, at most one half, between bounds that close in on it."""
+    """Find the t with this tail, at most one half: Newton's steps within bounds that close in on it, or halves."""
     low, high = 0.0, 1.0
     while t_tail(high, freedom) > tail and high < 1e300:
         low, high = high, high * 4.0
+    t = (low + high) / 2
     for _ in range(200):
-        t = (low + high) / 2
-        if t in (low, high) or high - low <= 1e-14 * high:
-            break
-        low, high = (t, high) if t_tail(t, freedom) > tail else (low, t)
-    return (low + high) / 2
+        excess = t_tail(t, freedom) - tail
+        low, high = (t, high) if excess > 0.0 else (low, t)
+        slope = _density(t, freedom)
+        step = excess / slope if slope > 0.0 else math.inf
+        following = t + step if low < t + step < high else (low + high) / 2
+        if abs(following - t) <= 1e-14 * t or following in (low, high):
+            return following
+        t = following
+    return t
+
+
+def _density(t: float, v: float) -> float:
+    log_front = math.lgamma((v + 1) / 2) - math.lgamma(v / 2) - 0.5 * math.log(v * math.pi)
+    return math.exp(log_front - (v + 1) / 2 * math.log1p(t * t / v))
 
 
 def _beta_share(a: float, b: float, x: float) -> float:

@@ -14,6 +14,7 @@ from armlet.core.rewards import Range
 from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
 from armlet.core.units import Units
+from armlet.policies import default_policy
 from armlet.stores.clock import SECOND
 from armlet.stores.ledger import Kept, Pen
 from armlet.stores.rewards import Aggregation, Terms
@@ -67,17 +68,16 @@ class Making:
         """Make the bandit, if arms are given."""
         if self.arms is None:
             return None
-        if self.policy is None:
-            raise ValueError("policy is missing; give one, such as armlet.ContextualEpsilonGreedy(p=100)")
+        policy = default_policy() if self.policy is None else self.policy
         made = Bandit(
             self.arms,
             self.dim,
-            policy=self.policy,
+            policy=policy,
             features=self.features,
             objective=self.objective,
             normalize=self.normalize,
             units=self.units,
-            reward_range=self._range(self.policy),
+            reward_range=self._range(policy),
             seed=self.seed,
         )
         terms = terms_of(made, self._about())
@@ -105,7 +105,7 @@ class Making:
     def create(self, pen: Pen, made: Bandit | None) -> Kept:
         """Keep a new loop."""
         if made is None:
-            raise StoreError(f"there is no loop {self.name!r}; give arms and a policy to make it")
+            raise StoreError(f"there is no loop {self.name!r}; give arms to make it")
         return pen.create(self.name, json.dumps(self._about()), made.to_bytes())
 
     def check_same(self, kept: Kept, made: Bandit | None, own: Policy | None) -> None:

@@ -23,7 +23,7 @@ from support.in_python import EvidenceInPython
 
 ACCEPT = 1e-3  # with fixed seeds; a p-value that small comes once in a thousand tests if all is well
 REJECT = 1e-7  # what a wrong announcement must fall below, so that the test cannot pass by luck
-STEPS = 30_000
+STEPS = [9_000, pytest.param(30_000, marks=pytest.mark.long)]  # with either, the faults below are found
 
 
 class Run(NamedTuple):
@@ -44,6 +44,12 @@ def p_value(arms: Int64, q: Float64) -> float:
     return float(stats.chi2.sf(((directions.T @ D)[vary] ** 2 / variances[vary]).sum(), np.count_nonzero(vary)))
 
 
+def p_value_by_rank(arms: Int64, q: Float64) -> float:
+    """Test how often the likeliest arm of a step was played, the second, and so on: a wrong rate adds up there."""
+    order = np.argsort(-q, axis=1, kind="stable")
+    return p_value((order == arms[:, None]).argmax(axis=1), np.take_along_axis(q, order, axis=1))
+
+
 POLICIES = {
     "plain": ContextualEpsilonGreedy(p=40),
     "floor": ContextualEpsilonGreedy(p=10, floor=0.1),
@@ -53,19 +59,19 @@ POLICIES = {
 
 
 @cache
-def run(name: str) -> Run:
-    """Play with eligible sets, newcomers every 3,000 steps, a retired arm and rewards of which a third never come."""
+def run(name: str, steps: int) -> Run:
+    """Play with eligible sets, nine newcomers, a retired arm and rewards of which a third never come."""
     rng, policy = np.random.default_rng(31), POLICIES[name]
-    bandit, n_arms = Bandit(range(4), 2, policy=policy, seed=17), 4 + (STEPS - 1) // 3000
+    bandit, n_arms, pause = Bandit(range(4), 2, policy=policy, seed=17), 13, steps // 10
     contexts = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     clicks = rng.choice([0.2, 0.6], size=(3, n_arms))
-    q, given = np.zeros((2, STEPS, n_arms))
-    arms, explored = np.zeros(STEPS, dtype=np.int64), np.zeros(STEPS, dtype=np.bool_)
-    for i in range(STEPS):
-        if i and i % 3000 == 0:
+    q, given = np.zeros((2, steps, n_arms))
+    arms, explored = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.bool_)
+    for i in range(steps):
+        if i and i % pause == 0:
             bandit.add_arm(len(bandit.arms))
-        if i in (10_000, 20_000):
-            (bandit.retire_arm if i == 10_000 else bandit.restore_arm)(1)
+        if i in (steps // 3, 2 * steps // 3):
+            (bandit.retire_arm if i == steps // 3 else bandit.restore_arm)(1)
         K, kind = len(bandit.arms), int(rng.integers(3))
         eligible = np.flatnonzero((rng.random(K) < 0.7) & bandit.state.active).tolist() or [0]
         allowed = np.isin(np.arange(K), eligible)
@@ -81,27 +87,43 @@ def run(name: str) -> Run:
     return Run(q, given, arms, explored)
 
 
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("name", POLICIES)
-def test_arms_are_played_as_often_as_announced(name: str) -> None:
-    r = run(name)
+def test_arms_are_played_as_often_as_announced(name: str, steps: int) -> None:
+    r = run(name, steps)
     np.testing.assert_allclose(r.q.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     assert p_value(r.arms, r.q) > ACCEPT
+    assert p_value_by_rank(r.arms, r.q) > ACCEPT
 
 
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("name", POLICIES)
-def test_explored_steps_take_arms_as_often_as_announced(name: str) -> None:
-    r = run(name)
+def test_explored_steps_take_arms_as_often_as_announced(name: str, steps: int) -> None:
+    r = run(name, steps)
     np.testing.assert_allclose(r.given.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     assert r.explored.sum() > 300
     assert p_value(r.arms[r.explored], r.given[r.explored]) > ACCEPT
 
 
+def evenly(q: Float64) -> Float64:
+    marked = q > 0
+    return np.asarray(marked / marked.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("name", ["plain", "cap"])
-def test_uniform_announcements_of_what_exploring_takes_are_refused(name: str) -> None:
+def test_uniform_announcements_of_what_exploring_takes_are_refused(name: str, steps: int) -> None:
     """The power of the test above: a law that forgot the weights would be found."""
-    r = run(name)
-    marked = r.given[r.explored] > 0
-    assert p_value(r.arms[r.explored], marked / marked.sum(axis=1, keepdims=True)) < REJECT
+    r = run(name, steps)
+    assert p_value(r.arms[r.explored], evenly(r.given[r.explored])) < REJECT
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("name", POLICIES)
+def test_announcements_that_say_too_much_exploring_are_refused(name: str, steps: int) -> None:
+    """The power of the first test: a rate that is too high by 7 % of all steps would be found."""
+    r = run(name, steps)
+    assert p_value_by_rank(r.arms, 0.93 * r.q + 0.07 * r.given) < REJECT
 
 
 @pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, EvidenceInPython])

@@ -16,6 +16,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.core.types import Bool, Float64, Policy
+from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 
 World: TypeAlias = Literal["equal arms", "gaps", "0/1"]
@@ -53,7 +54,7 @@ def truth(world: World) -> Float64:
 
 def run(world: World, policy: Policy, seed: int, *, delay: int = 0) -> Covered:
     """Play one run, rewards coming so many steps late, and look at its intervals."""
-    rng, theta = np.random.default_rng(seed), truth(world)
+    rng, theta = Seeds(seed, "coefficients").rng("rows and noise"), truth(world)
     X = rng.uniform(-1, 1, (HORIZON, DIM)) if world == "0/1" else rng.standard_normal((HORIZON, DIM))
     noise = rng.random(HORIZON) if world == "0/1" else rng.standard_normal(HORIZON)
     bandit = Bandit(range(len(theta)), DIM, policy=policy, seed=seed)

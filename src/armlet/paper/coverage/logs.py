@@ -47,7 +47,7 @@ def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool
     --------
     >>> from armlet.policies import Uniform
     >>> rows, bandit = play(Uniform(), np.ones((9, 1)), np.zeros((9, 2)), seed=1)
-    >>> len(rows), rows.propensity[0], bandit.t
+    >>> len(rows), float(rows.propensity[0]), bandit.t
     (9, 0.5, 9)
     """
     T, n_arms = rewards.shape

@@ -1,0 +1,192 @@
+"""Policy search: thousands of linear policies valued in one pass over the rows of a log that were drawn.
+
+Each has a confidence sequence of its own (gamma-exponential, O(1) state), all at once at the level asked for, by giving
+each 1/J of the chance to be wrong: log J is all that it costs. So they race: one that is surely worse than another
+is dropped and not looked at again. And whichever wins, its interval holds although it was selected, since the intervals
+of all did.
+O(n J K d) at first, less as policies drop out; memory one block of rows times J.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armlet.bandit import Bandit
+from armlet.core.errors import ArgumentError, EvaluationError
+from armlet.core.intervals import LEVEL, Interval
+from armlet.core.rewards import Range, check_range
+from armlet.core.sequences import in_range
+from armlet.core.types import Float64, Int64
+from armlet.core.wealth import GammaExponential, Sums
+from armlet.evaluation.gate import drawn_rows
+from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.log.reading import Source
+
+HEAT: Final = 1024
+"""Rows between two looks at who is out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The winner of a search."""
+
+    winner: int  # which of the policies
+    value: float  # what it would have earned, by its weighted mean: optimistic, since it was selected
+    interval: Interval  # holds all the same, at any look
+    left: Int64  # the policies that are still in the race
+    rows: int  # drawn rows that were read
+    policies: int  # that started
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"policy {self.winner} of {self.policies:,}: {self.value:.4g} [{low:.4g} to {high:.4g}] on {self.rows:,} "
+            f"drawn rows; {len(self.left):,} still in the race"
+        )
+
+
+def search(
+    log: Source | Blocks, thetas: npt.ArrayLike, *, reward_range: Range | None = None, level: float = LEVEL
+) -> Found:
+    """Find the best of many linear policies.
+
+    Parameters
+    ----------
+    log
+        As of `armlet.evaluate`.
+    thetas
+        (J, K, d), or (J, K, 1 + d) with a constant first: policy j plays the eligible arm with the highest
+        thetas[j, a] @ x. Arms in the order of the log; higher is played, also where rewards are costs.
+    reward_range
+        (lowest, highest) reward there can be; that of the log if left out.
+    level
+        How often the interval of the winner holds, at any look.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> rng = np.random.default_rng(1)
+    >>> X, arms = rng.standard_normal((6000, 1)), rng.integers(2, size=6000)
+    >>> rewards = (rng.random(6000) < 0.5 + 0.4 * np.tanh(3 * X[:, 0]) * (2 * arms - 1)).astype(float)
+    >>> feedback = {"action": arms, "reward": rewards, "pscore": np.full(6000, 0.5), "context": X}
+    >>> thetas = rng.standard_normal((500, 2, 2))
+    >>> found = search(armlet.log.from_obp(feedback), thetas, reward_range=(0, 1))
+    >>> 0.6 < found.interval.low < found.value < found.interval.high, len(found.left) < 250
+    (True, True)
+    """
+    blocks = open_rows(log)
+    declared = blocks.reward_range if reward_range is None else reward_range
+    if declared is None:
+        raise ArgumentError("{reward_range} is missing, and the log declares none; a race needs it")
+    check_range(declared, "refuse")
+    if not 0.0 < level < 1.0:
+        raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
+    policies = _checked(thetas, len(blocks.arms), blocks.dim)
+    race = _Race(policies, declared, 1.0 - level, -1.0 if blocks.objective == "min" else 1.0)
+    for rows in blocks:
+        used, chance = drawn_rows(rows)
+        used &= rows.rewarded
+        race.add(rows.take(used), chance[used])
+    return race.found()
+
+
+def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64:
+    """Give n linear policies about a bandit's estimates, itself the first: (n, K, 1 + d), for `search`.
+
+    Parameters
+    ----------
+    spread
+        Of the changes, in units of the estimates' own size, coefficient by coefficient.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
+    >>> bandit.partial_fit([[0.0], [1.0]] * 2, ["a", "a", "b", "b"], [0.0, 1.0, 1.0, 0.0], explored=True)
+    >>> around(bandit, 100, seed=1).shape
+    (100, 2, 2)
+    """
+    sign = 1.0 if bandit.objective == "max" else -1.0
+    at_zero = bandit.predict_expectations(np.zeros((1, bandit.dim)))[0]
+    units = bandit.predict_expectations(np.eye(bandit.dim))
+    own = sign * np.column_stack([at_zero, (units - at_zero).T])  # (K, 1 + d)
+    scale = spread * np.sqrt((own**2).mean(axis=0))
+    changes = np.random.default_rng(seed).standard_normal((n, *own.shape)) * scale
+    changes[:1] = 0.0
+    return np.asarray(own + changes)
+
+
+class _Race:
+    """Sequences of the policies that are left, and whose they are."""
+
+    def __init__(self, policies: Float64, reward_range: Range, chance: float, sign: float) -> None:
+        self._policies, self._range, self._sign, self._start = policies, reward_range, sign, len(policies)
+        self._left: Int64 = np.arange(len(policies))
+        each = chance / (2 * len(policies))
+        self._below, self._above = GammaExponential(each), GammaExponential(each)
+
+    def add(self, rows: Rows, chance: Float64) -> None:
+        """Take rows in, heat by heat."""
+        for start in range(0, len(rows), HEAT):
+            part = slice(start, start + HEAT)
+            self._run(rows.take(part), chance[part])
+            self._drop()
+
+    def _run(self, rows: Rows, chance: Float64) -> None:
+        u = in_range(rows.reward, self._range)
+        u = u if self._sign > 0 else 1.0 - u
+        w = (self._played(rows) == rows.arm[:, np.newaxis]) / chance[:, np.newaxis]
+        self._below.add(w * u[:, np.newaxis])
+        self._above.add(w * (1.0 - u)[:, np.newaxis])
+
+    def _played(self, rows: Rows) -> Int64:
+        """Give the arm of each policy in each row, (n, J)."""
+        X = rows.X if self._policies.shape[2] == rows.X.shape[1] else np.column_stack([np.ones(len(rows)), rows.X])
+        best, arms = np.full((len(rows), len(self._policies)), -np.inf), np.zeros((len(rows), len(self._policies)), int)
+        for arm in range(self._policies.shape[1]):  # one matrix product an arm: memory O(n J)
+            scores = np.where(rows.eligible[:, arm, np.newaxis], X @ self._policies[:, arm].T, -np.inf)
+            arms = np.where(scores > best, arm, arms)
+            best = np.maximum(best, scores)
+        return np.asarray(arms)
+
+    def _drop(self) -> None:
+        low, high = self._below.bound(), 1.0 - self._above.bound()
+        stays = high >= low.max()
+        self._policies, self._left = self._policies[stays], self._left[stays]
+        self._below, self._above = _kept(self._below, stays), _kept(self._above, stays)
+
+    def found(self) -> Found:
+        """Name the winner: the highest mean of those that are left."""
+        rows = self._below.sums.rows
+        if rows == 0:
+            raise EvaluationError("no row of the log was drawn by chance and has a reward, so nothing can be valued")
+        # about the middle of rewards a weight that is too large by chance does not flatter
+        centred = (self._below.sums.total - self._above.sums.total) / rows
+        best = int(np.argmax(centred))
+        ends = (float(self._below.bound()[best]), 1.0 - float(self._above.bound()[best]))
+        value, low, high = (self._told(end) for end in ((1.0 + float(centred[best])) / 2, *ends))
+        interval = Interval(low, high) if self._sign > 0 else Interval(high, low)
+        return Found(int(self._left[best]), value, interval, self._left, rows, self._start)
+
+    def _told(self, share: float) -> float:
+        low, high = self._range
+        return low + (high - low) * (share if self._sign > 0 else 1.0 - share)
+
+
+def _kept(bets: GammaExponential, stays: npt.NDArray[np.bool_]) -> GammaExponential:
+    s = bets.sums
+    return GammaExponential(bets.chance, Sums(s.rows, s.total[stays], s.squares[stays]))
+
+
+def _checked(thetas: npt.ArrayLike, n_arms: int, dim: int) -> Float64:
+    policies = np.asarray(thetas, dtype=np.float64)
+    if policies.ndim != 3 or policies.shape[1] != n_arms or policies.shape[2] not in (dim, dim + 1):
+        text = "{thetas} has shape {shape}; give (J, {arms}, {dim}), or (J, {arms}, {more}) with a constant first"
+        raise ArgumentError(text, shape=policies.shape, arms=n_arms, dim=dim, more=dim + 1)
+    if len(policies) == 0 or not np.isfinite(policies).all():
+        raise ArgumentError("{thetas} has no policy, or one that is not finite; give finite numbers")
+    return policies

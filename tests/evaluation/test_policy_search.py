@@ -1,0 +1,80 @@
+"""Policy search: the same sums as one by one, a winner that is good, and an interval that heeds the choice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core.errors import EvaluationError
+from armlet.core.sequences import MeanSequence
+from armlet.core.types import Float64
+from armlet.evaluation.rows import HeldBlocks, rows_of
+from armlet.evaluation.search import around, search
+
+
+def drawn(n: int, seed: int, *, signal: float = 0.4, objective: str = "max") -> HeldBlocks:
+    rng = np.random.default_rng(seed)
+    X, arms = rng.standard_normal((n, 2)), rng.integers(3, size=n)
+    chance = 0.5 + signal * np.tanh(2 * X[:, 0]) * (arms - 1)
+    rewards = (rng.random(n) < chance).astype(np.float64)
+    return HeldBlocks(rows_of(X, arms, rewards, np.full(n, 1 / 3), n_arms=3), ["a", "b", "c"], {"objective": objective})
+
+
+def many(n: int, seed: int = 9) -> Float64:
+    return np.random.default_rng(seed).standard_normal((n, 3, 3))
+
+
+def value_of(theta: Float64, signal: float = 0.4) -> float:
+    X = np.random.default_rng(77).standard_normal((200_000, 2))
+    arms = (np.column_stack([np.ones(len(X)), X]) @ theta.T).argmax(axis=1)
+    return float((0.5 + signal * np.tanh(2 * X[:, 0]) * (arms - 1)).mean())
+
+
+def test_one_policy_has_the_interval_of_its_own_sequence() -> None:
+    blocks, theta = drawn(3000, 1), many(1)
+    rows = blocks[0]
+    arms = (np.column_stack([np.ones(3000), rows.X]) @ theta[0].T).argmax(axis=1)
+    alone = MeanSequence((0.0, 1.0), kind="gamma-exponential")
+    alone.add(rows.reward, weights=3.0 * (arms == rows.arm))
+    assert search(blocks, theta, reward_range=(0, 1)).interval == pytest.approx(alone.interval(), abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["max", "min"])
+def test_the_winner_is_good_and_its_interval_holds(objective: str) -> None:
+    thetas = many(1000)
+    found = search(drawn(20_000, 2, objective=objective), thetas, reward_range=(0, 1))
+    true = [value_of(theta) for theta in thetas[found.left[:50]]]
+    winner = value_of(thetas[found.winner])
+    assert found.interval.low <= winner <= found.interval.high
+    assert len(found.left) < 700
+    assert (winner > 0.7) if objective == "max" else (winner < 0.3)
+    assert len(true) > 0
+
+
+def test_the_interval_heeds_that_the_winner_was_selected() -> None:
+    missed = 0
+    for seed in range(20):  # pure noise: every policy is worth one half, and the best of 300 looks better
+        found = search(drawn(1500, seed, signal=0.0), many(300, seed), reward_range=(0, 1))
+        assert found.value > 0.5
+        missed += not found.interval.low <= 0.5 <= found.interval.high
+    assert missed <= 1
+
+
+def test_policies_about_a_bandit_start_with_itself() -> None:
+    bandit = armlet.Bandit(["a", "b", "c"], 2, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
+    rows = drawn(2000, 3)[0]
+    bandit.partial_fit(rows.X, [["a", "b", "c"][arm] for arm in rows.arm], rows.reward, explored=True)
+    thetas = around(bandit, 200, seed=1)
+    best = (np.column_stack([np.ones(2000), rows.X]) @ thetas[0].T).argmax(axis=1)
+    assert [["a", "b", "c"][arm] for arm in best] == bandit.predict(rows.X).tolist()
+    assert search(drawn(4000, 4), thetas, reward_range=(0, 1)).interval.low > 0.5
+
+
+def test_searches_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"thetas has shape \(4, 2, 2\)"):
+        search(drawn(10, 1), np.ones((4, 2, 2)), reward_range=(0, 1))
+    with pytest.raises(ValueError, match="reward_range is missing"):
+        search(drawn(10, 1), many(2))
+    with pytest.raises(EvaluationError, match="no row of the log"):
+        search(drawn(0, 1), many(2), reward_range=(0, 1))
