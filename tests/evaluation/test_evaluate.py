@@ -164,6 +164,19 @@ def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -
     assert once["a"].se == pytest.approx(several[0]["values"]["a"]["se"], rel=1e-9)
 
 
+def test_processes_give_the_same_bytes_from_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with armlet.Log(tmp_path / "log.jsonl") as log:
+        bandit = Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=60), seed=3, log=log)
+        for i in range(300):
+            bandit.learn(bandit.decide([i / 300]), float(i % 3))
+    monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
+    monkeypatch.setattr("armlet.evaluation.compacted.BLOCK", 64)
+    blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
+    assert len(blocks) == 5
+    here, there = (evaluate(blocks, ["a", bandit], pool=pool, workers=2) for pool in ("serial", "processes"))
+    assert here.to_dict() == there.to_dict()
+
+
 def test_costs_are_costs_and_less_is_better() -> None:
     rng = np.random.default_rng(3)
     arms = rng.integers(2, size=2000)
