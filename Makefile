@@ -12,7 +12,7 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff calibrate explore units evidence coverage bench stubs sanitize soak site newcomer clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -70,6 +70,13 @@ tournament: $(VENV)/installed ## Play the policies that may be the default again
 	$(BIN)/python docs/paste.py docs/results/tournament.md tables results/tournament/tables/tournament.md
 	$(BIN)/python docs/paste.py docs/results/tournament.md verdicts results/tournament/verdicts.md
 
+printed: $(VENV)/installed ## Rebuild what others have printed about off-policy evaluation; needs a package index
+	$(BIN)/armlet data fetch keel
+	$(BIN)/armlet paper --full --only printed-tables --out results/printed
+	for part in digits classifiers adaptive; do \
+		$(BIN)/python docs/paste.py docs/results/printed-tables.md $$part results/printed/tables/printed-$$part.md || exit 1; done
+	$(BIN)/python docs/paste.py docs/results/printed-tables.md verdicts results/printed/verdicts.md
+
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results
 	$(BIN)/python -m armlet.paper.section_4_2.calibration > results/calibration.md
@@ -101,7 +108,7 @@ coverage: $(VENV)/installed ## See whether intervals of evaluations hold what th
 	cp results/coverage/figures/coverage-fixed.svg docs/figures/coverage.svg
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module

@@ -6,11 +6,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from armlet.evaluation.checks import Check, Word
+from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.page import Story, limits, render
+from armlet.paper.coverage.logs import Held
+from armlet.policies import ContextualEpsilonGreedy
 from support import stories
+from support.decided import played
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +68,13 @@ def test_limits_depend_on_what_was_found(usual: Story, far: Story) -> None:
 def test_little_support_is_grey(pages: dict[str, Path]) -> None:
     assert "too little support" in pages["usual"].read_text(encoding="utf-8")
     assert "too little support" not in pages["bare"].read_text(encoding="utf-8")
+
+
+def test_an_evaluation_saves_a_page_whose_bands_end_where_its_sequences_do(tmp_path: Path) -> None:
+    log = Held(played(ContextualEpsilonGreedy(p=40, floor=0.05), 1500), range(3), (0.0, 1.0))
+    result = evaluate(log, {"always 0": 0})
+    (path,) = result.paths
+    assert (path.low[-1], path.high[-1]) == pytest.approx(result["always 0"].anytime)
+    result.save(tmp_path / "page.html")
+    assert "Bands hold at all looks" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert np.isnan(evaluate(log, {"always 0": 0}, interval="fixed").paths[0].low).all()

@@ -29,9 +29,11 @@ def test_they_are_run_only_if_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert tried == list(EXPERIMENTS)
     tried.clear()
     reproduce.reproduce(list(BESIDES), out=tmp_path / "besides", engine="serial")
-    assert tried == ["units", "evidence", "tournament", "coverage"]
+    assert tried == ["units", "evidence", "tournament", "coverage", "printed-tables"]
     assert [reproduce.load(name).name for name in BESIDES] == tried
-    with pytest.raises(ValueError, match=r"no experiment 'unit'; choose from fig-a, .*, tournament, coverage"):
+    with pytest.raises(
+        ValueError, match=r"no experiment 'unit'; choose from fig-a, .*, tournament, coverage, printed-tables"
+    ):
         reproduce.reproduce(["unit"], out=tmp_path)
 
 

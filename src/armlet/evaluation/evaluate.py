@@ -112,7 +112,7 @@ def evaluate(
     sequences = None
     if interval == "both" and declared is not None:
         sequences = Sequences([target.name for target in several], declared, level)
-    watch = Watch(blocks, several) if checks == "all" else None
+    watch = Watch(blocks, several, declared if interval == "both" else None) if checks == "all" else None
     looks = [each.look for each in (watch, sequences) if each is not None]
     survey = survey_log(blocks, several, looks, progress)
     _check_log(survey, weights)

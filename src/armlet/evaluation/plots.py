@@ -118,7 +118,7 @@ def running(paths: Sequence[Path], *, ylabel: str) -> Picture:
         legend(figure, axes)
     told = "; ".join(f"{path.name} {path.value[-1]:.3g} after {path.rows[-1]:,} rows" for path in paths)
     banded = any(np.isfinite(path.low).any() for path in paths)
-    caption = "Every value after so many rows of the log." + (
+    caption = "Every value after so many rows whose arm was drawn by chance." + (
         " Bands hold at all looks at once with 95 %, so that you may stop at any of them." if banded else ""
     )
     return _picture(figure, key="running", alt=f"How values settled: {told}", caption=caption)

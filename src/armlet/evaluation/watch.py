@@ -26,14 +26,16 @@ class Watch:
     ----------
     blocks, targets
         The log, and what is valued by it.
+    reward_range
+        What rewards lie between, for a sequence beside each value as it settled; None leaves it out.
     """
 
-    def __init__(self, blocks: Blocks, targets: Sequence[Target]) -> None:
+    def __init__(self, blocks: Blocks, targets: Sequence[Target], reward_range: Range | None = None) -> None:
         self._targets = [target for target in targets if not isinstance(target, Logged)]
         names = [target.name for target in self._targets]
         self._checks = Checks(blocks.arms, blocks.dim, names, blocks.features)
         self._spreads = {name: Spread() for name in names}
-        self._running = {name: Running(None) for name in names}
+        self._running = {name: Running(reward_range) for name in names}
 
     def look(self, rows: Rows, laws: Mapping[str, Law]) -> None:
         """Take a block."""

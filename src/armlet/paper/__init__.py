@@ -25,5 +25,6 @@ BESIDES: Final = {
     "evidence": "armlet.paper.evidence.experiment",
     "tournament": "armlet.paper.tournament.experiment",
     "coverage": "armlet.paper.coverage.experiment",
+    "printed-tables": "armlet.paper.printed_tables.experiment",
 }
 """Experiments on what Armlet itself promises, not the paper: run only if asked for by name."""

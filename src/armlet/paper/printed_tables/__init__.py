@@ -1,0 +1,1 @@
+"""Tables that others have printed about off-policy evaluation, rebuilt with the estimators of Armlet."""
