@@ -13,12 +13,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from armlet.core.wealth import mixed_margin
 
 import armlet
 from armlet import datasets
 from armlet.core.intervals import Z
 from armlet.core.sequences import MeanSequence
+from armlet.core.sequences.wealth import mixed_margin
 from armlet.core.types import Bool, Float64, Int64
 from armlet.datasets.open_bandit_sample import OPEN_BANDIT
 from armlet.evaluation.arrays import gram_with
