@@ -320,6 +320,19 @@ def test_a_logger_that_explores_by_what_it_learned_gets_no_interval() -> None:
     assert found["logged"].interval is not None
 
 
+def test_wrong_propensities_leave_no_interval_of_any_kind() -> None:
+    rng = np.random.default_rng(4)
+    arms, rewards = rng.integers(2, size=2000), rng.random(2000)
+    honest, lied = (
+        evaluate(held(rows_of(np.ones((2000, 1)), arms, rewards, said)), {"always 0": 0}, reward_range=(0.0, 1.0))
+        for said in (np.full(2000, 0.5), np.where(arms == 0, 0.35, 0.65))
+    )
+    assert honest["always 0"].interval is not None
+    assert honest["always 0"].anytime is not None
+    assert lied["always 0"].interval is None
+    assert lied["always 0"].anytime is None
+
+
 def test_too_few_explored_rows_give_no_interval() -> None:
     _, log = logged_by(armlet.OccasionalOptimism(), 300)
     found = evaluate(log, "a")

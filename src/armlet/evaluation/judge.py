@@ -74,7 +74,9 @@ class Judge:
             estimated = estimate("ips" if is_log else self._estimator, own)
             se = math.sqrt(variance) if (variance := estimated.variance(own)) >= 0 else math.nan
             span, note = self._interval(target.name, estimated, se, is_log)
-            anytime = None if sequences is None or is_log else sequences.interval(target.name)
+            # a sequence holds however few rows there are, but not where the log itself is in question
+            barred = sequences is None or is_log or bool(self._refused(target.name))
+            anytime = None if sequences is None or barred else sequences.interval(target.name)
             value = Value(
                 name=target.name,
                 value=estimated.value,
