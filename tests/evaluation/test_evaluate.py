@@ -333,6 +333,18 @@ def test_wrong_propensities_leave_no_interval_of_any_kind() -> None:
     assert lied["always 0"].anytime is None
 
 
+def test_an_arm_without_a_click_is_not_called_worse_for_certain() -> None:
+    arms, clicks = np.arange(600) % 20, np.zeros(600)
+    clicks[[1, 202, 403]] = 1.0  # of the arms 1, 2 and 3
+    log = held(rows_of(np.ones((600, 1)), arms, clicks, np.full(600, 0.05), n_arms=20))
+    found = evaluate(log, {"always 0": 0, "again": "logged"}, estimator="snips", baseline="uniform")
+    low, high = found.differences["always 0"].interval or (0.0, 0.0)
+    # 30 rows without a click: up to a tenth of its contexts may click
+    assert low < 0.0
+    assert high > 0.05
+    assert found.differences["always 0"].verdict == "not clear"
+
+
 def test_too_few_explored_rows_give_no_interval() -> None:
     _, log = logged_by(armlet.OccasionalOptimism(), 300)
     found = evaluate(log, "a")

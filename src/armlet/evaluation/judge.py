@@ -15,7 +15,7 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.estimators import ESTIMATORS, Estimated, Estimator, estimate
 from armlet.evaluation.result import Difference, Point, Value, Verdict
 from armlet.evaluation.rows import Blocks
-from armlet.evaluation.spans import plain, wilson
+from armlet.evaluation.spans import between, plain, wilson
 from armlet.evaluation.sums import Sums
 from armlet.evaluation.survey import Survey
 from armlet.evaluation.targets import Logged, Target
@@ -118,11 +118,12 @@ class Judge:
         about = (check for check in self._checks if check.target in (None, name))
         return next((check.sentence for check in about if check.word is Word.REFUSED), "")
 
-    def _span(self, value: float, se: float, ess: float) -> Interval:
+    def _span(self, value: float, se: float, ess: float, level: float | None = None) -> Interval:
+        level = self._level if level is None else level
         ends = (0.0, 1.0) if self._survey.binary else self._declared if se == 0.0 else None
         if ends is not None:
-            return wilson(value, se, ess, self._level, ends)
-        span = plain(value, se, ess, self._level)
+            return wilson(value, se, ess, level, ends)
+        span = plain(value, se, ess, level)
         if self._declared is not None:
             return Interval(max(span.low, self._declared[0]), min(span.high, self._declared[1]))
         return span
@@ -137,15 +138,14 @@ class Judge:
             shared = mine.estimated.covariance(base.estimated, sums.paired[place])
             variance = one + base.estimated.variance(base.own) - 2.0 * shared
             se = math.sqrt(max(0.0, variance)) if math.isfinite(variance) else math.nan
-            out[target.name] = self._difference(mine, base, se, len(targets) - 1)
+            out[target.name] = self._difference(mine, base, se, shared, len(targets) - 1)
         return out
 
-    def _difference(self, mine: Found, base: Found, se: float, many: int) -> Difference:
-        value = mine.value.value - base.value.value
-        ess = min(mine.value.ess, base.value.ess)
+    def _difference(self, mine: Found, base: Found, se: float, shared: float, many: int) -> Difference:
         trusted = mine.value.interval is not None and base.value.interval is not None
-        alone = plain(value, se, ess, self._level) if trusted else None
-        adjusted = plain(value, se, ess, 1.0 - (1.0 - self._level) / many) if trusted else None
+        alone = self._apart(mine.value, base.value, se, shared, self._level) if trusted else None
+        adjusted = self._apart(mine.value, base.value, se, shared, 1 - (1 - self._level) / many) if trusted else None
+        value = mine.value.value - base.value.value
         return Difference(
             name=mine.value.name,
             baseline=base.value.name,
@@ -155,6 +155,14 @@ class Judge:
             adjusted=adjusted,
             verdict=_verdict(adjusted, 1.0 if self._blocks.objective == "max" else -1.0),
         )
+
+    def _apart(self, mine: Value, base: Value, se: float, shared: float, level: float) -> Interval:
+        """Give the interval of a difference: plain where both values vary, else by the intervals of the two."""
+        if mine.se > 0.0 and base.se > 0.0 and se > 0.0:
+            return plain(mine.value - base.value, se, min(mine.ess, base.ess), level)
+        both = mine.se * base.se
+        spans = [self._span(each.value, each.se, each.ess, level) for each in (mine, base)]
+        return between((mine.value, spans[0]), (base.value, spans[1]), shared / both if both > 0.0 else 0.0)
 
 
 def _verdict(interval: Interval | None, sign: float) -> Verdict:
