@@ -170,7 +170,7 @@ def test_processes_give_the_same_bytes_from_parquet(tmp_path: Path, monkeypatch:
         for i in range(300):
             bandit.learn(bandit.decide([i / 300]), float(i % 3))
     monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
-    monkeypatch.setattr("armlet.evaluation.compacted.BLOCK", 64)
+    monkeypatch.setattr("armlet.evaluation.reading.compacted.BLOCK", 64)
     blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
     assert len(blocks) == 5
     here, there = (evaluate(blocks, ["a", bandit], pool=pool, workers=2) for pool in ("serial", "processes"))

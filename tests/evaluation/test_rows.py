@@ -10,7 +10,8 @@ import pytest
 
 import armlet
 from armlet.core.errors import LogError
-from armlet.evaluation import compacted, rows, spool
+from armlet.evaluation import rows
+from armlet.evaluation.reading import compacted, spool
 from armlet.evaluation.rows import Rows, open_rows
 from armlet.log import compact, from_dsjson, from_obp
 from armlet.log.schema import FORMAT, SCHEMA

@@ -200,9 +200,9 @@ def open_rows(log: Source | Blocks) -> Blocks:
     events = read(log)
     path = getattr(events, "path", None)
     if path is not None and str(path).endswith(".parquet"):
-        from armlet.evaluation.compacted import CompactedBlocks  # needs pyarrow
+        from armlet.evaluation.reading.compacted import CompactedBlocks  # needs pyarrow
 
         return CompactedBlocks(path)
-    from armlet.evaluation.spool import SpooledBlocks  # which is made of rows
+    from armlet.evaluation.reading.spool import SpooledBlocks  # which is made of rows
 
     return SpooledBlocks(events)

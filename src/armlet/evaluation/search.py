@@ -20,8 +20,8 @@ from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import in_range
+from armlet.core.sequences.wealth import GammaExponential, Sums
 from armlet.core.types import Float64, Int64
-from armlet.core.wealth import GammaExponential, Sums
 from armlet.evaluation.gate import drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.log.reading import Source

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
+from armlet.core.inference.student import t_quantile
 from armlet.core.intervals import Interval
 from armlet.core.rewards import Range
-from armlet.core.student import t_quantile
 
 NOTHING = Interval(-math.inf, math.inf)
 

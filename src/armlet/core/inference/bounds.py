@@ -19,8 +19,8 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.core.inference.regression import Direction, Regression
+from armlet.core.inference.student import t_quantile
 from armlet.core.kernel import Statistics
-from armlet.core.student import t_quantile
 
 Looks: TypeAlias = Literal["fixed", "anytime"]
 

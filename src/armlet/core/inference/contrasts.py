@@ -10,7 +10,7 @@ import numpy as np
 from armlet.core.inference import bounds
 from armlet.core.inference.model import Ask, Model
 from armlet.core.inference.regression import Direction, Regression, origin_of
-from armlet.core.student import t_quantile
+from armlet.core.inference.student import t_quantile
 from armlet.core.types import Arm, Float64
 
 

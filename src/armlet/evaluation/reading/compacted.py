@@ -18,7 +18,7 @@ import numpy as np
 
 from armlet.core.errors import LogError
 from armlet.core.types import Bool, Float64, Int64
-from armlet.evaluation.roster import CHANGES, Roster
+from armlet.evaluation.reading.roster import CHANGES, Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
 from armlet.log.fitting.files import open_file
 from armlet.log.parquet.compacting import events_beside

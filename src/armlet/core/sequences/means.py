@@ -8,7 +8,7 @@ price is width, and that the range of rewards must be *declared*: the smallest a
 Weights need no bound: the lower end comes from w u, the upper one is 1 minus the lower one of w (1 - u).
 `DifferenceSequence` is for the difference of two such means over the same rows.
 
-Which bets are made is settled by words before any row comes (`core.wealth`), never by looking at rows. State O(1);
+Which bets are made is settled by words before any row comes (`wealth.py`), never by looking at rows. State O(1);
 time O(1) a row, and for a hedge O(256) in each of the first 500.
 """
 
@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
+from armlet.core.sequences.wealth import Betting, GammaExponential, Hedge
 from armlet.core.types import Float64
-from armlet.core.wealth import Betting, GammaExponential, Hedge
 
 Kind: TypeAlias = Literal["auto", "gamma-exponential", "beta-binomial", "betting", "hedge"]
 """How bets are made. "auto" is "beta-binomial" for scores that are 0 or 1, and "hedge" for all others."""

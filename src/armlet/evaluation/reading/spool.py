@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.core.errors import LogError
 from armlet.core.types import Float64, Int64
-from armlet.evaluation.roster import Roster
+from armlet.evaluation.reading.roster import Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, widened, without_erased
 from armlet.log.schema import Event, Events
 

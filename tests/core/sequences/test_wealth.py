@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
+from armlet.core.sequences.wealth import GRID, SWITCH, Betting, GammaExponential, Hedge, mixed_margin, mixed_wealth
 from armlet.core.types import Float64
-from armlet.core.wealth import GRID, SWITCH, Betting, GammaExponential, Hedge, mixed_margin, mixed_wealth
 
 Bets = GammaExponential | Betting | Hedge
 KINDS: list[Callable[[float], Bets]] = [GammaExponential, Betting, Hedge]
