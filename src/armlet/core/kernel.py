@@ -45,11 +45,14 @@ Statistics = _kernel.Statistics
 Thompson = _kernel.Thompson
 Tuned = _kernel.Tuned
 bound_subsets = _kernel.bound_subsets
+erfcs = _kernel.erfcs
 estimate_subset = _kernel.estimate_subset
+exps = _kernel.exps
 HeldLines = _kernel.HeldLines
 json_bytes = _kernel.json_bytes
 json_line = _kernel.json_line
-rising_log = _kernel.rising_log
+level = _kernel.level
+logs = _kernel.logs
 search_subset = _kernel.search_subset
 wants = _kernel.wants
 
@@ -100,13 +103,16 @@ __all__ = [
     "argmax_rows",
     "bound_subsets",
     "coins",
+    "erfcs",
     "estimate_subset",
     "expectations",
+    "exps",
     "json_bytes",
     "json_line",
+    "level",
+    "logs",
     "normals",
     "ordered_scores",
-    "rising_log",
     "rollout",
     "search_subset",
     "simulate_events",
