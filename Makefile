@@ -10,10 +10,10 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak clean
+.PHONY: help run test lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak wheels release-check clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
 	$(BIN)/armlet paper --out results/paper
@@ -106,8 +106,15 @@ sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild me
 soak: $(VENV)/installed ## Kill processes that decide and reward in a store, 100 times, and compare; SOAK="--kills 1000" for more
 	cd tests && ../$(BIN)/python -m soak $(SOAK)
 
+wheels: $(VENV)/installed ## Build the wheels of every Python found and try each in an empty environment; WHEELS="3.11 3.13" for those
+	$(PIP) --group wheels
+	$(BIN)/python tools/wheels.py $(WHEELS)
+
+release-check: $(VENV)/installed ## Whether this tree may be released: changelog, versions, links, distributions
+	$(BIN)/python tools/release.py
+
 clean: ## Remove everything that was built or installed here
-	rm -rf $(VENV) .venvs build results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venvs build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/tools: pyproject.toml constraints.txt
 	@echo "==> setting up $(VENV) with $(PYTHON)"
