@@ -1,16 +1,18 @@
-# `make run` and `make test` set up whatever is missing. Everything lives in .venv, but for the browser of the tests:
-# where there is none, `make test` installs Debian's Chromium if it may.
+# `make run` and `make test` set up whatever is missing. Everything lives in .venv, but for the browser of the page's tests:
+# where there is none, `make test-page` installs Debian's Chromium if it may.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup --durations 25 --durations-min 1
+PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
 SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak wheels release-check clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff calibrate explore units evidence bench stubs sanitize soak site wheels release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -18,9 +20,17 @@ help: ## List the targets
 run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
 	$(BIN)/armlet paper --out results/paper
 
-test: $(VENV)/installed browser lint ## Set up, then run every check
+test: $(VENV)/installed lint ## Set up, then run every check but those in a browser and the long ones; ends with what cost most
 	@echo "==> tests and doctests"
-	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup
+	$(PYTEST) $(CHOSEN)
+
+test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real browser
+	@echo "==> pages in a browser"
+	$(PYTEST) tests/page
+
+test-all: PROFILE = nightly
+test-all: CHOSEN = -m ''
+test-all: test test-page soak ## All of it: ten times the examples, the long statistics, the browser, processes that are killed
 
 lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	@echo "==> ruff, clang-format, mypy, import-linter"
@@ -106,6 +116,10 @@ sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild me
 soak: $(VENV)/installed ## Kill processes that decide and reward in a store, 100 times, and compare; SOAK="--kills 1000" for more
 	cd tests && ../$(BIN)/python -m soak $(SOAK)
 
+site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
+	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
+	@echo "==> build/site/index.html"
+
 wheels: $(VENV)/installed ## Build the wheels of every Python found and try each in an empty environment; WHEELS="3.11 3.13" for those
 	$(PIP) --group wheels
 	$(BIN)/python tools/wheels.py $(WHEELS)
@@ -126,6 +140,11 @@ $(VENV)/tools: pyproject.toml constraints.txt
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
 	$(PIP) --no-build-isolation --editable '.[plots,data,store]'
+	@touch $@
+
+$(VENV)/site: $(VENV)/installed
+	@echo "==> installing Sphinx"
+	$(PIP) --group docs
 	@touch $@
 
 # Beside the normal environment, whose packages it borrows: only the kernel is another one.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import pytest
 
+collect_ignore = ["docs/conf.py", "docs/hooks/mathml.py"]  # for Sphinx, which only `make site` installs
+
 
 @pytest.fixture(autouse=True)
 def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from armlet.core.intervals import paired_difference
 from exploiter_report import ExploiterReport, mean_ratio, median_ratio
-from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
-from report import ClicksReport, SimulationReport, UnitsReport, significant, units_ratio
+from peers import ALGORITHM_1, ARMLET, DEFAULT, EARLY_DEFAULT, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
+from report import ClicksReport, LoggedReport, SimulationReport, UnitsReport, significant, units_ratio
 from timing import SIZES, Cell
 
 TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
@@ -17,6 +17,9 @@ RULE_TIMES_FASTER = {(3, 6): 20.0, (32, 32): 20.0, (128, 100): 10.0}
 # the peers' rule that is held against ours; none has OFUL, whose steps are those of LinUCB with a radius worked out
 RIVAL_RULES = {Rule.LINUCB: Rule.LINUCB, Rule.OFUL: Rule.LINUCB, Rule.THOMPSON: Rule.THOMPSON}
 OPTIMISTIC_SIZE, OPTIMISTIC_TIMES_FASTER = (128, 100), 10.0
+DEFAULT_TIMES_FASTER = {"late": 8.0, "early": 2.0}  # than LinUCB
+DEFAULT_MEMORY = 3.0  # times its sums
+LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
 TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
 SHARED, WAITING = 3.0, 0.7  # durable decisions: 16 threads against one, and against commits that a power cut can lose
@@ -120,6 +123,43 @@ def optimistic_goal(rival: Cell, late: Cell, early: Cell) -> Goal:
     shown = [f"from step {cell.last('warm_steps'):,.0f} on" for cell in (late, early)]
     figure = f"{significant(ratio)} times {shown[0]}, {significant(sooner)} times {shown[1]}"
     return Goal(f"{text} at {rival.size.label}, by the mean late step", ratio >= least, figure)
+
+
+def default_goals(cells: list[Cell]) -> list[Goal]:
+    """Hold the default against optimistic epsilon-greedy, LinUCB and its own sums."""
+    goals: list[Goal] = []
+    for size in SIZES:
+        here = {cell.row: cell for cell in cells if cell.size == size and cell.measured}
+        if DEFAULT not in here or EARLY_DEFAULT not in here:
+            continue
+        late, early = here[DEFAULT], here[EARLY_DEFAULT]
+        if OPTIMISTIC in here and EARLY_OPTIMISTIC in here:
+            pairs = ((late, here[OPTIMISTIC]), (early, here[EARLY_OPTIMISTIC]))
+            ratios = [ours.best("mean_us") / other.best("mean_us") for ours, other in pairs]
+            text = f"the default no slower than optimistic epsilon-greedy at {size.label}, by the mean late step"
+            goals.append(Goal(text, ratios[0] <= 1, f"{ratios[0]:.2f} times its time; early {ratios[1]:.2f}"))
+        rivals = [cell for row, cell in here.items() if cell.peer is ARMLET and row.rule is Rule.LINUCB]
+        if rivals and (size.dim, size.n_arms) == OPTIMISTIC_SIZE:
+            goals += default_speed(rivals[0], late, early)
+        ratio = late.last("state_bytes") / sums_bytes(size.dim + 1, size.n_arms)
+        text = f"the default takes at most {DEFAULT_MEMORY:.0f} times the memory of its sums at {size.label}"
+        goals.append(Goal(text, ratio <= DEFAULT_MEMORY, f"{ratio:.2f} times"))
+    return goals
+
+
+def default_speed(rival: Cell, late: Cell, early: Cell) -> list[Goal]:
+    """Say how much faster than LinUCB it is, late and early."""
+    goals: list[Goal] = []
+    for when, cell in {"late": late, "early": early}.items():
+        ratio, least = rival.best("mean_us") / cell.best("mean_us"), DEFAULT_TIMES_FASTER[when]
+        text = f"the default at least {least:.0f} times faster than LinUCB at {cell.size.label}, {when}"
+        goals.append(Goal(text, ratio >= least, f"{significant(ratio)} times"))
+    return goals
+
+
+def sums_bytes(values: int, n_arms: int) -> int:
+    """Count the bytes of n, sums of squares, b and the packed A of every arm, for so many values of a view."""
+    return 8 * n_arms * (values * (values + 1) // 2 + values + 3)
 
 
 def exploiter_goals(report: ExploiterReport) -> list[Goal]:
@@ -245,6 +285,24 @@ def files_goals(report: FilesReport) -> list[Goal]:
         small, large = (report["fits"][f"{form}, free, {n:.0e} rows"]["megabytes"] for n in (rows // 10, rows))
         text = f"fit takes no more memory for ten times the rows, {form}"
         goals.append(Goal(text, large - small <= GROWN_MB, f"{small:.0f} MB, then {large:.0f} MB for {rows:.0e} rows"))
+    return goals
+
+
+def logged_goals(report: LoggedReport) -> list[Goal]:
+    """Hold a logged step, a row of a log, and the slowest audit of a compiled policy against what was promised."""
+    steps, learned = report["steps"], report["learned"]
+    compiled = [audit for audit in report["audits"] if audit["compiled"]]
+    shown = f"{steps['block']:.1f} us; by lines {steps['line']:.1f}, without a log {steps['none']:.2f}"
+    told = ", ".join(f"{name} {us:.2f} us" for name, us in learned.items())
+    goals = [
+        Goal(f"decide and learn with a log at most {LOGGED_US:.0f} us, by blocks", steps["block"] <= LOGGED_US, shown),
+        Goal(f"learn_logged at most {LEARNED_US:.0f} us a row, d = 32", max(learned.values()) <= LEARNED_US, told),
+    ]
+    if compiled:
+        slowest = min(compiled, key=lambda audit: min(audit["rates"]))
+        text = f"audits of compiled policies at least {AUDITED:,.0f} decisions a second"
+        figure = f"{min(slowest['rates']):,.0f} ({slowest['policy'].split('(')[0]}, the slowest of {len(compiled)})"
+        goals.append(Goal(text, min(slowest["rates"]) >= AUDITED, figure))
     return goals
 
 

@@ -51,6 +51,8 @@ class Peer:
 ALGORITHM_1 = Row("armlet", "Armlet, Algorithm 1", Learner.RIDGE, depends_on_t=True)
 OPTIMISTIC = Row("optimistic", "Armlet, optimistic epsilon-greedy", Learner.RIDGE, depends_on_t=True)
 EARLY_OPTIMISTIC = Row("optimistic", "Armlet, optimistic epsilon-greedy, early", Learner.RIDGE)  # solves more often
+DEFAULT = Row("default", "Armlet, the default", Learner.RIDGE, depends_on_t=True)
+EARLY_DEFAULT = Row("default", "Armlet, the default, early", Learner.RIDGE)
 ARMLET = Peer(
     name="armlet",
     adapter="armlet",
@@ -62,6 +64,8 @@ ARMLET = Peer(
         Row("ts", "Armlet, Thompson sampling", Learner.RIDGE, Rule.THOMPSON),
         OPTIMISTIC,
         EARLY_OPTIMISTIC,
+        DEFAULT,
+        EARLY_DEFAULT,
     ),
 )
 NUMPY = Peer(

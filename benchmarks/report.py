@@ -30,8 +30,8 @@ contexts and 0/1 rewards, on one thread. Algorithm 1 (Armlet and numpy) runs wit
 100,000 on, where 0.2 %, 1 % and 3 % of the steps explore at the three sizes; a step costs the peers the same at any
 time once all arms were tried, so they are measured after up to 2,000 steps, and Armlet's LinUCB, OFUL and Thompson
 sampling with them. That favours contextualbandits' LinUCB and LinTS at (128, 100), which have tried few arms by then
-and work on those alone. Optimistic epsilon-greedy has its defaults and two rows, from step 100,000 on and as early as
-the peers, because it solves less and less often. Armlet's Thompson sampling includes exact
+and work on those alone. Optimistic epsilon-greedy and the default have nothing set and two rows each, from step 100,000
+on and as early as the peers, because they solve less and less often. Armlet's Thompson sampling includes exact
 propensities. "x Armlet" is against Algorithm 1, "x same rule" against Armlet's own row of that rule. The median is
 taken over blocks of about 20 microseconds (one step where that is longer) by the wall clock; the mean is CPU time over
 all steps, re-solves included; both are the best of {rounds}. Exact ridge and SGD learners do different work: the former
@@ -97,6 +97,24 @@ class ClicksReport(TypedDict):
     peers: dict[str, list[float]]  # with their defaults
     tuned: dict[str, list[float]]
     failed: dict[str, str]
+
+
+class AuditReport(TypedDict):
+    """What an audit says; lists are of JSON lines, then Parquet."""
+
+    policy: str
+    decisions: int
+    compiled: bool
+    rates: list[float]  # decisions a second of CPU time
+    bytes: list[float]  # a decision
+
+
+class LoggedReport(TypedDict):
+    """What logged.py prints."""
+
+    steps: dict[str, float]  # us of decide and learn; "none" is without a log
+    learned: dict[str, float]  # us a row of learn_logged
+    audits: list[AuditReport]
 
 
 class SimulationReport(TypedDict):
@@ -205,6 +223,17 @@ def store_table(report: dict[str, dict[str, float]]) -> list[str]:
     rows = [[threads, f"{r['FULL']:,.0f}", f"{r['NORMAL']:,.0f}"] for threads, r in report.items()]
     headings = ["threads", "on disk (FULL)", "with the system (NORMAL)"]
     return ["## Durable decisions a second, d = 32, K = 8", "", *aligned([headings, *rows]), ""]
+
+
+def logged_table(report: LoggedReport) -> list[str]:
+    """Lay out how fast every policy that was audited is."""
+    rows = [
+        [audit["policy"], f"{audit['decisions']:,}", *(f"{rate:,.0f}" for rate in audit["rates"])]
+        for audit in report["audits"]
+    ]
+    headings = ["policy", "decisions", "JSON lines", "Parquet"]
+    title = "## Audits, bit for bit: decisions a second of CPU time"
+    return [title, "", *aligned([headings, *rows]), ""]
 
 
 def clicks_table(report: ClicksReport) -> list[str]:

@@ -21,9 +21,11 @@ from goals import (
     Goal,
     batch_goals,
     clicks_goals,
+    default_goals,
     exploiter_goals,
     files_goals,
     flat_goals,
+    logged_goals,
     optimistic_goals,
     rule_goals,
     simulation_goals,
@@ -32,7 +34,16 @@ from goals import (
     units_goals,
 )
 from peers import ARMLET, OURS, PEERS, Peer
-from report import METHOD, Footprint, clicks_table, simulation_table, size_table, store_table, units_table
+from report import (
+    METHOD,
+    Footprint,
+    clicks_table,
+    logged_table,
+    simulation_table,
+    size_table,
+    store_table,
+    units_table,
+)
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
@@ -72,6 +83,14 @@ PARTS = {
         full="1e7",
         goals=files_goals,
     ),
+    "logged": Part(
+        about="logged steps, rows learned from a log, and audits of every policy (about 5 minutes)",
+        quick="quick",
+        full="full",
+        table=logged_table,
+        goals=logged_goals,
+        timeout=2700.0,
+    ),
     "simulation": Part(
         about="whole simulations, against peers, numpy and random numbers alone (about 3 minutes)",
         quick="2",
@@ -104,12 +123,13 @@ PARTS = {
     ),
 }
 EXAMPLES = """examples:
-  make bench                                      everything: about 45 minutes, 3 more the first time
+  make bench                                      everything: about 50 minutes, 3 more the first time
   .venv/bin/python benchmarks/run.py --quick      everything once: about 10 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only units           free units beside units as given
   .venv/bin/python benchmarks/run.py --only files           rows a second of learning from Parquet
+  .venv/bin/python benchmarks/run.py --only logged          logged steps, learning from logs, audits
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
@@ -246,7 +266,7 @@ def main(arguments: list[str]) -> None:
     started = perf_counter()
     peers = chosen_peers(options.only)
     cells, held, failed = measure_peers(peers, options.quick) if peers else ([], {}, {})
-    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells), *optimistic_goals(cells)]
+    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells), *optimistic_goals(cells), *default_goals(cells)]
     raw: dict[str, object] = {"python": platform.python_version(), "cores": os.cpu_count()}
     lines = tables(cells, held, failed)
     for name, part in PARTS.items():

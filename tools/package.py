@@ -33,7 +33,7 @@ NOT_IN_WHEEL: Final = ("tests/", "kernel/", "benchmarks/", "docs/", "examples/",
 
 def build_sdist(folder: Path) -> Path:
     """Build the source distribution with the tools of this environment."""
-    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT]
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
     (made,) = folder.glob("*.tar.gz")
     return made

@@ -1,7 +1,7 @@
 """Armlet itself: Algorithm 1 with p = 32 K, and the peers' rules; validated contexts, a Decision with its propensity.
 
 LinUCB and Thompson sampling have the ridge 1 and the factor 1 that the peers have; OFUL works out its own,
-and optimistic epsilon-greedy has its defaults.
+and optimistic epsilon-greedy and the policy of a bandit that is given none have their defaults.
 """
 
 import armlet
@@ -13,6 +13,7 @@ RULES = {
     "oful": armlet.OFUL(noise_scale=0.5),  # rewards of 0 and 1 are 1/2-sub-Gaussian
     "ts": armlet.ThompsonSampling(v=1.0),
     "optimistic": armlet.OptimisticEpsilonGreedy(),
+    "default": armlet.OccasionalOptimism(),
 }
 
 

@@ -8,6 +8,7 @@
 #include "bindings/engine/decision.hpp"
 #include "bindings/rule_binding.hpp"
 #include "rules/batch.hpp"
+#include "simulate/replay.hpp"
 
 namespace armlet {
 
@@ -46,6 +47,39 @@ nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb:
     return nb::make_tuple(to_numpy<std::int64_t>(std::move(trace.arms), {steps}),
                           to_numpy(std::move(trace.propensities), {steps}),
                           to_numpy<bool>(std::move(trace.explored), {steps}), state);
+}
+
+void check_arms(const PlayedRows& played, std::size_t n_arms) {
+    for (std::size_t i = 0; i < played.n; ++i) {
+        const std::int64_t arm = played.arms[i];
+        const bool is_arm = arm >= 0 && static_cast<std::size_t>(arm) < n_arms;
+        if (!is_arm || (played.eligible && !played.eligible[i * n_arms + static_cast<std::size_t>(arm)]))
+            fail(PyExc_ValueError, "arms[" + std::to_string(i) + "] is " + std::to_string(arm) +
+                                       ", which might not be played; there are " + std::to_string(n_arms) + " arms");
+    }
+}
+
+nb::tuple replay_rows(nb::handle contexts, nb::handle arms, nb::handle rewards, nb::handle eligible, nb::handle start,
+                      nb::handle given, nb::handle seed, Word t) {
+    const Rule rule = read_rule(given);
+    nb::object state = copy_state(rule, start);
+    const Model model = read_model(rule, state);
+    const std::size_t dim = model.all->dim(), n_arms = model.all->n_arms(), n = count_rows(contexts, "contexts", dim);
+    if (t > last_step || n > last_step - t)
+        fail(PyExc_ValueError, "t is " + std::to_string(t) + "; the clock ends at 2^63 - 1");
+    const PlayedRows played{doubles(contexts, "contexts", {n, dim}), integers(arms, "arms", n),
+                            doubles(rewards, "rewards", {n}),
+                            eligible.is_none() ? nullptr : booleans(eligible, "eligible", n * n_arms), n};
+    check_arms(played, n_arms);
+    const Seed key = parse_seed(seed);
+    Accepted accepted;
+    {
+        nb::gil_scoped_release release;
+        accepted = replay(rule, model, key, t, played);
+    }
+    const std::size_t steps = accepted.rows.size();
+    return nb::make_tuple(to_numpy<std::int64_t>(std::move(accepted.rows), {steps}),
+                          to_numpy<bool>(std::move(accepted.explored), {steps}), state);
 }
 
 // The best arm of every row in float64, the first of those that tie.
@@ -101,6 +135,12 @@ void bind_loops(nb::module_& m) {
     m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("rule"),
           nb::arg("seed"), nb::arg("t"), nb::arg("propensities"), nb::sig(signature.c_str()),
           "A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.");
+    const std::string replayed =
+        "def replay(contexts: object, arms: object, rewards: object, eligible: object, start: typing.Any, rule: " +
+        rule_types() + ", seed: int, t: int) -> tuple[NDArray[numpy.int64], NDArray[numpy.bool], typing.Any]";
+    m.def("replay", &replay_rows, nb::arg("contexts"), nb::arg("arms"), nb::arg("rewards"), nb::arg("eligible").none(),
+          nb::arg("start"), nb::arg("rule"), nb::arg("seed"), nb::arg("t"), nb::sig(replayed.c_str()),
+          "A rule that learns from rows (n, d) which another has played, as far as it would have played them.");
     m.def("level", &level_name, "Which instructions the kernel uses on this processor: base, AVX2 or AVX-512.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");
     m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");

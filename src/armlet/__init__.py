@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.core.encoding.encoder import Encoder as Encoder
+    from armlet.evaluation.replay import replay as replay
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.log.fitting.fit import fit as fit
@@ -49,6 +50,7 @@ _ELSEWHERE = {
     "audit": "armlet.log",
     "fit": "armlet.log.fitting.fit",
     "open": "armlet.stores",
+    "replay": "armlet.evaluation.replay",
 }
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
@@ -79,6 +81,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "from_bytes",
         "load",
         "policies",
+        "replay",
         *_MODULES,
         *policies.POLICIES,
     ]

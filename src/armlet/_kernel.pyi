@@ -914,6 +914,28 @@ def rollout(
     A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.
     """
 
+def replay(
+    contexts: object,
+    arms: object,
+    rewards: object,
+    eligible: object,
+    start: Any,
+    rule: Schedule
+    | Optimism
+    | Thompson
+    | ForcedSampling
+    | OptimisticGreedy
+    | AutoSchedule
+    | Evidence
+    | AutoEvidence
+    | LogBonus,
+    seed: int,
+    t: int,
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.bool], Any]:
+    """
+    A rule that learns from rows (n, d) which another has played, as far as it would have played them.
+    """
+
 def level() -> str:
     """
     Which instructions the kernel uses on this processor: base, AVX2 or AVX-512.

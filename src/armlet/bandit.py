@@ -30,7 +30,7 @@ from armlet.core.settings import (
     check_steps,
 )
 from armlet.core.state import subtract
-from armlet.core.types import Arm, Bool, Contexts, Float64, Policy, State
+from armlet.core.types import Arm, Bool, Context, Contexts, Float64, Policy, State
 from armlet.core.units import Units, in_units, units_of
 from armlet.policies import POLICIES, check_given, default_policy
 
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from armlet.core.encoding.encoder import Encoder
     from armlet.core.files.disk import Source, Target
     from armlet.core.files.model import Model
+    from armlet.core.inference import model as inference
+    from armlet.core.inference.bounds import Looks
+    from armlet.core.inference.coefficients import Coefficients, Summary
+    from armlet.core.inference.contrasts import Contrast
+    from armlet.core.inference.explanation import Explanation
     from armlet.core.recorder import Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
@@ -372,6 +377,99 @@ class Bandit(Engine):
         """
         _, playable, rows, theta, _ = self._estimated(X, eligible)
         return best_chances(ordered_scores(rows, theta), playable)
+
+    # ---- what it knows, and how surely: from the sums alone
+
+    def intervals(
+        self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None
+    ) -> Coefficients:
+        """Give every coefficient of every arm, by least squares, with an interval; in the user's units.
+
+        What is guaranteed depends on how rows came about, and is said in `words` of the result. A coefficient that the
+        rows do not tell has no interval and says why.
+
+        Parameters
+        ----------
+        interval
+            "fixed": for one look, at a time that was fixed beforehand. "anytime": for all looks at once.
+        level
+            How often an interval covers.
+        noise_scale
+            For policies that choose rows by what they learned: a bound on the sub-Gaussian scale of noise, which is the
+            deviation of normal noise. Left out, it is half of `reward_range`; without either there is no interval.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
+        >>> for t in range(60):
+        ...     decision = bandit.decide([t % 7])
+        ...     bandit.learn(decision, (t % 7) * (decision.arm == "b") + 0.1 * (t % 3))
+        >>> found = bandit.intervals().of("b", "0")
+        >>> found.low < 1.0 < found.high
+        True
+        """
+        from armlet.core.inference.coefficients import coefficients
+        from armlet.core.inference.model import Ask
+
+        return coefficients(self._inference(), Ask(interval, level, noise_scale))
+
+    def contrast(
+        self,
+        first: Arm,
+        second: Arm,
+        x: Context | None = None,
+        *,
+        interval: Looks = "fixed",
+        level: float = 0.95,
+        noise_scale: float | None = None,
+    ) -> Contrast:
+        """Say what one arm gives more than another, in a context or on average over contexts; Welch's t.
+
+        Parameters
+        ----------
+        x
+            The context; left out, the mean of those that were learned from, and its own error counts too.
+        interval, level, noise_scale
+            As in `intervals`; "anytime" needs x.
+        """
+        from armlet.core.inference.contrasts import contrast
+        from armlet.core.inference.model import Ask
+
+        row = None if x is None else self._scaled(self._reader.row(x)[None])[0]
+        return contrast(self._inference(), first, second, row, Ask(interval, level, noise_scale))
+
+    def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
+        """Give the model as people read it: arms, rows, mean rewards, coefficients with errors; prints as tables."""
+        from armlet.core.inference.coefficients import summary
+        from armlet.core.inference.model import Ask
+
+        return summary(self._inference(), Ask(interval, level, noise_scale), self.retired)
+
+    def explain(self, x: Context) -> Explanation:
+        """Say what each feature of a context adds to the estimate of each arm: they add up to `predict_expectations`.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), features=["age"], seed=1)
+        >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
+        >>> print(bandit.explain({"age": 2.0}))
+        arm  estimate  base    age
+        a           0     0      0
+        b       1.172     0  1.172
+        """
+        from armlet.core.inference.explanation import explanation
+
+        labels, _, rows, theta, base = self._estimated(self._reader.row(x)[None], None)
+        names = list(self.features or map(str, range(self.dim)))
+        return explanation(labels, names, rows[0], theta, base, self._settings.sign)
+
+    def _inference(self) -> inference.Model:
+        from armlet.core.inference.model import model_of
+
+        t, labels, _, state, *_ = self._snapshot()
+        return model_of(self._settings, labels, state, t)
 
     # ---- arms: from any thread, while others decide and learn
 

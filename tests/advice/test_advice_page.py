@@ -1,50 +1,29 @@
-"""What `armlet advise` says of an advice, and the page that it writes, in a real browser too."""
+"""What `armlet advise` says of an advice, and the page that it writes."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
 from armlet import cli
-from armlet.advice import Advice, advise, page, words
-from armlet.advice.pilot import ArmCheck
-from armlet.core.intervals import Interval
-from armlet.environments import FigureA
-from support import browser
+from armlet.advice import Advice, words
+from support import advices
 
 KNOWN = ["advise", "--horizon", "2000", "--world", "FigureA", "--problems", "3", "--runs", "2", "--seed", "1"]
 
 
 @pytest.fixture(scope="module")
 def advice() -> Advice:
-    return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
+    return advices.usual()
 
 
 @pytest.fixture(scope="module")
 def far(advice: Advice) -> Advice:
-    """Advice with every part that may be missing missing, and words that would like to be HTML."""
-    rivals = tuple(dataclasses.replace(rival, interval=Interval(0.0, math.inf)) for rival in advice.others.rivals)
-    rows = tuple(dataclasses.replace(row, interval=Interval(0.0, math.inf)) for row in advice.grid)
-    return dataclasses.replace(
-        advice,
-        unit="<b>euros</b> & cents",  # as long as it may be
-        grid=rows,
-        half=None,
-        double=None,
-        found_by=None,
-        theorem_p=None,
-        theorem_reason="two arms are alike",
-        others=dataclasses.replace(advice.others, rivals=rivals, interval=Interval(0.0, math.inf)),
-        checks=(ArmCheck(arm="<b>loud", model=0.2, weighted=0.5, interval=Interval(0.4, 0.6)),),
-        notes=("<img src=http://evil.example/a.png> & more",),
-    )
+    return advices.far(advice)
 
 
 def test_what_is_missing_is_said_to_be_missing(far: Advice) -> None:
@@ -71,14 +50,8 @@ def test_the_theorem_is_called_useless_only_beyond_the_horizon(advice: Advice) -
 
 
 @pytest.fixture(scope="module")
-def pages(advice: Advice, far: Advice, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("pages")
-    near = dataclasses.replace(advice, theorem_p=2 * advice.grid[-1].p, found_by=401)
-    texts = {"usual": page.render(advice, seed=1), "far": page.render(far, seed=1)}
-    texts["near"] = page.render(near, seed=1, per_day=200)
-    for name, text in texts.items():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in texts}
+def pages(advice: Advice, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return advices.write_pages(advice, tmp_path_factory.mktemp("pages"))
 
 
 def test_the_command_writes_the_page(
@@ -116,24 +89,3 @@ def test_the_theorems_p_is_marked_where_it_is_or_by_an_arrow_at_the_edge(pages: 
     marked = {name: re.findall(r">(Theorem 2: p = [^<]*)<", path.read_text("utf-8")) for name, path in pages.items()}
     assert marked["far"] == []
     assert [words.endswith("→") for words in marked["usual"] + marked["near"]] == [True, False]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser.launch() as launched:
-        yield launched
-
-
-CHECKS = [
-    check for check in browser.CHECKS if check not in (browser.shows_every_verdict, browser.leads_to_every_section)
-]
-"""A page of advice has no verdicts and no overview."""
-
-
-@pytest.mark.parametrize("name", ["usual", "far", "near"])
-@pytest.mark.parametrize("screen", browser.SCREENS)
-def test_the_page_in_a_real_browser(chromium: Browser, pages: dict[str, Path], name: str, screen: str) -> None:
-    with browser.visit(chromium, pages[name], screen) as opened:
-        for check in CHECKS:
-            check(opened)
-        assert opened.page.locator("figure").count() == 3

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Decision, Oracle, Policy, Uniform
 from armlet.core.types import Arm, Float64
 from support.bandits import play, snapshot
+from support.examples import scaled
 from support.in_python import InPython
 from support.streams import Stream, make_stream, streams
 
@@ -72,7 +73,7 @@ def exact_chances(bandit: Bandit, t: int, x: Float64, playable: list[Arm]) -> di
     return {arm: rate / len(playable) + (arm in best) * (1 - rate) / len(best) for arm in playable}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(stream=streams(max_dim=5, max_arms=7, work=2000), spare=st.floats(0, 5), seed=st.integers(0, 99), data=st.data())
 def test_propensity_counts_eligible_and_tied_arms_only(
     stream: Stream, spare: float, seed: int, data: st.DataObject
@@ -418,7 +419,7 @@ def test_oracle_keeps_the_arms_of_its_theta() -> None:
 # ---- probabilities
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(
     stream=streams(max_dim=6, max_arms=8, work=2000),
     kind=st.integers(0, 4),

@@ -20,6 +20,7 @@ from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Ora
 from armlet.core.files import encoding
 from armlet.core.types import Arm, LearnsFrom, Memory, RewardKind
 from support.bandits import facts, play, snapshot
+from support.examples import scaled
 from support.in_python import InPython
 from support.streams import Stream, make_stream, streams
 
@@ -81,7 +82,7 @@ def test_stop_at_any_step_changes_nothing_that_follows(policy: Policy, path: Pat
         np.testing.assert_array_equal(other.predict_proba(stream.contexts), bandit.predict_proba(stream.contexts))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40))
 @given(stream=streams(max_dim=20, max_arms=12, work=4000), seed=st.integers(0, 2**128 - 1), data=st.data())
 def test_any_bandit_comes_back_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, stream: Stream, seed: int, data: st.DataObject

@@ -33,6 +33,7 @@ from armlet import (
 from armlet.core.kernel import coins
 from armlet.core.types import Arm, Float64
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
+from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython
 from support.streams import Stream, make_stream, streams
 
@@ -117,7 +118,7 @@ class Journal:
             self.events.append(event)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 @given(kind=st.integers(0, 5), objective=st.sampled_from(["max", "min"]), data=st.data())
 def test_folding_the_interactions_rebuilds_the_state(kind: int, objective: Any, data: st.DataObject) -> None:
     policy = REPLAYED[kind]
@@ -180,7 +181,7 @@ def labelled(labels: list[Arm], dim: int, **settings: Any) -> Bandit:
     return Bandit(labels, dim, policy=policy, **{"seed": 1, **settings})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(
     stream=streams(max_dim=6, max_arms=1, work=200),
     places=st.tuples(
@@ -328,7 +329,7 @@ def test_nothing_but_a_bandit_is_added() -> None:
 # ---- forgetting and correcting
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=scaled(80))
 @given(
     base=streams(max_dim=5, max_arms=3, work=600),
     ridge=st.sampled_from(["paper", "1/n", 0.5]),
@@ -354,7 +355,7 @@ def test_forgetting_returns_the_estimates(base: Stream, ridge: Any, extra: int, 
     np.testing.assert_allclose(bandit.state.estimates()[known], before[known], rtol=0, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(stream=streams(max_dim=6, max_arms=3, work=600), seed=st.integers(0, 99))
 def test_forgetting_everything_of_unit_weight_returns_to_exactly_zero(stream: Stream, seed: int) -> None:
     bandit = Bandit(range(stream.n_arms), stream.dim, policy=AllDataEpsilonGreedy(p=stream.n_arms), seed=2)
@@ -382,7 +383,7 @@ def test_forgetting_everything_of_any_weight_returns_the_estimates_to_zero(ridge
     np.testing.assert_allclose(bandit.state.estimates(), 0.0, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(st.lists(st.floats(-3, 9), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_whatever_was_learned_can_be_forgotten_in_any_order(logs: list[float], shuffle: Any) -> None:
     """Weights from 0.001 to 10^9: the rest of n that rounding leaves is no reason to refuse."""
@@ -424,7 +425,7 @@ def test_forgotten_decision_may_be_learned_again() -> None:
     assert facts(decision) == facts(same)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(stream=streams(max_dim=6, max_arms=4, work=1000), objective=st.sampled_from(["max", "min"]), data=st.data())
 def test_correcting_equals_having_learned_the_new_reward(stream: Stream, objective: Any, data: st.DataObject) -> None:
     policy = AllDataBySteps(p=stream.n_arms)
@@ -617,7 +618,7 @@ def learned_context(bandit: Bandit, x: list[float]) -> Float64:
     return b
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=scaled(80))
 @given(st.lists(st.floats(-1e40, 1e40).filter(lambda v: v == 0 or abs(v) > 1e-40), min_size=1, max_size=12))
 def test_normalised_contexts_have_unit_length_and_zero_stays(x: list[float]) -> None:
     bandit = make(2, len(x), normalize="l2")

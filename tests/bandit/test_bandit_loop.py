@@ -29,6 +29,7 @@ from armlet import (
 from armlet.core import kernel
 from armlet.core.types import Arm
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
+from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython
 from support.streams import Stream, make_stream, streams
 
@@ -66,7 +67,7 @@ def test_only_decisions_and_rows_of_a_log_advance_the_clock() -> None:
     assert bandit.t == 5
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40))
 @given(stream=streams(max_dim=6, max_arms=5, work=3000), seed=seeds, data=st.data())
 def test_sums_do_not_depend_on_the_order_in_which_rewards_arrive(
     stream: Stream, seed: int, data: st.DataObject
@@ -142,7 +143,7 @@ def test_correct_is_the_way_to_change_a_learned_reward() -> None:
 # ---- rewards: weights, costs, sizes
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40))
 @given(stream=streams(max_dim=6, max_arms=4, work=1500), data=st.data())
 def test_weight_w_equals_the_row_learned_w_times(stream: Stream, data: st.DataObject) -> None:
     policy = AllDataBySteps(p=stream.n_arms)
@@ -160,7 +161,7 @@ def test_weight_w_equals_the_row_learned_w_times(stream: Stream, data: st.DataOb
     assert (difference <= 1e-12 * sizes_of_sums(policy, stream.n_arms, stream.dim, played)).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40))
 @given(
     stream=streams(max_dim=6, max_arms=6, work=3000),
     seed=seeds,
@@ -226,7 +227,7 @@ def policies_for(n_arms: int, dim: int, p: float) -> list[Policy]:
     ]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=scaled(250))
 @given(
     stream=streams(max_dim=20, max_arms=70, work=10_000),
     spare=st.floats(0, 30),

@@ -213,6 +213,19 @@ def read(s: Session) -> Call:
     return Call("predict_proba", lambda: s.bandit.predict_proba(X, eligible=arms), "reads", chances_check(s, arms))
 
 
+def inspect(s: Session) -> Call:
+    """What it knows and how surely; some policies have no sums to say so."""
+    x, kind = context(s), s.rng.randrange(4)
+    if kind == 0:
+        return Call("explain", lambda: s.bandit.explain(x), "reads")
+    if kind == 1:
+        arms = [upkeep.label(s) for _ in range(2)]
+        return Call("contrast", lambda: s.bandit.contrast(arms[0], arms[1], x, noise_scale=1.0), "reads")
+    if kind == 2:
+        return Call("intervals", lambda: s.bandit.intervals(interval="anytime", noise_scale=s.number()), "reads")
+    return Call("summary", lambda: str(s.bandit.summary(level=s.number())), "reads")
+
+
 def chances_check(s: Session, arms: Any) -> Callable[[Any, View], None]:
     def check(chances: Any, before: View) -> None:
         out = set(before.retired)
@@ -253,5 +266,5 @@ def restored(s: Session) -> Call | None:
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
     *[decide] * 6, *[decide_many] * 3, *[learn] * 7, *[learn_many] * 2, *[logged] * 3, *[amend] * 3, *[read] * 3,
-    learn_strange, restored, *records.MENU, *upkeep.MENU,
+    inspect, learn_strange, restored, *records.MENU, *upkeep.MENU,
 )  # fmt: skip

@@ -19,6 +19,7 @@ from armlet.core.types import Arm, Bool, Float64
 from armlet.environments import FigureA
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
 from support.bandits import facts
+from support.examples import scaled
 from support.in_python import EvidenceInPython
 from support.streams import Stream, streams
 
@@ -35,7 +36,7 @@ laws = st.fixed_dictionaries(
 counts = st.one_of(st.floats(0, 1e6), st.integers(0, 1000).map(float), st.sampled_from([0.0, 1e-300, 1e40]))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=scaled(400))
 @given(st.lists(counts, min_size=1, max_size=20), st.floats(1e-40, 1e40))
 def test_wants_are_the_same_bits_in_numpy_and_in_the_kernel(n: list[float], q: float) -> None:
     rows = np.array(n)
@@ -55,7 +56,7 @@ def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Refere
     return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(policy.ridge), **shared)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 @given(
     stream=streams(max_dim=6, max_arms=8, work=1500),
     law=laws,
@@ -90,7 +91,7 @@ def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
     np.testing.assert_array_equal(bandit.state.n, slow.n)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100))
 @given(
     stream=streams(max_dim=6, max_arms=8, work=1500),
     law=laws,

@@ -17,6 +17,7 @@ from armlet.core.reference import Reference
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64, Int64, LearnsFrom
 from armlet.policies import Algorithm1
+from support.examples import scaled
 from support.in_python import AllDataBySteps, AllDataInPython, InPython
 from support.streams import Stream, make_stream, streams
 
@@ -41,7 +42,7 @@ def oracle(stream: Stream, policy: Algorithm1, seed: int) -> Reference:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 @given(
     stream=streams(),
     spare=st.floats(0, 20),
@@ -108,7 +109,7 @@ def test_the_reference_is_the_printed_algorithm() -> None:
     assert [c.arm for c in Reference(K, d, p, seed).run(stream.contexts, stream.rewards)] == played
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(stream=streams(max_dim=12, max_arms=8), spare=st.floats(0, 20), seed=seeds, ridge=ridges)
 def test_bandit_step_by_step_equals_the_compiled_loop(
     stream: Stream, spare: float, seed: int, ridge: RidgeLike
@@ -158,7 +159,7 @@ def float64_argmax(X: Float64, theta: Float64) -> Int64:
     return best
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100))
 @given(stream=streams(max_dim=150, max_arms=120, work=200_000), seed=st.integers(0, 2**32 - 1), data=st.data())
 def test_batch_argmax_is_the_float64_argmax(stream: Stream, seed: int, data: st.DataObject) -> None:
     """Near ties are what float32 gets wrong, so arms are copies of few thetas, some shifted by one part in 10^k."""
@@ -194,7 +195,7 @@ def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> N
         kernel.argmax_rows(X, np.zeros((5, 3)))  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(
     stream=streams(max_dim=6, max_arms=8, work=3000),
     spare=st.floats(0, 20),

@@ -17,6 +17,7 @@ from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64
 from armlet.core.units import rounded
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 
 seeds = st.integers(0, 2**128 - 1)
@@ -50,7 +51,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300))
 @given(stream=streams(max_dim=9, max_arms=4), offset=offsets, level=offsets, ridge=ridges, rows=rows, data=st.data())
 def test_kernel_equals_the_reference_whatever_rows_come_and_go(
     stream: Stream,
@@ -77,7 +78,7 @@ def test_kernel_equals_the_reference_whatever_rows_come_and_go(
         np.testing.assert_array_equal(fast.log_determinants(), slow.log_determinants())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 @given(
     stream=streams(),
     spare=st.floats(0, 20),

@@ -14,6 +14,7 @@ from armlet.core import kernel
 from armlet.core.kernel import Layers, Optimism, Statistics
 from armlet.core.reference import Reference
 from armlet.core.ridge import Ridge
+from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 
 
@@ -40,7 +41,7 @@ def filled(stream: Stream, ridge: float) -> tuple[Statistics, Reference]:
     return state, slow
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 @given(stream=streams(max_dim=40, max_arms=6, work=3000), ridge=st.sampled_from([1.0, 1e-3, 250.0]), data=st.data())
 def test_widths_are_the_references_to_the_last_bit(stream: Stream, ridge: float, data: st.DataObject) -> None:
     state, slow = filled(stream, ridge)
@@ -79,7 +80,7 @@ def test_widths_need_a_constant_ridge(ridge: str) -> None:
         kernel.rollout(np.ones((1, 3)), np.ones((1, 2)), start=state, rule=Optimism.constant(1.0), seed=1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(stream=streams(max_dim=20, max_arms=5, work=2000), data=st.data())
 def test_the_factor_is_a_function_of_the_sums(stream: Stream, data: st.DataObject) -> None:
     """Asked early or late, copied, restored, merged into nothing: the same sums give the same bits."""

@@ -16,6 +16,7 @@ from armlet.policies.hybrid_linucb import HybridLinUCB
 from armlet.policies.parts.derived import Derived
 from armlet.simulation.run import simulate
 from armlet.testing import check_policy
+from support.examples import scaled
 
 Rows = list[tuple[int, Float64, float]]
 
@@ -67,7 +68,7 @@ def test_hybrid_linucb_keeps_the_contract(policy: HybridLinUCB) -> None:
     check_policy(policy, n_arms=4, dim=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 2**32 - 1), st.integers(0, 20), st.integers(1, 4), st.sampled_from([0.1, 1.0, 4.0]))
 def test_it_is_ridge_regression_on_the_stacked_design(seed: int, n: int, K: int, ridge: float) -> None:
     rows, d = drawn(seed, n, K, 3), 3

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from armlet.core.types import Float64
 from armlet.policies.parts.factors import lengths, log_det, ridge_rows
+from support.examples import scaled
 
 Rows = list[tuple[int, Float64, float]]
 
@@ -41,7 +42,7 @@ def shared(n_arms: int, dim: int, rows: Rows, ridge: float) -> tuple[Float64, Fl
     return V, b
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100))
 @given(problems())
 def test_one_ridge_on_lifted_contexts_scores_as_a_ridge_for_every_arm(
     problem: tuple[int, int, Rows, Float64, float],
@@ -55,7 +56,7 @@ def test_one_ridge_on_lifted_contexts_scores_as_a_ridge_for_every_arm(
         np.testing.assert_allclose(lengths(y[:, 1:])[arm], np.sqrt(phi @ np.linalg.solve(V, phi)), rtol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scaled(50))
 @given(problems())
 def test_the_determinant_of_the_lift_is_the_product_of_those_of_the_arms(
     problem: tuple[int, int, Rows, Float64, float],

@@ -15,6 +15,7 @@ from armlet.environments import FigureA
 from armlet.policies.linrel import LinRel
 from armlet.simulation.run import simulate
 from armlet.testing import check_policy
+from support.examples import scaled
 
 
 def learned(policy: LinRel, n_arms: int, X: Float64, arms: list[int], rewards: Float64) -> object:
@@ -46,7 +47,7 @@ def test_linrel_keeps_the_contract(policy: LinRel) -> None:
     check_policy(policy, n_arms=4, dim=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 2**32 - 1), st.integers(0, 25))
 def test_sums_give_what_the_rows_themselves_give(seed: int, n: int) -> None:
     rng, T, K, d, delta = np.random.default_rng(seed), 500, 3, 3, 0.1

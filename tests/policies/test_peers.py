@@ -25,6 +25,7 @@ from armlet.policies.algorithm_1 import Algorithm1
 from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
+from support.examples import scaled
 from support.peers import (
     DRAWS,
     Log,
@@ -43,7 +44,7 @@ from support.streams import make_stream
 logs = st.builds(make_log, dim=st.integers(1, 9), n_arms=st.integers(2, 6), seed=st.integers(0, 2**32 - 2))
 ridges = st.floats(0.01, 100)
 scales = st.floats(0.1, 3)
-several = settings(max_examples=25, deadline=None)
+several = settings(max_examples=scaled(25))
 
 
 def matrix_of(form: Callable[[Float64], Float64], dim: int) -> Float64:

@@ -16,6 +16,7 @@ from armlet.environments import FigureA
 from armlet.policies.rarely_switching_oful import FrozenSums, RarelySwitchingOFUL
 from armlet.simulation.run import simulate
 from armlet.testing import check_policy
+from support.examples import scaled
 
 K, D = 4, 3
 ALL = np.ones(K, dtype=np.bool_)
@@ -66,7 +67,7 @@ def test_without_growth_the_decisions_are_those_of_oful(growth: float) -> None:
         learn(policy, state, choice.arm, x, reward)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=scaled(10))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 5.0]), st.sampled_from([0.1, 1.0]))
 def test_scores_are_those_of_oful_at_the_last_refresh(seed: int, growth: float, ridge: float) -> None:
     policy = RarelySwitchingOFUL(growth=growth, ridge=ridge, noise_scale=0.7)
@@ -85,7 +86,7 @@ def test_scores_are_those_of_oful_at_the_last_refresh(seed: int, growth: float, 
         np.testing.assert_allclose(policy._scores(state, x), expected, rtol=1e-8)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 1.0, 4.0]), st.sampled_from([0.01, 1.0]))
 def test_refreshes_are_few(seed: int, growth: float, ridge: float) -> None:
     policy = RarelySwitchingOFUL(growth=growth, ridge=ridge)

@@ -24,6 +24,7 @@ from armlet.policies.ols_bandit import OLSBandit
 from armlet.policies.parts.forced import forced_arm
 from armlet.policies.thompson_sampling import ThompsonSampling
 from armlet.testing import check_policy
+from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 
 Ridged: TypeAlias = LinUCB | OFUL | ThompsonSampling
@@ -73,7 +74,7 @@ def learned(t: int, x: Float64, choice: Choice, rewards: Float64) -> Interaction
     return Interaction(t=t, x=x, arm=choice.arm, reward=reward, propensity=choice.propensity, explored=choice.explored)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scaled(200))
 @given(stream=streams(max_dim=20, max_arms=12, work=6000), policy=policies, seed=seeds, level=levels)
 def test_kernel_plays_the_same_arms_as_the_policy(stream: Stream, policy: Ridged, seed: int, level: int) -> None:
     choices, state = play(policy, stream, seed)
@@ -90,7 +91,7 @@ def test_kernel_plays_the_same_arms_as_the_policy(stream: Stream, policy: Ridged
     assert not start.n.any()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scaled(200))
 @given(
     stream=streams(max_dim=20, max_arms=12, work=6000),
     q=st.integers(1, 4),
@@ -138,7 +139,7 @@ def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
     return state
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scaled(200))
 @given(
     stream=streams(max_dim=48, max_arms=9, work=20_000),
     policy=policies,
@@ -312,7 +313,7 @@ def win_by_quad(means: Float64, deviations: Float64, arm: int) -> float:
     return float(integrate.quad(integrand, m - 10 * s, m + 10 * s, points=points, limit=1000, epsabs=1e-13)[0])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15))
 @given(n=st.integers(2, 7), gap=st.floats(-2, 1), ratio=st.floats(0, 2), seed=st.integers(0, 2**32 - 1), level=levels)
 def test_win_probabilities_are_the_integrals(n: int, gap: float, ratio: float, seed: int, level: int) -> None:
     rng = np.random.default_rng(seed)

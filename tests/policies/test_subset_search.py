@@ -22,6 +22,7 @@ from armlet.policies.subset_search import (
     relaxed,
     value,
 )
+from support.examples import scaled
 
 SEARCHES: list[Callable[[Float64, Past], Subset]] = [exact, relaxed, counts]
 
@@ -123,7 +124,7 @@ ROWS = st.integers(1, 8).flatmap(
 
 
 @given(ROWS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 def test_bounds_are_never_above_the_minimum_and_values_never_below(
     problem: tuple[list[float], list[list[float]]],
 ) -> None:
@@ -140,7 +141,7 @@ def test_bounds_are_never_above_the_minimum_and_values_never_below(
 
 
 @given(ROWS, st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 def test_the_order_of_rows_does_not_matter(problem: tuple[list[float], list[list[float]]], random: object) -> None:
     x, rows = np.array(problem[0]), problem[1]
     shuffled = rows.copy()
@@ -150,7 +151,7 @@ def test_the_order_of_rows_does_not_matter(problem: tuple[list[float], list[list
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 def test_more_history_never_raises_the_minimum(problem: tuple[list[float], list[list[float]]]) -> None:
     x, rows = np.array(problem[0]), problem[1]
     values = [exact(x, Past.of(rows[: n + 1])).value for n in range(len(rows))]

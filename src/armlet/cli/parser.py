@@ -16,8 +16,10 @@ from armlet.cli.fit import add_fit
 from armlet.cli.list import add_list
 from armlet.cli.log import add_log
 from armlet.cli.paper import add_paper
+from armlet.cli.replay import add_replay
 from armlet.cli.report import add_report
 from armlet.cli.simulate import add_simulate
+from armlet.cli.summary import add_intervals, add_summary
 from armlet.core.version import __version__
 
 EXAMPLES = """\
@@ -89,5 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     add_fit(commands.add_parser("fit", help="learn from Parquet of any size, and write a model"))
     add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     add_log(commands.add_parser("log", help="read, compact, export and import logs of decisions"))
+    add_replay(commands.add_parser("replay", help="let policies learn from a log, as if they had run themselves"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
+    add_summary(commands.add_parser("summary", help="print what a model knows: coefficients, errors, rows by arm"))
+    add_intervals(commands.add_parser("intervals", help="print every coefficient of a model with its interval"))
     return parser

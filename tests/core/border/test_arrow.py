@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.core.border.arrow import GET, RELEASE, Array, Schema, Stream, capsule_pointer, read_columns
@@ -184,7 +184,6 @@ def chunked_tables(draw: st.DrawFn) -> Any:
 
 @pytest.mark.parametrize("library", list(TO))
 @given(table=chunked_tables())
-@settings(deadline=None)
 def test_slices_chunks_and_nulls_read_as_python_sees_them(library: str, table: Any) -> None:
     columns = read_columns(TO[library](table))
     assert list(columns) == table.column_names

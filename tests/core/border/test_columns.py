@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.core.border import columns
@@ -37,7 +37,6 @@ def refusal(error: type[Exception], call: Callable[..., object], *arguments: obj
 
 @every_holder
 @given(values=st.lists(st.floats(-LARGEST, LARGEST), min_size=1))
-@settings(deadline=None)
 def test_rewards_come_out_as_they_went_in(hold: Callable[[list[Any]], Any], values: list[float]) -> None:
     read = columns.rewards(hold(values), len(values))
     assert read.dtype == np.float64
@@ -152,7 +151,6 @@ def test_anything_else_explored_is_refused(values: Any, error: type[Exception], 
 
 @every_holder
 @given(values=st.lists(st.text(), min_size=1) | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-@settings(deadline=None)
 def test_labels_come_out_as_python_str_and_int(hold: Callable[[list[Any]], Any], values: list[str | int]) -> None:
     if hold is np.array:
         values = [v.rstrip("\0") if isinstance(v, str) else v for v in values]  # numpy pads text with NUL

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -210,7 +210,6 @@ def test_names_need_features_on_the_bandit() -> None:
 
 @pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars", "pyarrow"])
 @given(X=matrices)
-@settings(deadline=None)
 def test_a_table_reads_as_its_columns_in_the_order_of_the_features(frame: Any, X: Float64) -> None:
     table = frame({"weight": X[:, 2], "age": X[:, 0], "height": X[:, 1]})
     read = NAMED.matrix(table)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -60,7 +60,6 @@ def forge(path: Path, entries: Json, body: bytes = b"", schema: int = SCHEMA_VER
     path.write_bytes(encoding._MAGIC + line + body)
 
 
-@settings(deadline=None)  # every example waits for the disk
 @given(headers, st.dictionaries(st.text(min_size=1), stored_arrays, max_size=3))
 def test_what_is_written_is_read_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, header: dict[str, Json], arrays: dict[str, Array]

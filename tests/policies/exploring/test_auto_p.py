@@ -26,6 +26,7 @@ from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies.parts import auto_p
 from armlet.policies.parts.auto_p import EVEN, MOST, START
+from support.examples import scaled
 
 
 def auto(horizon: int | None = None, **settings: Any) -> ContextualEpsilonGreedy:
@@ -63,7 +64,7 @@ def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewar
     st.sampled_from([None, 2000]),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 def test_kernel_sees_what_numpy_sees_to_the_last_bit(
     K: int, d: int, n: int, ridge: RidgeLike, scale: float, horizon: int | None, seed: int
 ) -> None:

@@ -27,6 +27,7 @@ from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies.parts.auto_p import MOST, START
 from armlet.simulation.run import simulate
+from support.examples import scaled
 
 T = 100_000
 
@@ -59,7 +60,7 @@ def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewar
     st.sampled_from([1e-3, 1.0, 1e3]),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 def test_kernel_sees_what_numpy_sees(K: int, d: int, n: int, ridge: RidgeLike, scale: float, seed: int) -> None:
     rng, policy = np.random.default_rng(seed), auto(ridge=ridge)
     X, arms = rng.standard_normal((n, d)), [K - 1, *rng.integers(K, size=n - 1).tolist()]

@@ -64,7 +64,7 @@ SCALES: dict[Scale, Settings] = {
     "full": Settings(
         problems=20,
         news=6,
-        delayed=12,
+        delayed=48,
         news_horizon=100_000,
         late=90_000,
         delay_horizon=20_000,

@@ -1,0 +1,112 @@
+"""Tutorials are doctests on disk and notebooks on the site: one text, run by pytest and again by the build.
+
+A block of `>>>` lines becomes code cells without prompts. What the page shows below a cell, the build has computed;
+pytest compares the same with what is written in the text.
+"""
+
+from __future__ import annotations
+
+import doctest
+import logging
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sphinx.application import Sphinx
+
+KIND = "docs/tutorials/"
+BLOCK = re.compile(r"^```python\n(>>> .*?)^```$", re.MULTILINE | re.DOTALL)
+HEAD = """---
+file_format: mystnb
+kernelspec:
+  name: python3
+---
+"""
+# A figure is drawn where a cell ends with it, and nowhere else; grey lines are seen on light and on dark pages.
+START = """
+import matplotlib
+from IPython import get_ipython
+from matplotlib_inline.backend_inline import flush_figures, set_matplotlib_formats
+
+get_ipython().run_line_magic("matplotlib", "inline")
+get_ipython().run_line_magic("xmode", "Minimal")
+get_ipython().events.unregister("post_execute", flush_figures)
+set_matplotlib_formats("svg")
+inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+papers = ("figure.facecolor", "axes.facecolor", "legend.facecolor")
+matplotlib.rcParams |= dict.fromkeys(inks, "#808080") | dict.fromkeys(papers, "none") | {"svg.fonttype": "none"}
+"""
+
+
+def cell(code: str, *tags: str) -> str:
+    """Write one code cell.
+
+    Examples
+    --------
+    >>> print(cell("1 + 1"))
+    ```{code-cell} python
+    1 + 1
+    ```
+    """
+    head = f":tags: [{', '.join(tags)}]\n" if tags else ""
+    return f"```{{code-cell}} python\n{head}{code.strip()}\n```"
+
+
+def cells(block: str) -> Iterator[str]:
+    r"""Cut the examples of a block after each that shows something.
+
+    Examples
+    --------
+    >>> [each.splitlines()[1:-1] for each in cells(">>> x = 1\n>>> x + 1\n2\n>>> y = x\n")]
+    [['x = 1', 'x + 1'], ['y = x']]
+    """
+    code = ""
+    for example in doctest.DocTestParser().get_examples(block):
+        code += example.source
+        if example.exc_msg is not None:
+            yield cell(code, "raises-exception")
+            code = ""
+        elif example.want:
+            yield cell(code)
+            code = ""
+    if code:
+        yield cell(code)
+
+
+def notebook(text: str) -> str:
+    r"""Turn a page of doctests into one of code cells.
+
+    Examples
+    --------
+    >>> page = notebook("# Page\n\n```python\n>>> 1 + 1\n2\n\n```\n")
+    >>> page.startswith("---\nfile_format: mystnb"), page.endswith("python\n1 + 1\n```\n")
+    (True, True)
+    """
+    title, rest = text.split("\n", 1)
+    found = BLOCK.sub(lambda block: "\n\n".join(cells(block[1])), rest)
+    return f"{HEAD}\n{title}\n\n{cell(START, 'remove-cell')}\n{found}"
+
+
+def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
+    if docname.startswith(KIND):
+        source[0] = notebook(source[0])
+
+
+def _on_start(app: Sphinx) -> None:
+    """Keep the kernels quiet: that they talk to the build over TCP is no news."""
+    logging.getLogger("traitlets").setLevel(logging.ERROR)
+    profile = Path(app.outdir).parent / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 40\n")
+    os.environ["IPYTHONDIR"] = str(profile.parent)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Have every tutorial run when it is read."""
+    app.connect("builder-inited", _on_start)
+    app.connect("source-read", _on_source)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,65 @@
+"""Signatures of the compiled part for the reference, from its stub: at run time it has none to ask for."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sphinx.application import Sphinx
+
+STUB = Path(__file__).parents[2] / "src" / "armlet" / "_kernel.pyi"
+Signature = tuple[str, str | None]
+BEFORE_NUMPYDOC = 100
+
+
+def signature(function: ast.FunctionDef) -> Signature:
+    """Write a function's arguments but `self`, and what it returns.
+
+    Examples
+    --------
+    >>> signature(ast.parse("def f(self, x: int, *, y: str = 'a') -> float: ...").body[0])
+    ("(x: int, *, y: str='a')", 'float')
+    """
+    given = function.args
+    if given.posonlyargs and given.posonlyargs[0].arg in ("self", "cls"):
+        del given.posonlyargs[0]
+    elif given.args and given.args[0].arg in ("self", "cls"):
+        del given.args[0]
+    return f"({ast.unparse(given)})", ast.unparse(function.returns) if function.returns else None
+
+
+def signatures(stub: str) -> Iterator[tuple[str, Signature]]:
+    r"""Find the signature of every method of a stub.
+
+    Examples
+    --------
+    >>> dict(signatures("class Engine:\n    def learn(self, reward: float) -> None: ..."))
+    {'Engine.learn': ('(reward: float)', 'None')}
+    """
+    for kind in ast.parse(stub).body:
+        for part in kind.body if isinstance(kind, ast.ClassDef) else ():
+            if isinstance(part, ast.FunctionDef):
+                yield f"{kind.name}.{part.name}", signature(part)
+
+
+def _on_signature(app: Sphinx, what: str, _: str, thing: object, *__: object) -> Signature | None:
+    origin = getattr(thing, "__objclass__", thing)
+    if what != "method" or getattr(origin, "__module__", "") != "armlet._kernel":
+        return None
+    return app.config.kernel_signatures.get(getattr(thing, "__qualname__", ""))
+
+
+def _read(app: Sphinx, *_: object) -> None:
+    app.config.kernel_signatures = dict(signatures(STUB.read_text()))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Give compiled methods the signatures of their stub."""
+    app.add_config_value("kernel_signatures", {}, "", dict)
+    app.connect("config-inited", _read)
+    app.connect("autodoc-process-signature", _on_signature, priority=BEFORE_NUMPYDOC)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

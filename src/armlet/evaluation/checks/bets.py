@@ -1,0 +1,84 @@
+"""Bets against a claim about chances: whoever claims them rightly is seldom made to pay.
+
+A bet begins with a wealth of 1 and multiplies it row by row with numbers whose mean is at most 1 if the claim is right,
+however rows depend on earlier ones. So its wealth exceeds 1000 with probability 1/1000 at most (Markov), at any number
+of rows. No variance is estimated, so that a few heavy weights accuse nobody. Several bets, of several sizes, share the
+money. Logarithms of wealth add up over blocks of rows: O(1) memory, O(bets) a row or less.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from armlet.core.types import Bool, Float64, Int64
+
+SIZES: Final = np.array([1 / 8, 1 / 4, 1 / 2])
+BOTH: Final = np.concatenate([SIZES, -SIZES])  # that something is more likely than claimed, and that it is less
+
+
+def p_value(logs: Float64) -> float:
+    """Give the largest chance, if all claims are right, of as much wealth as all bets have together.
+
+    Examples
+    --------
+    >>> p_value(np.zeros((2, 8))), p_value(np.log([[2000.0, 0.5]]))
+    (1.0, 0.0009997500624843...)
+    """
+    if not logs.size:
+        return 1.0
+    top = float(logs.max())
+    return float(np.exp(min(0.0, -top - float(np.log(np.exp(logs - top).mean())))))
+
+
+def on_draws(arm: Int64, chance: Float64, smallest: Float64, eligible: Bool, sizes: Float64 = BOTH) -> Float64:
+    """Give the logarithms of wealth, (arms, bets), after rows of which the chance of the drawn arm alone is known.
+
+    For an arm that may be drawn, y = [it is drawn] / chance - 1 has the mean 0 and lies between -1 and 1/smallest - 1.
+
+    Parameters
+    ----------
+    arm, chance
+        (n,): the arm that was drawn, and how likely that was.
+    smallest
+        (n,): the smallest chance of an eligible arm; known before the draw.
+    eligible
+        (n, K): the arms that might be drawn.
+
+    Examples
+    --------
+    >>> arms = np.arange(300) % 3
+    >>> logged = np.where(arms == 0, 0.5, 1 / 3)
+    >>> logs = on_draws(arms, logged, np.full(300, 1 / 3), np.ones((300, 3), dtype=bool))
+    >>> p_value(logs) < 0.001, int(logs.max(axis=1).argmax())
+    (True, 0)
+    """
+    n_arms = eligible.shape[1]
+    if not len(arm):
+        return np.zeros((n_arms, len(sizes)))
+    scale = smallest / np.maximum(1.0 - smallest, smallest)  # keeps scale y within -1 and 1
+    drawn = np.stack([1.0 / chance - 1.0, scale])
+    if (drawn == drawn[:, :1]).all():  # the same law in every row: counts are enough
+        lost, won = (np.log1p(sizes * scale[0] * y) for y in (-1.0, drawn[0, 0]))
+        times = np.bincount(arm, minlength=n_arms)[:, None]
+        return np.asarray((eligible.sum(axis=0)[:, None] - times) * lost + times * won)
+    lost, won = (np.log1p(sizes * (scale * y)[:, None]) for y in (-1.0, drawn[0]))  # (n, bets)
+    logs = eligible.T.astype(np.float64) @ lost
+    np.add.at(logs, arm, won - lost)
+    return np.asarray(logs)
+
+
+def on_counts(counts: Float64, expected: Float64) -> Float64:
+    """Give the logarithms of wealth, (claims, bets), where something with chances that add up so happened so often.
+
+    By exp(l [it happens]) having a mean of at most exp((e^l - 1) chance).
+
+    Examples
+    --------
+    >>> p_value(on_counts(np.array([130.0]), np.array([100.0]))) < 0.2
+    True
+    >>> p_value(on_counts(np.array([200.0]), np.array([100.0]))) < 1e-9
+    True
+    """
+    return np.asarray(np.multiply.outer(counts, BOTH) - np.multiply.outer(expected, np.expm1(BOTH)))

@@ -1,0 +1,70 @@
+"""Whether a target was trained on the rows that value it: then its value is of what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import numpy as np
+
+from armlet.core.types import Arm
+from armlet.evaluation.checks.check import Check, Word
+from armlet.evaluation.rows import Rows
+
+FEWEST: Final = 20  # rows: fewer may be as many by chance
+
+
+class Trained:
+    """How many rows of every arm a model that learns from this log has: from explored rows, or from all.
+
+    Parameters
+    ----------
+    n_arms
+        K.
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self._learned = np.zeros((2, n_arms))
+
+    def add(self, rows: Rows) -> None:
+        """Take a block."""
+        for place, which in enumerate((rows.rewarded & (rows.explored == 1), rows.rewarded)):
+            self._learned[place] += np.bincount(
+                rows.arm[which], weights=rows.weight[which], minlength=self._learned.shape[1]
+            )
+
+    def found(
+        self,
+        name: str,
+        arms: Collection[Arm],
+        *,
+        rows: Mapping[Arm, float],
+        digest: str | None,
+        states: Collection[str],
+    ) -> Check:
+        """Say whether a target learned from this log.
+
+        Parameters
+        ----------
+        rows
+            How many rows of each arm the target has; empty if it has no sums.
+        digest
+            Of the target's state, if it has one.
+        states
+            Digests of the states that the logging bandit was in, the one it started from left out.
+        """
+        if digest is not None and digest in states:
+            return _told(name, "It is the very model that decided in this log", sum(rows.values()))
+        mine = np.array([rows.get(arm, 0.0) for arm in arms])
+        if any(each.sum() >= FEWEST and np.allclose(mine, each, rtol=0, atol=1e-6) for each in self._learned):
+            return _told(name, "It has learned exactly as many rows of every arm as this log holds", float(mine.sum()))
+        told = "Nothing says that it was trained on these rows."
+        return Check(name="trained here", word=Word.FINE, sentence=told, number=0.0, unit="rows", target=name)
+
+
+def _told(name: str, why: str, rows: float) -> Check:
+    told = (
+        f"{why}, so it was trained on the rows that value it here, and its value is too high. "
+        'Ask for "own", the honest value of a model from its own rows.'
+    )
+    return Check(name="trained here", word=Word.WARNING, sentence=told, number=rows, unit="rows", target=name)

@@ -1,0 +1,46 @@
+"""An advice, the same with all that may be missing missing, and their pages: looked at as text, and in a browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+from armlet.advice import Advice, advise, page
+from armlet.advice.pilot import ArmCheck
+from armlet.core.intervals import Interval
+from armlet.environments import FigureA
+
+
+def usual() -> Advice:
+    """Ask what is asked on the command line by `--world FigureA --problems 3 --runs 2 --seed 1`."""
+    return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
+
+
+def far(advice: Advice) -> Advice:
+    """Give advice with every part that may be missing missing, and words that would like to be HTML."""
+    rivals = tuple(dataclasses.replace(rival, interval=Interval(0.0, math.inf)) for rival in advice.others.rivals)
+    rows = tuple(dataclasses.replace(row, interval=Interval(0.0, math.inf)) for row in advice.grid)
+    return dataclasses.replace(
+        advice,
+        unit="<b>euros</b> & cents",  # as long as it may be
+        grid=rows,
+        half=None,
+        double=None,
+        found_by=None,
+        theorem_p=None,
+        theorem_reason="two arms are alike",
+        others=dataclasses.replace(advice.others, rivals=rivals, interval=Interval(0.0, math.inf)),
+        checks=(ArmCheck(arm="<b>loud", model=0.2, weighted=0.5, interval=Interval(0.4, 0.6)),),
+        notes=("<img src=http://evil.example/a.png> & more",),
+    )
+
+
+def write_pages(advice: Advice, folder: Path) -> dict[str, Path]:
+    """Write the page of an advice, of one that lacks all it may, and of one whose theorem asks for a p close by."""
+    near = dataclasses.replace(advice, theorem_p=2 * advice.grid[-1].p, found_by=401)
+    texts = {"usual": page.render(advice, seed=1), "far": page.render(far(advice), seed=1)}
+    texts["near"] = page.render(near, seed=1, per_day=200)
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in texts}
