@@ -99,6 +99,18 @@ class ClicksReport(TypedDict):
     failed: dict[str, str]
 
 
+class DefaultStage(TypedDict):
+    """What default.py prints of one size, after so many rows."""
+
+    size: str
+    rows: int
+    us: dict[str, list[float]]  # a step, round by round
+    memory: float  # of the default, in those of its sums
+
+
+DefaultReport = list[DefaultStage]
+
+
 class AuditReport(TypedDict):
     """What an audit says; lists are of JSON lines, then Parquet."""
 
@@ -216,6 +228,28 @@ def units_table(report: UnitsReport) -> list[str]:
 def units_ratio(times: dict[str, list[float]]) -> float:
     """Take the median over rounds of free over as given."""
     return float(np.median(np.array(times["free"]) / np.array(times["as given"])))
+
+
+def default_table(report: DefaultReport) -> list[str]:
+    """Lay out what a step of the default costs, stage by stage."""
+    rows = [
+        [
+            stage["size"],
+            f"{stage['rows']:,}",
+            *(significant(min(times)) for times in stage["us"].values()),
+            *(f"{default_ratio(stage, rival):.2f}" for rival in ("optimistic", "LinUCB")),
+        ]
+        for stage in report
+    ]
+    names = ("default us", "optimistic us", "LinUCB us", "optimistic / default", "LinUCB / default")
+    method = "CPU time, free units; the best of the rounds, and the median of their ratios, in which all take turns."
+    title = "## The default policy: microseconds per decide + learn"
+    return [title, "", method, "", *aligned([["(d, K)", "after rows", *names], *rows]), ""]
+
+
+def default_ratio(stage: DefaultStage, rival: str) -> float:
+    """Take the median over rounds of a rival's time over the default's."""
+    return float(np.median(np.array(stage["us"][rival]) / np.array(stage["us"]["default"])))
 
 
 def store_table(report: dict[str, dict[str, float]]) -> list[str]:

@@ -38,6 +38,7 @@ from report import (
     METHOD,
     Footprint,
     clicks_table,
+    default_table,
     logged_table,
     simulation_table,
     size_table,
@@ -76,6 +77,13 @@ PARTS = {
         full="9",
         table=units_table,
         goals=units_goals,
+    ),
+    "default": Part(
+        about="what a step of the default costs, early and late (about two minutes)",
+        quick="3",
+        full="9",
+        table=default_table,
+        goals=default_goals,
     ),
     "files": Part(
         about="learning from Parquet, rows a second and memory (3 GB of disk)",
@@ -128,6 +136,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only units           free units beside units as given
+  .venv/bin/python benchmarks/run.py --only default         a step of the default beside two others
   .venv/bin/python benchmarks/run.py --only files           rows a second of learning from Parquet
   .venv/bin/python benchmarks/run.py --only logged          logged steps, learning from logs, audits
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
@@ -266,7 +275,7 @@ def main(arguments: list[str]) -> None:
     started = perf_counter()
     peers = chosen_peers(options.only)
     cells, held, failed = measure_peers(peers, options.quick) if peers else ([], {}, {})
-    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells), *optimistic_goals(cells), *default_goals(cells)]
+    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells), *optimistic_goals(cells)]
     raw: dict[str, object] = {"python": platform.python_version(), "cores": os.cpu_count()}
     lines = tables(cells, held, failed)
     for name, part in PARTS.items():

@@ -3,8 +3,10 @@
     python benchmarks/units.py 5          # rounds; prints one line of JSON
 
 Every pair meets the same gaussian contexts, which need no other units, and goes on from a state of its own after many
-steps. A figure is CPU time per step of the compiled loop over a window, less the copy of the state that each window
-begins with. The two forms take turns, so that a busy machine hits both.
+steps; where a step is dear, most of them are learned from a log of random arms. Free units solve all arms anew whenever
+rows have grown by a tenth, so a dear window is a tenth of the rows and has one such step in it. A figure is CPU time a
+step of the compiled loop over a window, less the copy of the state that each window begins with. The two forms take
+turns, so that a busy machine hits both.
 """
 
 import json
@@ -16,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+import armlet
 from armlet.core import kernel
 from armlet.core.types import Float64
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
@@ -27,11 +30,12 @@ ROWS = 20_000  # as many as the longest window
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """A policy in both forms; `make` takes the units and K, and both counts of steps are for d below 128 and for it."""
+    """A policy in both forms; `make` takes the units and K, and counts of steps are for d below 128 and for it."""
 
     make: Callable[[str, int], Any]
     warm: tuple[int, int]
     window: tuple[int, int]
+    logged: tuple[int, int] = (0, 0)  # before those
 
 
 CONTESTS = {
@@ -48,9 +52,11 @@ CONTESTS = {
     "optimistic epsilon-greedy": Contest(
         lambda units, _: OptimisticEpsilonGreedy(units=units), warm=(20_000, 20_000), window=(20_000, 5_000)
     ),
-    "LinUCB": Contest(lambda units, _: LinUCB(units=units), warm=(20_000, 2_000), window=(20_000, 300)),
+    "LinUCB": Contest(
+        lambda units, _: LinUCB(units=units), warm=(20_000, 100), window=(20_000, 2_000), logged=(0, 20_000)
+    ),
     "Thompson sampling": Contest(
-        lambda units, _: ThompsonSampling(units=units), warm=(20_000, 2_000), window=(20_000, 300)
+        lambda units, _: ThompsonSampling(units=units), warm=(20_000, 100), window=(20_000, 2_000), logged=(0, 20_000)
     ),
 }
 
@@ -64,6 +70,14 @@ class Run:
     R: Float64
     state: Any
     t: int = 0
+
+    def learn(self, rows: int) -> None:
+        """Learn some rows of a log, in which every arm is as likely as any other."""
+        n_arms, dim = self.R.shape[1], self.X.shape[1]
+        bandit = armlet.Bandit(range(n_arms), dim, policy=self.policy, seed=1)
+        past, arms = np.arange(rows) % ROWS, np.random.default_rng(1).integers(n_arms, size=rows)
+        bandit.partial_fit(self.X[past], arms, self.R[past, arms])
+        self.state, self.t = bandit.state.copy(), bandit.t - 1
 
     def play(self, steps: int) -> None:
         """Go on for so many steps."""
@@ -90,16 +104,23 @@ def seconds(call: Callable[[], object]) -> float:
     return process_time() - started
 
 
-def figures(contest: Contest, dim: int, n_arms: int, rounds: int) -> dict[str, list[float]]:
-    """Measure both forms at one size, round by round."""
+def gaussian_rows(dim: int, n_arms: int) -> tuple[Float64, Float64]:
+    """Draw contexts, and what every arm pays in each."""
     rng = np.random.default_rng(dim)
     theta = rng.standard_normal((n_arms, dim)) / np.sqrt(dim)
     X = rng.standard_normal((ROWS, dim))
-    R = X @ theta.T + rng.standard_normal((ROWS, n_arms))
+    return X, X @ theta.T + rng.standard_normal((ROWS, n_arms))
+
+
+def figures(contest: Contest, dim: int, n_arms: int, rounds: int) -> dict[str, list[float]]:
+    """Measure both forms at one size, round by round."""
+    X, R = gaussian_rows(dim, n_arms)
     policies = {form: contest.make(form, n_arms) for form in FORMS}
     runs = {form: Run(policy, X, R, policy.init(n_arms, dim)) for form, policy in policies.items()}
     large = dim >= 128
     for run in runs.values():
+        if contest.logged[large]:
+            run.learn(contest.logged[large])
         run.play(contest.warm[large])
     turns = [{form: run.step_us(contest.window[large]) for form, run in runs.items()} for _ in range(rounds)]
     return {form: [turn[form] for turn in turns] for form in FORMS}

@@ -14,6 +14,7 @@ void bind_engine(nanobind::module_& m);
 void bind_loops(nanobind::module_& m);
 void bind_simulations(nanobind::module_& m);
 void bind_row_sums(nanobind::module_& m);
+void bind_evaluate(nanobind::module_& m);
 void bind_subset_search(nanobind::module_& m);
 void bind_json(nanobind::module_& m);
 

@@ -16,6 +16,7 @@ NB_MODULE(_kernel, m) {
     armlet::bind_loops(m);
     armlet::bind_simulations(m);
     armlet::bind_row_sums(m);
+    armlet::bind_evaluate(m);
     armlet::bind_subset_search(m);
     armlet::bind_json(m);
 }

@@ -11,6 +11,7 @@ from armlet.bandit import load as load
 from armlet.core.errors import ArmletError as ArmletError
 from armlet.core.errors import BusyError as BusyError
 from armlet.core.errors import DecisionError as DecisionError
+from armlet.core.errors import EvaluationError as EvaluationError
 from armlet.core.errors import EventError as EventError
 from armlet.core.errors import LogError as LogError
 from armlet.core.errors import MergeError as MergeError
@@ -29,12 +30,14 @@ from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as
 
 if TYPE_CHECKING:
     from armlet import environments as environments
+    from armlet import evaluation as evaluation
     from armlet import log as log
     from armlet import stores as stores
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.core.encoding.encoder import Encoder as Encoder
+    from armlet.evaluation.evaluate import evaluate as evaluate
     from armlet.evaluation.replay import replay as replay
     from armlet.log import Log as Log
     from armlet.log import audit as audit
@@ -42,12 +45,13 @@ if TYPE_CHECKING:
     from armlet.policies.catalogue import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
-_MODULES = ("environments", "log", "stores", "testing", "theory")
+_MODULES = ("environments", "evaluation", "log", "stores", "testing", "theory")
 _ELSEWHERE = {
     "Encoder": "armlet.core.encoding.encoder",
     "Log": "armlet.log",
     "advise": "armlet.advice",
     "audit": "armlet.log",
+    "evaluate": "armlet.evaluation.evaluate",
     "fit": "armlet.log.fitting.fit",
     "open": "armlet.stores",
     "replay": "armlet.evaluation.replay",
@@ -62,6 +66,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "DecisionError",
         "Decisions",
         "Encoder",
+        "EvaluationError",
         "EventError",
         "Interaction",
         "Log",
@@ -77,6 +82,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "__version__",
         "advise",
         "audit",
+        "evaluate",
         "fit",
         "from_bytes",
         "load",

@@ -988,6 +988,35 @@ def add_rows(
     Adds rows to the records of their arms in place, without the interpreter lock; not those of negative arms.
     """
 
+def predict_played(
+    theta: object, inverse: object, X: object, arms: object, rewards: object, learned: object
+) -> NDArray[numpy.float64]:
+    """
+    (n,): what a reward model says of the arms played, without a row's own reward where it has learned that.
+    """
+
+def predict_target(theta: object, inverse: object, X: object, target: object) -> NDArray[numpy.float64]:
+    """
+    (n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K).
+    """
+
+def row_features(
+    pi: object,
+    direct: object,
+    rewards: object,
+    chance: object,
+    given: object,
+    explored: object,
+    model: object,
+    h: object,
+    most: float,
+    shrink: float,
+) -> NDArray[numpy.float64]:
+    """(n, 13): what each row adds to estimates of a target's value."""
+
+def gram(F: object, G: object) -> NDArray[numpy.float64]:
+    """(13, 13): F' G, summed over rows in their order."""
+
 def search_subset(
     how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: NDArray[numpy.float64]
 ) -> tuple[NDArray[numpy.float64], float, float, bool, int]:

@@ -12,6 +12,7 @@ from armlet.cli.audit import add_audit
 from armlet.cli.bakeoff import add_bakeoff
 from armlet.cli.compare import add_compare
 from armlet.cli.data import add_data
+from armlet.cli.evaluate import add_evaluate
 from armlet.cli.fit import add_fit
 from armlet.cli.list import add_list
 from armlet.cli.log import add_log
@@ -29,6 +30,7 @@ examples:
   armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
   armlet bakeoff                                 real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
+  armlet evaluate decisions.jsonl --policy model.armlet     what it would have earned
   armlet audit decisions.jsonl                   replay a log from its start model, and compare bit for bit
   armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
 """
@@ -91,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     add_fit(commands.add_parser("fit", help="learn from Parquet of any size, and write a model"))
     add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     add_log(commands.add_parser("log", help="read, compact, export and import logs of decisions"))
+    add_evaluate(commands.add_parser("evaluate", help="say what policies would have earned on the decisions of a log"))
     add_replay(commands.add_parser("replay", help="let policies learn from a log, as if they had run themselves"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
     add_summary(commands.add_parser("summary", help="print what a model knows: coefficients, errors, rows by arm"))

@@ -59,6 +59,10 @@ class LogError(ArmletError):
         self.seq = seq
 
 
+class EvaluationError(ArmletError):
+    """A log cannot tell what is asked of it, however it is read."""
+
+
 class NotFittedError(ArmletError, ValueError, AttributeError):
     """An encoder was asked for numbers before it has seen a table."""
 

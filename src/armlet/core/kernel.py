@@ -41,10 +41,14 @@ from armlet._kernel import bound_subsets as bound_subsets
 from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
 from armlet._kernel import exps as exps
+from armlet._kernel import gram as gram
 from armlet._kernel import json_bytes as json_bytes
 from armlet._kernel import json_line as json_line
 from armlet._kernel import level as level
 from armlet._kernel import logs as logs
+from armlet._kernel import predict_played as predict_played
+from armlet._kernel import predict_target as predict_target
+from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
 from armlet._kernel import wants as wants
 from armlet.core import errors
@@ -54,7 +58,6 @@ from armlet.core.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:
     from armlet.core.finite import FiniteWorld
-
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -108,14 +111,18 @@ __all__ = [
     "estimate_subset",
     "expectations",
     "exps",
+    "gram",
     "json_bytes",
     "json_line",
     "level",
     "logs",
     "normals",
     "ordered_scores",
+    "predict_played",
+    "predict_target",
     "replay",
     "rollout",
+    "row_features",
     "search_subset",
     "simulate_events",
     "simulate_steps",

@@ -7,7 +7,7 @@ read once, event by event, into files beside, because a reward may come, or be c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
@@ -113,6 +113,49 @@ class Blocks(ABC):
 
     def __iter__(self) -> Iterator[Rows]:
         return (self[block] for block in range(len(self)))
+
+
+class HeldBlocks(Blocks):
+    """Rows that are in memory.
+
+    Parameters
+    ----------
+    rows
+        All of them, in their order; they are cut into blocks here.
+    arms
+        All labels.
+    about
+        What else a start would say, such as `objective`, `reward_range` or `policy`.
+    """
+
+    def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
+        super().__init__({"dim": rows.X.shape[1], "policy": None, **(about or {})})
+        self._rows, self.arms, self.n = rows, tuple(arms), len(rows)
+
+    def __len__(self) -> int:
+        return -(-self.n // BLOCK)
+
+    def __getitem__(self, block: int) -> Rows:
+        return self._rows.take(slice(block * BLOCK, (block + 1) * BLOCK))
+
+
+def rows_of(
+    X: Float64, arms: Int64, rewards: Float64, propensities: Float64, *, n_arms: int | None = None, **known: Any
+) -> Rows:
+    """Give rows from arrays: those of a log where nothing else is known, unless other columns are given.
+
+    Examples
+    --------
+    >>> rows = rows_of(np.ones((2, 1)), np.array([0, 1]), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
+    >>> rows.eligible.tolist(), rows.explored.tolist()
+    ([[True, True], [True, True]], [-1, -1])
+    """
+    n, k = len(X), int(arms.max(initial=0)) + 1 if n_arms is None else n_arms
+    columns: dict[str, Any] = {name: np.full(n, np.nan) for name in ("rate", "given_exploring", "smallest")}
+    columns |= {name: np.full(n, -1, dtype=np.int8) for name in ("explored", "greedy")}
+    columns |= {"t": np.arange(1, n + 1), "X": X, "arm": arms, "reward": rewards, "propensity": propensities}
+    columns |= {"turn": np.zeros(n, dtype=np.bool_), "eligible": np.ones((n, k), dtype=np.bool_)}
+    return Rows(**(columns | {"weight": np.ones(n), "probabilities": None} | known))
 
 
 def widened(columns: Any, n_arms: int) -> Any:

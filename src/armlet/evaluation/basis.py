@@ -1,0 +1,46 @@
+"""What estimators need of a row beside the target: chances as they were when the arm was drawn, in one place.
+
+A turn of a round-robin is logged with propensity 1, which is true and useless: had the turn fallen otherwise, another
+arm would have been played. Where contexts do not know the step, it is a draw of one of the m eligible arms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from armlet.core.types import Bool, Float64
+from armlet.evaluation.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Chances of rows that have a reward, (n,) each."""
+
+    chance: Float64  # of the arm, over all coins
+    given: Float64  # the same given that the step explores; 1 where that is not known
+    rate: Float64  # of exploring; NaN where it is not known
+    explored: Bool  # coins or a turn chose
+    n_eligible: Float64  # m
+    learned: Bool  # the reward model has the row
+    known: Bool  # rate and chance given exploring are known
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Read them off rows that all have a reward."""
+        m = rows.eligible.sum(axis=1).astype(np.float64)
+        explored = rows.explored == 1
+        given = np.where(rows.turn, 1.0 / m, rows.given_exploring)
+        rate = np.where(rows.turn, 1.0, rows.rate)
+        known = (rows.explored >= 0) & ~np.isnan(rate) & ~np.isnan(given)
+        return cls(
+            chance=np.where(rows.turn, 1.0 / m, rows.propensity),
+            given=np.where(np.isnan(given), 1.0, given),
+            rate=rate,
+            explored=explored & known,
+            n_eligible=m,
+            learned=np.where(known, explored, rows.explored < 0),
+            known=known,
+        )

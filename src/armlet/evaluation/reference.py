@@ -1,0 +1,90 @@
+"""What the kernel does for evaluation, in readable numpy: its oracle, equal to the last bit.
+
+Sums run over rows one after the other (`cumsum`), and over features in their order.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from armlet.core.types import Bool, Float64, Int64
+
+FEATURES: Final = (
+    "one",
+    "w",  # pi / e, the probability of the arm by the target over that by the log
+    "wr",
+    "direct",  # what the reward model expects of the target
+    "wq",  # w times what the reward was off the model
+    "switch",  # direct + wq, without wq where w is large
+    "shrunk",  # the same with a shrunk weight
+    "h",  # the predictable weight of the row
+    "hpsi",  # h times (direct + wq)
+    "x",  # 1 if the step explored
+    "v",  # x times pi over the probability of the arm given exploring
+    "vr",
+    "xpsi",  # x times direct, + v times what the reward was off
+)
+PLACE: Final = {name: place for place, name in enumerate(FEATURES)}
+
+
+class Parts(NamedTuple):
+    """What features are made of, (n,) each."""
+
+    pi: Float64
+    direct: Float64
+    rewards: Float64
+    chance: Float64
+    given: Float64
+    explored: Float64
+    model: Float64
+    h: Float64
+
+
+def predict_played(
+    theta: Float64, inverse: Float64, X: Float64, arms: Int64, rewards: Float64, learned: Bool
+) -> Float64:
+    """Predict the rewards of arms played, leaving a learned row out: r - (r - f) / (1 - leverage)."""
+    fitted = _predict(theta, X, arms)
+    column = inverse[arms, 0].copy()
+    for j in range(X.shape[1]):
+        column = column + X[:, j, None] * inverse[arms, j + 1]
+    leverage = column[:, 0].copy()
+    for j in range(X.shape[1]):
+        leverage = leverage + X[:, j] * column[:, j + 1]
+    return np.where(learned, rewards - (rewards - fitted) / (1.0 - leverage), fitted)
+
+
+def predict_target(theta: Float64, X: Float64, law: Int64 | Float64) -> Float64:
+    """Predict the reward of a target."""
+    if law.ndim == 1:
+        return _predict(theta, X, law.astype(np.int64))
+    total = np.zeros(len(X))
+    for arm in range(len(theta)):
+        total = total + law[:, arm] * _predict(theta, X, np.full(len(X), arm))
+    return total
+
+
+def _predict(theta: Float64, X: Float64, arms: Int64) -> Float64:
+    total: Float64 = theta[arms, 0].copy()
+    for j in range(X.shape[1]):
+        total = total + X[:, j] * theta[arms, j + 1]
+    return total
+
+
+def row_features(parts: Parts, most: float, shrink: float) -> Float64:
+    """Give the features of rows, (n, 13)."""
+    pi, direct, r, chance, given, x, model, h = parts
+    off, w, v = r - model, pi / chance, x * (pi / given)
+    wq = w * off
+    switch = np.where(w <= most, direct + wq, direct)
+    shrunk = direct + shrink * w / (w * w + shrink) * off
+    psi = direct + wq
+    columns = [np.ones(len(r)), w, w * r, direct, wq, switch, shrunk, h, h * psi, x, v, v * r, x * direct + v * off]
+    return np.column_stack(columns)
+
+
+def gram(F: Float64, G: Float64) -> Float64:
+    """Give F' G, each entry summed over rows one after the other."""
+    return np.array([[np.cumsum(np.append(0.0, f * g))[-1] for g in G.T] for f in F.T])

@@ -1,0 +1,105 @@
+"""One pass over a block: for every target the Gram matrix of its rows' features, and that with the baseline's.
+
+Values, standard errors and paired differences of all estimators are read off these. Blocks are summed on their own, in
+the order of rows, and then added exactly rounded: any pool of workers gives the same bytes. O(n (d^2 + J K d)) a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from armlet.core.kernel import gram, row_features
+from armlet.core.types import Bool, Float64
+from armlet.evaluation.basis import Basis
+from armlet.evaluation.model import RewardModel, combine
+from armlet.evaluation.predictable import contributions, row_weights
+from armlet.evaluation.rows import Blocks, Rows
+from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
+
+MOST: Final = 10.0
+"""The weight above which Switch-DR trusts its model alone, unless said otherwise."""
+SHRINK: Final = 1.0
+"""The constant of DRos, unless said otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a pass leaves, for J targets."""
+
+    own: Float64  # (J, 13, 13): F' F
+    paired: Float64  # (J, 13, 13): F' B, for the features B of the baseline
+    largest: Float64  # (J,): the largest weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumTask:
+    """A block to be summed, and by what."""
+
+    blocks: Blocks
+    block: int
+    targets: tuple[Target, ...]
+    baseline: int
+    model: RewardModel
+    starts: Float64  # (J, 5): of the running sums
+    most: float = MOST
+    shrink: float = SHRINK
+
+
+def sum_block(task: SumTask) -> Sums:
+    """Sum one block."""
+    rows = task.blocks[task.block]
+    if not rows.rewarded.all():
+        rows = rows.take(rows.rewarded)
+    basis = Basis.of(rows)
+    played = task.model.played(rows, basis.learned)
+    features = [
+        _features(rows, basis, target, task, played, start)
+        for target, start in zip(task.targets, task.starts, strict=True)
+    ]
+    base = features[task.baseline]
+    return Sums(
+        own=np.stack([gram(F, F) for F in features]),
+        paired=np.stack([gram(F, base) for F in features]),
+        largest=np.array([F[:, 1].max(initial=0.0) for F in features]),
+    )
+
+
+def _features(rows: Rows, basis: Basis, target: Target, task: SumTask, played: Float64, start: Float64) -> Float64:
+    n = len(rows)
+    if isinstance(target, Logged):  # whatever the estimator, its value is the mean of what came
+        ones, r, chance = np.ones(n), rows.reward, basis.chance
+        return row_features(chance, r, r, chance, chance, ones, r, ones, task.most, task.shrink)
+    law = target.law(rows)
+    pi = chance_of_played(law, rows.arm)
+    h = row_weights(contributions(law, pi, basis), start, basis) if basis.known.all() else np.zeros(n)
+    direct = task.model.target(rows.X, law)
+    explored = basis.explored.astype(np.float64)
+    return row_features(pi, direct, rows.reward, basis.chance, basis.given, explored, played, h, task.most, task.shrink)
+
+
+def add_sums(parts: Sequence[Sums]) -> Sums:
+    """Add the sums of blocks, exactly rounded."""
+    return Sums(
+        combine([part.own for part in parts]),
+        combine([part.paired for part in parts]),
+        np.max([part.largest for part in parts], axis=0),
+    )
+
+
+def running_sums(law: Law, rows: Rows, basis: Basis) -> Float64:
+    """Give what a block adds to the running sums of a target, (5,)."""
+    added = contributions(law, chance_of_played(law, rows.arm), basis)
+    total: Float64 = np.cumsum(np.vstack([np.zeros(added.shape[1]), added]), axis=0)[-1]
+    return total
+
+
+def is_deterministic(law: Law) -> bool:
+    """Say whether a law plays one arm in every row."""
+    if law.ndim == 1:
+        return True
+    certain: Bool = (law == 0.0) | (law == 1.0)
+    return bool(certain.all())

@@ -1,0 +1,242 @@
+"""Policies to be valued: what each would have done with a logged context. O(n K d) a block for a bandit.
+
+A target is asked about contexts and the arms that were eligible, and answers with one arm a row or with probabilities.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from armlet.bandit import Bandit, load
+from armlet.core.errors import ArgumentError
+from armlet.core.types import Arm, Bool, Float64, Int64
+from armlet.evaluation.rows import Rows
+
+Law: TypeAlias = Int64 | Float64
+"""One arm a row, (n,) of int64; or the probabilities of all, (n, K) of float64."""
+Function: TypeAlias = Callable[[Float64, Bool], Float64]
+"""f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and who may play (n, K)."""
+Playing: TypeAlias = Literal["greedy", "exploring"]
+"""How a bandit plays: what looks best to it, or by the law of its next decision, with what that explores."""
+TargetLike: TypeAlias = "Target | Bandit | Function | Arm | os.PathLike[str]"
+
+OWN = "own"
+SUM_SLACK = 1e-6  # by which probabilities may miss a sum of 1
+
+
+class Target(ABC):
+    """A policy that does not learn."""
+
+    name: str
+
+    @abstractmethod
+    def law(self, rows: Rows) -> Law:
+        """Say what it would have done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always(Target):
+    """One arm, where it may be played; the others alike where it may not."""
+
+    name: str
+    arm: int
+
+    def law(self, rows: Rows) -> Law:
+        """Give the arm, or a share for each of the others."""
+        may = rows.eligible[:, self.arm]
+        if may.all():
+            return np.full(len(rows), self.arm, dtype=np.int64)
+        law = _uniform(rows.eligible)
+        law[may] = 0.0
+        law[may, self.arm] = 1.0
+        return law
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Target):
+    """All eligible arms alike."""
+
+    name: str = "uniform"
+
+    def law(self, rows: Rows) -> Law:
+        """Give equal shares."""
+        return _uniform(rows.eligible)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged(Target):
+    """Whoever decided: what was played was played."""
+
+    name: str = "logged"
+
+    def law(self, rows: Rows) -> Law:
+        """Give the arms of the log."""
+        return rows.arm
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Target):
+    """A function that gives probabilities."""
+
+    name: str
+    function: Function
+
+    def law(self, rows: Rows) -> Law:
+        """Ask it, and check what it says."""
+        return checked_law(self.function(rows.X, rows.eligible), rows, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Played(Target):
+    """A bandit, as it is now."""
+
+    name: str
+    bandit: Bandit
+    arms: tuple[Arm, ...]  # of the log
+    playing: Playing = "greedy"
+
+    def law(self, rows: Rows) -> Law:
+        """Ask it once for every set of eligible arms."""
+        sets, which = distinct_sets(rows.eligible)
+        laws = [self._law(rows.X[which == i], sets[i]) for i in range(len(sets))]
+        if len(laws) == 1:
+            return laws[0]
+        law = np.zeros((len(rows), len(self.arms)))
+        for i, part in enumerate(laws):
+            some = np.flatnonzero(which == i)
+            if part.ndim == 1:
+                law[some, part] = 1.0
+            else:
+                law[some] = part
+        return law
+
+    def _law(self, X: Float64, eligible: Bool) -> Law:
+        there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}
+        known = [arm for arm in self.bandit.arms if arm in there and arm not in self.bandit.retired]
+        if not known:
+            text = "{targets} has {name!r}, which plays none of the arms {arms} that were eligible; give one that does"
+            raise ArgumentError(text, name=self.name, arms=list(there))
+        order = self.bandit.arms
+        X = np.ascontiguousarray(X)
+        ask = self.bandit.greedy_proba if self.playing == "greedy" else self.bandit.predict_proba
+        theirs = ask(X, eligible=known)
+        law = np.zeros((len(X), len(self.arms)))
+        for arm in known:
+            law[:, there[arm]] = theirs[:, order.index(arm)]
+        return law
+
+
+def _uniform(eligible: Bool) -> Float64:
+    shares: Float64 = eligible / eligible.sum(axis=1, keepdims=True)
+    return shares
+
+
+def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
+    """Give the different rows of a matrix, and which of them each row is.
+
+    Examples
+    --------
+    >>> sets, which = distinct_sets(np.array([[True, True], [True, False], [True, True]]))
+    >>> len(sets), which.tolist()
+    (2, [0, 1, 0])
+    """
+    if len(eligible) == 0 or (eligible == eligible[0]).all():
+        return eligible[:1], np.zeros(len(eligible), dtype=np.int64)
+    keys = np.packbits(eligible, axis=1)
+    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return eligible[first[order]], places[which.ravel()]
+
+
+def checked_law(given: object, rows: Rows, name: str) -> Float64:
+    """Refuse what are no probabilities of eligible arms; put the rest into sums of exactly about 1."""
+    law = np.ascontiguousarray(given, dtype=np.float64)
+    if law.shape != rows.eligible.shape:
+        text = "{targets} has {name!r}, which gives shape {shape} for {n} rows and {k} arms; give (n, K) probabilities"
+        raise ArgumentError(text, name=name, shape=law.shape, n=len(rows), k=rows.eligible.shape[1])
+    bad = ~np.isfinite(law).all(axis=1) | (law < 0).any(axis=1)
+    total = np.where(rows.eligible, law, 0.0).sum(axis=1)
+    bad |= np.abs(law.sum(axis=1) - 1.0) > SUM_SLACK
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        text = "{targets} has {name!r}, which gives {law} at step {t}; give probabilities that sum to 1"
+        raise ArgumentError(text, name=name, law=law[row].tolist(), t=int(rows.t[row]))
+    outside = np.flatnonzero(np.abs(total - 1.0) > SUM_SLACK)
+    if outside.size:
+        text = "{targets} has {name!r}, which plays an arm at step {t} that was not eligible; heed the second argument"
+        raise ArgumentError(text, name=name, t=int(rows.t[outside[0]]))
+    kept: Float64 = np.where(rows.eligible, law, 0.0) / total[:, None]
+    return kept
+
+
+def chance_of_played(law: Law, arm: Int64) -> Float64:
+    """Give the probability that a law has for the arm that was played, (n,)."""
+    if law.ndim == 1:
+        same: Float64 = (law == arm).astype(np.float64)
+        return same
+    return np.ascontiguousarray(law[np.arange(len(arm)), arm], dtype=np.float64)
+
+
+def split_own(
+    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], playing: Playing
+) -> tuple[list[Target], list[str]]:
+    """Read targets as they come from a user, each under a name of its own, and give the names of "own" apart."""
+    if playing not in get_args(Playing):
+        raise ArgumentError("{playing} is {value!r}; choose 'greedy' or 'exploring'", value=playing)
+    named = _named(targets)
+    if not named:
+        raise ArgumentError("{targets} is empty; give a policy to value")
+    own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
+    return [read_target(name, target, arms, playing) for name, target in named.items() if name not in own], own
+
+
+def _named(targets: object) -> dict[str, object]:
+    if isinstance(targets, Mapping):
+        return {str(name): target for name, target in targets.items()}
+    several = list(targets) if isinstance(targets, list | tuple) else [targets]
+    names = [_name(target) for target in several]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError("{targets} has {name!r} twice; give a mapping from names to targets", name=twice)
+    return dict(zip(names, several, strict=True))
+
+
+def _name(target: object) -> str:
+    if isinstance(target, Target):
+        return target.name
+    if isinstance(target, Bandit):
+        return type(target.policy).__name__
+    if callable(target):
+        return str(getattr(target, "__name__", type(target).__name__))
+    return os.fspath(target) if isinstance(target, os.PathLike) else str(target)
+
+
+def read_target(name: str, target: object, arms: tuple[Arm, ...], playing: Playing) -> Target:
+    """Read one target: a word, the label of an arm, a model file, a Bandit or a function."""
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, str | int) and target in arms:
+        return Always(name, arms.index(target))
+    if target == "uniform":
+        return Uniform(name)
+    if target == "logged":
+        return Logged(name)
+    if isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet")):
+        return Played(name, load(target), arms, playing)
+    if isinstance(target, Bandit):
+        return Played(name, target, arms, playing)
+    if callable(target):
+        return Asked(name, target)
+    text = (
+        "{targets} has {name!r}, which is {target!r}; give an arm of {arms}, 'uniform', 'logged', 'own', a model file, "
+        "a Bandit, or f(X, eligible) -> (n, K) probabilities"
+    )
+    raise ArgumentError(text, name=name, target=target, arms=list(arms))
