@@ -122,7 +122,7 @@ def erfc(x: float) -> float:
     Examples
     --------
     >>> erfc(0.0), round(erfc(1.0), 12), erfc(-30.0), erfc(30.0)
-    (1.0, 0.157299207051, 2.0, 0.0)
+    (1.0, 0.15729920705, 2.0, 0.0)
     """
     if abs(x) < 0.5:
         return 1.0 - x * (TWO_OVER_ROOT_PI * _series(ERF, -(x * x)))
