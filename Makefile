@@ -12,10 +12,10 @@ SOUND  := tests/bandit tests/kernel tests/policies tests/core
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer wheels release-check clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
 	$(BIN)/armlet paper --out results/paper
@@ -137,8 +137,15 @@ site: $(VENV)/site ## Build the documentation into build/site/, for reading offl
 newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop; WHEEL=dist/x.whl for a wheel that is there
 	$(BIN)/python benchmarks/newcomer.py $(WHEEL)
 
+wheels: $(VENV)/installed ## Build the wheels of every Python found and try each in an empty environment; WHEELS="3.11 3.13" for those
+	$(PIP) --group wheels
+	$(BIN)/python tools/wheels.py $(WHEELS)
+
+release-check: $(VENV)/installed ## Whether this tree may be released: changelog, versions, links, distributions
+	$(BIN)/python tools/release.py
+
 clean: ## Remove everything that was built or installed here
-	rm -rf $(VENV) .venvs build results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venvs build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/tools: pyproject.toml constraints.txt
 	@echo "==> setting up $(VENV) with $(PYTHON)"

@@ -112,6 +112,11 @@ Array<std::int64_t> argmax_rows(nb::handle X, nb::handle theta) {
 }
 
 // Chooses among the compilations for 0 any processor, 1 AVX2, 2 AVX-512; returns the one in use.
+const char* level_name() {
+    constexpr const char* names[] = {"base", "AVX2", "AVX-512"};
+    return names[static_cast<int>(best_level)];
+}
+
 int use_level(int wanted) {
     level = static_cast<Level>(std::clamp(wanted, 0, static_cast<int>(best_level)));
     return static_cast<int>(level);
@@ -136,6 +141,7 @@ void bind_loops(nb::module_& m) {
     m.def("replay", &replay_rows, nb::arg("contexts"), nb::arg("arms"), nb::arg("rewards"), nb::arg("eligible").none(),
           nb::arg("start"), nb::arg("rule"), nb::arg("seed"), nb::arg("t"), nb::sig(replayed.c_str()),
           "A rule that learns from rows (n, d) which another has played, as far as it would have played them.");
+    m.def("level", &level_name, "Which instructions the kernel uses on this processor: base, AVX2 or AVX-512.");
     m.def("_use_level", &use_level, nb::arg("level"), "For tests: run the code of an older processor.");
     m.def("argmax_rows", &argmax_rows, nb::arg("X"), nb::arg("theta"), "(n,): the best arm of every row of X.");
 }

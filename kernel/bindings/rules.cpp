@@ -4,9 +4,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "coins/normal.hpp"
+#include "linear/elementary.hpp"
 
 namespace armlet {
 
@@ -296,14 +299,12 @@ Array<double> all_wants(nb::handle n, double q) {
     return to_numpy(std::move(out), {n_arms});
 }
 
-Array<double> all_logs(nb::handle v) {
-    const std::size_t n = nb::len(v);
-    const double* values = doubles(v, "v", {n});
+template <double (*function)(double)>
+Array<double> of_each(nb::handle values) {
+    const std::size_t n = nb::len(values);
+    const double* given = doubles(values, "values", {n});
     std::vector<double> out(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        if (!(values[i] >= 1.0 && values[i] <= 1e300)) fail(PyExc_ValueError, "v must lie between 1 and 1e300");
-        out[i] = rising_log(values[i]);
-    }
+    std::transform(given, given + n, out.begin(), function);
     return to_numpy(std::move(out), {n});
 }
 
@@ -313,7 +314,9 @@ void bind_rules(nb::module_& m) {
     bind_each(m, every_rule);
     m.def("wants", &all_wants, nb::arg("n"), nb::arg("q"),
           "(K,): min(1, exp(1 - n / q)), as the exploring law has it.");
-    m.def("rising_log", &all_logs, nb::arg("v"), "(n,): log(v) for v >= 1, as the bonus of optimism has it.");
+    m.def("exps", &of_each<elementary::exp>, nb::arg("values"), "(n,): exp of each, the same bits everywhere.");
+    m.def("logs", &of_each<elementary::log>, nb::arg("values"), "(n,): log of each, the same bits everywhere.");
+    m.def("erfcs", &of_each<elementary::erfc>, nb::arg("values"), "(n,): erfc of each, the same bits everywhere.");
     m.def("normals", &normals, nb::arg("pick"), nb::arg("tie"), nb::arg("n"),
           "(n,): the standard normals that Thompson sampling draws with these coins.");
     m.def("win_probabilities", &chances, nb::arg("means"), nb::arg("deviations"),

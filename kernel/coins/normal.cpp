@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "linear/elementary.hpp"
 #include "linear/simd.hpp"
 
 namespace armlet {
@@ -61,7 +62,7 @@ constexpr Coefficients far_bottom = {1.0,
 double normal_quantile(double u) {
     const double q = u - 0.5;
     if (std::fabs(q) <= 0.425) return q * ratio(middle_top, middle_bottom, 0.180625 - q * q);
-    const double r = std::sqrt(-std::log(q < 0.0 ? u : 1.0 - u));
+    const double r = std::sqrt(-elementary::log(q < 0.0 ? u : 1.0 - u));
     const double z = r <= 5.0 ? ratio(near_top, near_bottom, r - 1.6) : ratio(far_top, far_bottom, r - 5.0);
     return q < 0.0 ? -z : z;
 }
@@ -101,8 +102,8 @@ struct NormalTable {
     NormalTable() {
         for (std::size_t i = 0; i < size; ++i) {
             const double u = static_cast<double>(i) * (1.0 / per_unit) - reach;
-            cdf[i] = 0.5 * std::erfc(-u / std::numbers::sqrt2);
-            density[i] = std::exp(-0.5 * u * u) / std::sqrt(2.0 * std::numbers::pi);
+            cdf[i] = 0.5 * elementary::erfc(-u / std::numbers::sqrt2);
+            density[i] = elementary::exp(-0.5 * u * u) / std::sqrt(2.0 * std::numbers::pi);
         }
         cdf.back() = 1.0, density.back() = 0.0;  // beyond: surely below
     }
@@ -199,7 +200,9 @@ ARMLET_INLINE void add_points_body(Columns& arms, double from, double step) {
 
 ARMLET_DISPATCH(add_points, (Columns & arms, double from, double step), (arms, from, step))
 
-double below(const Arm& arm, double u) { return 0.5 * std::erfc((arm.mean - u) * arm.precision / std::numbers::sqrt2); }
+double below(const Arm& arm, double u) {
+    return 0.5 * elementary::erfc((arm.mean - u) * arm.precision / std::numbers::sqrt2);
+}
 
 double narrowest(std::span<const Arm> arms) {
     double out = -lowest;
@@ -224,7 +227,7 @@ void integrate_by_panels(std::span<const Arm> arms, double from, Columns& column
 // Points this far apart leave out less than 1e-10: the maximum of n normals is narrower than each of them.
 double spacing(std::span<const Arm> arms) {
     const double n = std::max(3.0, static_cast<double>(arms.size()));
-    return 0.4 / std::sqrt(std::log(n)) * narrowest(arms);
+    return 0.4 / std::sqrt(elementary::log(n)) * narrowest(arms);
 }
 
 // What is integrated fades out at `from` unless a constant cuts it off there. Then few points will do, if no arm is so

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "linear/elementary.hpp"
 #include "linear/factor.hpp"
 #include "linear/simd.hpp"
 
@@ -160,7 +161,7 @@ void diagonal_of_inverse(const Factor& f, std::size_t d, double* out, std::size_
 double log_determinant(const Factor& f, std::size_t d) {
     double sum = 0.0;
     for (std::size_t k = 0; k < d; ++k)
-        sum += std::log(std::max({f.M[k * f.rows + k], negligible(d) * f.diagonal[k], 0x1p-1022}));
+        sum += elementary::log(std::max({f.M[k * f.rows + k], negligible(d) * f.diagonal[k], 0x1p-1022}));
     return sum;
 }
 

@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace armlet {
 
 constexpr std::size_t lanes = 8;  // float64 values in one vector
@@ -26,11 +30,23 @@ constexpr std::size_t padded(std::size_t n, std::size_t width = lanes) { return 
 enum class Level { base, avx2, avx512 };
 
 #if defined(__x86_64__)
+// The registers that the operating system saves, as bits: 1 and 2 are those of AVX, 5 to 7 of AVX-512.
+inline unsigned saved_registers() {
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+// By the processor's own word: __builtin_cpu_supports needs a symbol of the compiler's library that zig's has not.
 inline Level detect() {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        return Level::avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Level::avx2 : Level::base;
+    constexpr unsigned avx_saved = 0x6, avx512_saved = 0xe6;
+    constexpr unsigned avx512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512VL;
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA)) return Level::base;
+    const unsigned saved = saved_registers();
+    if ((saved & avx_saved) != avx_saved || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return Level::base;
+    if ((saved & avx512_saved) == avx512_saved && (b & avx512) == avx512) return Level::avx512;
+    return b & bit_AVX2 ? Level::avx2 : Level::base;
 }
 
 inline const Level best_level = detect();

@@ -5,16 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "linear/elementary.hpp"
 #include "rules/best_first.hpp"
 
 namespace armlet {
 
 namespace {
-
-constexpr int terms = 12;  // of the series: s^24 / 25 is below 2^-65 for |s| <= 0.1716
-constexpr double root_half = 0.70710678118654757;
-// log 2 in two parts: the first has so many zeros at its end that a small whole number times it is exact
-constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
 
 // A little more than log(v), v >= 1, from its bits: log2(1 + f) <= f + 0.0861 for 0 <= f < 1.
 double log_above(double v) {
@@ -40,17 +36,6 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
 }
 
 }  // namespace
-
-// log(2^e m) = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), s = (m - 1) / (m + 1)
-double rising_log(double v) {
-    int e;
-    double m = std::frexp(v, &e);
-    if (m < root_half) m *= 2.0, --e;
-    const double s = (m - 1.0) / (m + 1.0), square = s * s, k = e;
-    double sum = 1.0 / (2.0 * terms - 1.0);
-    for (int i = terms - 2; i >= 0; --i) sum = sum * square + 1.0 / (2.0 * i + 1.0);
-    return k * ln2_high + (k * ln2_low + 2.0 * s * sum);
-}
 
 // The mixing function of SplitMix64.
 bool is_optimistic(Word t, double share) {
@@ -83,7 +68,7 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
         all, z, step.eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
         [&](std::uint32_t) { return all.view_size() >= worth_asking; },
         [&](std::uint32_t arm, double width) {
-            const double log = rising_log(1.0 + even * (width * width));
+            const double log = elementary::log(1.0 + even * (width * width));
             return means[arm] + width_scale * sigma[arm] * width * std::sqrt(2.0 * log);
         },
         1);

@@ -5,9 +5,6 @@
 
 namespace armlet {
 
-// log(v) for v >= 1 as a fixed sequence of IEEE operations, so that it has the same bits everywhere.
-double rising_log(double v);
-
 // Whether step t is one of the share that is optimistic: a function of t alone, spread as coins would be.
 bool is_optimistic(Word t, double share);
 

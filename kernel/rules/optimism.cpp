@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "linear/elementary.hpp"
 #include "rules/best_first.hpp"
 
 namespace armlet {
@@ -24,12 +25,12 @@ class Radii {
         }
         const auto n_arms = static_cast<double>(statistics.n_arms());
         log_determinants_ = statistics.log_determinants();
-        log_start_ = static_cast<double>(statistics.dim()) * std::log(lam_);  // a constant is penalised by 1
-        log_odds_ = std::log(n_arms / rule.delta);
+        log_start_ = static_cast<double>(statistics.dim()) * elementary::log(lam_);  // a constant is penalised by 1
+        log_odds_ = elementary::log(n_arms / rule.delta);
         if (rule.radius == Optimism::Radius::per_arm) return;
         double sum = 0.0;
         for (const double one : log_determinants_) sum += one;
-        joint_ = rule.theory(sum, n_arms * log_start_, std::log(1.0 / rule.delta), lam_);
+        joint_ = rule.theory(sum, n_arms * log_start_, elementary::log(1.0 / rule.delta), lam_);
     }
 
     double operator()(std::size_t arm) const {

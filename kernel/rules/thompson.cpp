@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "coins/normal.hpp"
+#include "linear/elementary.hpp"
 #include "rules/best_first.hpp"
 
 namespace armlet {
@@ -60,7 +61,7 @@ double propensity_of(std::uint32_t arm, std::span<const double> chances, Arms el
 
 double Thompson::v(const Statistics& all, Word t) const {
     if (!theory) return by_noise ? scale * all.typical_noise() : scale;
-    const double log_odds = std::log(static_cast<double>(t) / delta);
+    const double log_odds = elementary::log(static_cast<double>(t) / delta);
     return noise_scale * std::sqrt(9.0 * static_cast<double>(all.dim()) * log_odds) * scale;
 }
 

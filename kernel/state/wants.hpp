@@ -8,10 +8,6 @@
 
 namespace armlet {
 
-// exp(u) for u <= 0 as a fixed sequence of IEEE operations, so that it has the same bits everywhere: no two libraries'
-// exp agree to the last one. Within 2 units of the last place; 0 below -700.
-double falling_exp(double u);
-
 // min(1, exp(1 - n / q)): 1 up to q rows, then what Algorithm 1's rate q / t has come to by the time of n rows.
 double want(double n, double q);
 

@@ -14,6 +14,7 @@
 #include <limits>
 #include <list>
 
+#include "linear/elementary.hpp"
 #include "linear/linear.hpp"
 #include "subsets/subset_search.hpp"
 
@@ -146,7 +147,8 @@ class Relaxation {
         Mixture* nearest = nullptr;
         for (Mixture& one : mixtures_) {
             if (one.n == m && one.gap <= precision) return nullptr;
-            if (nearest == nullptr || std::fabs(std::log(one.n / m)) < std::fabs(std::log(nearest->n / m)))
+            if (nearest == nullptr ||
+                std::fabs(elementary::log(one.n / m)) < std::fabs(elementary::log(nearest->n / m)))
                 nearest = &one;
         }
         if (nearest != nullptr && nearest->gap > precision && nearest->n < m * near_size && m < nearest->n * near_size)

@@ -299,8 +299,14 @@ class LogBonus:
 def wants(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
 
-def rising_log(v: object) -> NDArray[numpy.float64]:
-    """(n,): log(v) for v >= 1, as the bonus of optimism has it."""
+def exps(values: object) -> NDArray[numpy.float64]:
+    """(n,): exp of each, the same bits everywhere."""
+
+def logs(values: object) -> NDArray[numpy.float64]:
+    """(n,): log of each, the same bits everywhere."""
+
+def erfcs(values: object) -> NDArray[numpy.float64]:
+    """(n,): erfc of each, the same bits everywhere."""
 
 def normals(pick: int, tie: int, n: int) -> NDArray[numpy.float64]:
     """
@@ -928,6 +934,11 @@ def replay(
 ) -> tuple[NDArray[numpy.int64], NDArray[numpy.bool], Any]:
     """
     A rule that learns from rows (n, d) which another has played, as far as it would have played them.
+    """
+
+def level() -> str:
+    """
+    Which instructions the kernel uses on this processor: base, AVX2 or AVX-512.
     """
 
 def _use_level(level: int) -> int:

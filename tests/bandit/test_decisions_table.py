@@ -60,5 +60,5 @@ def test_a_table_can_be_learned_from_once_it_has_rewards() -> None:
 def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     decisions = decided(Algorithm1(p=12))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install pyarrow"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'armlet\[data\]'"):
         decisions.to_arrow()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,13 @@ def ending(arguments: list[str]) -> int | str | None:
 
 def test_version_is_the_one_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["--version"]) == 0
-    assert capsys.readouterr().out == f"armlet {__version__}\n"
+    told = capsys.readouterr().out
+    assert re.fullmatch(rf"armlet {re.escape(__version__)}, kernel (base|AVX2|AVX-512)\n", told)
+
+
+def test_the_package_itself_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "armlet", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"armlet {__version__}, kernel ")
 
 
 def test_help_shows_examples_and_one_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
 from typing import get_args
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy import stats
 import armlet
 from armlet.core import kernel
 from armlet.core.choosing import best_arms
-from armlet.core.optimism import Noise, PacedReference, deviations, is_optimistic, rising_log
+from armlet.core.optimism import Noise, PacedReference, deviations, is_optimistic
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
 from armlet.core.units import Units
@@ -112,16 +111,6 @@ def test_optimistic_steps_are_a_share_and_as_irregular_as_coins() -> None:
         counts = np.array([[found[t % period == r].sum(), (~found[t % period == r]).sum()] for r in range(period)])
         assert stats.chi2_contingency(counts).pvalue > 1e-3
     assert all(is_optimistic(int(step), 1.0) for step in t)
-
-
-def test_the_logarithm_is_right_to_the_last_places() -> None:
-    rng = np.random.default_rng(2)
-    v = np.concatenate([1.0 + rng.random(300), np.exp(rng.uniform(0, 500, 300)), [1.0, 2.0, 1e300]])
-    np.testing.assert_array_equal(kernel.rising_log(v), rising_log(v))
-    with localcontext() as digits:
-        digits.prec = 40
-        for one, found in zip(v.tolist(), rising_log(v).tolist(), strict=True):
-            assert abs(Decimal(found) - Decimal(one).ln()) <= Decimal(4 * np.spacing(max(found, 2.0**-52)))
 
 
 def test_one_noisy_arm_does_not_make_the_others_noisy_by_the_median() -> None:

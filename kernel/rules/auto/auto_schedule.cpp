@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "linear/elementary.hpp"
 #include "linear/widths.hpp"
 #include "rules/auto/forecast.hpp"
 
@@ -65,10 +66,10 @@ double future(const Prospect& prospect, double p, double t, double n, double T) 
         cost += prospect.gap * (end - t), rows += end - t, t = end;
     }
     if (t >= T) return cost;
-    const double span = std::log(T / t), step = span / (forecast_nodes - 1);
+    const double span = elementary::log(T / t), step = span / (forecast_nodes - 1);
     double area = 0.0;
     for (int k = 0; k < forecast_nodes; ++k) {  // over log s
-        const double s = t * std::exp(k * step), exploiting = std::max(0.0, s - p);
+        const double s = t * elementary::exp(k * step), exploiting = std::max(0.0, s - p);
         const double loss = interpolate(prospect.losses, (rows + p * k * step) / n) * exploiting;
         area += k == 0 || k == forecast_nodes - 1 ? 0.5 * loss : loss;
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "linear/elementary.hpp"
 #include "linear/widths.hpp"
 #include "rules/auto/forecast.hpp"
 
@@ -12,7 +13,7 @@ namespace armlet {
 namespace {
 
 constexpr double alike = 0x1p-46;  // of the squares of rewards: all that differ by less are the same
-constexpr double finest = 0x1p20;  // shares are whole multiples of its inverse, so that no platform's erfc decides
+constexpr double finest = 0x1p20;  // shares are whole multiples of its inverse, so that no last bit decides
 constexpr double coarse = 0x1p10;  // likewise p
 
 // The arms that may be played, in standard units.
@@ -141,19 +142,19 @@ struct Stand {
 // time leave.
 double future(const Outlook& seen, const Stand& now, double p) {
     double cost = 0.0, t = now.t, rows = now.n, rate = 1.0;
-    const double full = p * (1.0 + std::log(now.n_arms)) - now.n;  // rows that every step explores for
+    const double full = p * (1.0 + elementary::log(now.n_arms)) - now.n;  // rows that every step explores for
     if (full > 0.0) {
         const double end = std::min(t + full, now.horizon);
         cost += seen.gap * (end - t), rows += end - t, t = end;
     } else {
-        rate = std::min(1.0, std::max(p / t, now.n_arms * std::exp(1.0 - now.n / p)));
+        rate = std::min(1.0, std::max(p / t, now.n_arms * elementary::exp(1.0 - now.n / p)));
     }
     if (t >= now.horizon) return cost;
-    const double first = std::min(t, p / rate), span = std::log((first + (now.horizon - t)) / first);
+    const double first = std::min(t, p / rate), span = elementary::log((first + (now.horizon - t)) / first);
     const double step = span / (forecast_nodes - 1);
     double area = 0.0;
     for (int k = 0; k < forecast_nodes; ++k) {  // over log tau
-        const double exploiting = std::max(0.0, first * std::exp(k * step) - p);
+        const double exploiting = std::max(0.0, first * elementary::exp(k * step) - p);
         const double times = 1.0 + now.speed * ((rows + p * k * step) - now.n) / now.n;
         const double loss = interpolate(seen.losses, times) * exploiting;
         area += k == 0 || k == forecast_nodes - 1 ? 0.5 * loss : loss;
@@ -198,8 +199,8 @@ Outlook look(const Lookout& how, Statistics& sums, std::span<const double> sampl
 }
 
 double soon(double wanted, double rows, double n_arms, double t) {
-    const double late = wanted > 0.0 ? std::max(0.0, std::log(t / wanted)) : 0.0;
-    return std::floor(coarse * (rows / (1.0 + std::log(n_arms) + late))) / coarse;
+    const double late = wanted > 0.0 ? std::max(0.0, elementary::log(t / wanted)) : 0.0;
+    return std::floor(coarse * (rows / (1.0 + elementary::log(n_arms) + late))) / coarse;
 }
 
 }  // namespace armlet

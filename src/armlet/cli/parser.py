@@ -42,6 +42,16 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
 
+class _Version(argparse.Action):
+    """Asks the kernel, which only this option imports."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from armlet.core import kernel
+
+        print(f"armlet {__version__}, kernel {kernel.level()}")
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrongly called, 130 interrupted.
 
@@ -71,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"armlet {__version__}")
+    about = "say the version, and which instructions of this processor the kernel uses"
+    parser.add_argument("--version", action=_Version, nargs=0, help=about)
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
     add_list(commands.add_parser("list", help="name every world, policy and experiment"))

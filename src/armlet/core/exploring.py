@@ -8,14 +8,14 @@ Algorithm 1, but it needs no clock. Every operation is in the order of the kerne
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from armlet.core.choosing import below
+from armlet.core.elementary import exps
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64
 
 Clock: TypeAlias = Literal["evidence", "steps"]
@@ -23,31 +23,6 @@ Clock: TypeAlias = Literal["evidence", "steps"]
 
 Best: TypeAlias = Callable[[Int64], Int64]
 """Gives those of some arms that look best; not asked where a step is sure to explore."""
-
-LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-"""log 2 in two parts; the first has so many zeros at its end that a small whole number times it is exact."""
-DEGREE: Final = 13
-"""Of Taylor's series: r^14 / 14! is below 2^-56 for |r| <= log(2) / 2."""
-
-
-def falling_exp(u: Float64) -> Float64:
-    """Give exp(u) for u <= 0 by a fixed sequence of IEEE operations: no two libraries' exp agree to the last bit.
-
-    Within 2 units of the last place; 0 below -700.
-
-    Examples
-    --------
-    >>> falling_exp(np.array([0.0, -1.0, -1000.0])).round(6).tolist()
-    [1.0, 0.367879, 0.0]
-    """
-    bounded = np.maximum(u, -700.0)
-    k = np.rint(bounded * 1.4426950408889634)
-    r = (bounded - k * LN2[0]) - k * LN2[1]
-    total = np.full(len(u), 1.0 / math.factorial(DEGREE))
-    for i in reversed(range(DEGREE)):
-        total = total * r + 1.0 / math.factorial(i)
-    out: Float64 = np.where(u >= -700.0, np.ldexp(total, k.astype(np.int64)), 0.0)
-    return out
 
 
 def wants(n: Float64, q: float | Float64) -> Float64:
@@ -60,7 +35,7 @@ def wants(n: Float64, q: float | Float64) -> Float64:
     """
     with np.errstate(over="ignore"):
         u = 1.0 - n / q
-    out: Float64 = np.where(u >= 0.0, 1.0, np.minimum(1.0, falling_exp(np.minimum(u, 0.0))))
+    out: Float64 = np.where(u >= 0.0, 1.0, np.minimum(1.0, exps(np.minimum(u, 0.0))))
     return out
 
 

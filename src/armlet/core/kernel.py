@@ -38,13 +38,16 @@ from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson
 from armlet._kernel import Tuned as Tuned
 from armlet._kernel import bound_subsets as bound_subsets
+from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
+from armlet._kernel import exps as exps
 from armlet._kernel import gram as gram
 from armlet._kernel import json_bytes as json_bytes
 from armlet._kernel import json_line as json_line
+from armlet._kernel import level as level
+from armlet._kernel import logs as logs
 from armlet._kernel import predict_played as predict_played
 from armlet._kernel import predict_target as predict_target
-from armlet._kernel import rising_log as rising_log
 from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
 from armlet._kernel import wants as wants
@@ -104,17 +107,20 @@ __all__ = [
     "argmax_rows",
     "bound_subsets",
     "coins",
+    "erfcs",
     "estimate_subset",
     "expectations",
+    "exps",
     "gram",
     "json_bytes",
     "json_line",
+    "level",
+    "logs",
     "normals",
     "ordered_scores",
     "predict_played",
     "predict_target",
     "replay",
-    "rising_log",
     "rollout",
     "row_features",
     "search_subset",

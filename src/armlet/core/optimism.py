@@ -10,38 +10,15 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.exploring import LN2
+from armlet.core.elementary import logs
 from armlet.core.reference import Reference, width
 from armlet.core.types import Float64
 
 Noise: TypeAlias = Literal["pool", "max", "median"]
 
-TERMS: Final = 12
-"""Of the series of the logarithm: s^24 / 25 is below 2^-65 for |s| <= 0.1716."""
 MASK: Final = 2**64 - 1
 PRIOR: Final = 4.0
 """Rows that the noise of the other arms counts for in an arm's own."""
-
-
-def rising_log(v: Float64) -> Float64:
-    """Give log(v) for v >= 1 by a fixed sequence of IEEE operations: no two libraries' log agree to the last bit.
-
-    With v = 2^e m it is e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), s = (m - 1) / (m + 1).
-
-    Examples
-    --------
-    >>> rising_log(np.array([1.0, 2.718281828459045, 1e100])).round(6).tolist()
-    [0.0, 1.0, 230.258509]
-    """
-    m, e = np.frexp(v)
-    is_low = m < 0.70710678118654757
-    m, k = np.where(is_low, m * 2.0, m), e - is_low.astype(np.float64)
-    s = (m - 1.0) / (m + 1.0)
-    square, total = s * s, np.full(len(v), 1.0 / (2.0 * TERMS - 1.0))
-    for i in reversed(range(TERMS - 1)):
-        total = total * square + 1.0 / (2.0 * i + 1.0)
-    out: Float64 = k * LN2[0] + (k * LN2[1] + 2.0 * s * total)
-    return out
 
 
 def is_optimistic(t: int, share: float) -> bool:
@@ -70,7 +47,7 @@ def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_sca
     [0.947, 0.0]
     """
     even = float(t) / float(ways)
-    log = rising_log(1.0 + even * (widths * widths))
+    log = logs(1.0 + even * (widths * widths))
     out: Float64 = width_scale * deviations * widths * np.sqrt(2.0 * log)
     return out
 

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from armlet.core.choosing import below, best_arms, draw, force
+from armlet.core.elementary import log
 from armlet.core.exploring import by_evidence
 from armlet.core.ridge import Ridge
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64
@@ -79,7 +80,7 @@ def log_determinant(M: Float64) -> float:
     pivots = np.maximum(np.maximum(np.diag(L), d * 2.0**-52 * np.diag(M)), 2.0**-1022)
     total = 0.0
     for pivot in pivots.tolist():
-        total += math.log(pivot)
+        total += log(pivot)
     return total
 
 

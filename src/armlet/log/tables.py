@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from armlet.core.border.extras import load
 from armlet.core.encoding.codes import CONSTANT
 from armlet.core.encoding.encoder import MOST, Encoder
 from armlet.core.errors import ArgumentError
@@ -36,10 +37,7 @@ class Flags(NamedTuple):
 
 def load_pyarrow() -> tuple[ModuleType, ModuleType]:
     """Import what reads and writes tables, or say how to get it."""
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ModuleNotFoundError("tables need pyarrow; pip install 'armlet[data]'", name="pyarrow") from error
+    return load("pyarrow", "tables need"), importlib.import_module("pyarrow.parquet")
 
 
 def read_table(path: Path) -> Any:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from armlet.core.files.disk import write_atomically
+from armlet.log.tables import load_pyarrow
 from armlet.paper import BESIDES, EXPERIMENTS, verdicts
 from armlet.paper.experiment import SEED, Experiment, Findings
 from armlet.paper.page import Section, render
@@ -138,6 +139,7 @@ def _check(names: Sequence[str]) -> None:
     if not names:
         raise ValueError(f"names is empty; choose from {', '.join(ALL)}")
     require_matplotlib()  # better now than after the computation
+    load_pyarrow()
 
 
 def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: Pool) -> dict[str, Any]:

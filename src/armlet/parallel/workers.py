@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import signal
@@ -12,6 +11,8 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from types import ModuleType
 from typing import ParamSpec, TypeVar
+
+from armlet.core.border.extras import load
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -87,8 +88,4 @@ def join_dask(stack: ExitStack, where: object) -> Executor:
 
 def distributed() -> ModuleType:
     """Import Dask's distributed engine, or say how to get it."""
-    try:
-        return importlib.import_module("distributed")
-    except ImportError as error:
-        message = "this engine needs dask.distributed; pip install 'armlet[cluster]'"
-        raise ModuleNotFoundError(message, name="distributed") from error
+    return load("distributed", "this engine needs Dask's")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from armlet.core.checks import HUGE, chance, number, optional, origin_like, positive, renamed, settle, units_word
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.elementary import log
 from armlet.core.kernel import Optimism, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -69,7 +70,7 @@ class LinUCB(RidgePolicy):
     @property
     def width_factor(self) -> float:
         """The alpha in use."""
-        return 1.0 + math.sqrt(math.log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
+        return 1.0 + math.sqrt(log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
 
     def rule(self) -> Optimism:
         """Describe it to the kernel."""

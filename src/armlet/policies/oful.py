@@ -16,6 +16,7 @@ import numpy as np
 
 from armlet.core.checks import HUGE, NOISE_SCALE, chance, number, one_of, positive, renamed, settle
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.elementary import log
 from armlet.core.kernel import Optimism, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -71,12 +72,12 @@ class OFUL(RidgePolicy):
 
     def radii(self, state: Statistics) -> Float64:
         """Give beta of every arm, (K,)."""
-        K, log_start = float(state.n_arms), float(state.dim) * math.log(self.ridge)
+        K, log_start = float(state.n_arms), float(state.dim) * log(self.ridge)
         grown = state.log_determinants()
         if self.radius == "joint":
             together = float(np.cumsum(grown)[-1])  # in the order of the arms, as the kernel adds
-            return np.full(state.n_arms, self._beta(together, K * log_start, math.log(1.0 / self.delta)))
-        return np.array([self._beta(one, log_start, math.log(K / self.delta)) for one in grown.tolist()])
+            return np.full(state.n_arms, self._beta(together, K * log_start, log(1.0 / self.delta)))
+        return np.array([self._beta(one, log_start, log(K / self.delta)) for one in grown.tolist()])
 
     def _beta(self, log_determinant: float, log_start: float, log_odds: float) -> float:
         gained = max(log_determinant - log_start + 2.0 * log_odds, 0.0)

@@ -31,6 +31,7 @@ from armlet.core.checks import (
     units_word,
 )
 from armlet.core.choosing import below, best_arms
+from armlet.core.elementary import log
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
 from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -114,7 +115,7 @@ class ThompsonSampling(RidgePolicy):
             return 1.0 if self.v is None else float(self.v)
         if self.v is not None:
             return float(self.v)
-        return self.noise_scale * math.sqrt(9.0 * dim * math.log(t / self.delta)) * self.width_scale
+        return self.noise_scale * math.sqrt(9.0 * dim * log(t / self.delta)) * self.width_scale
 
     def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
         """Give the standard deviation of x' theta under the posterior of each arm, (K,)."""

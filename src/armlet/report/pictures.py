@@ -6,11 +6,12 @@ Needs matplotlib, `armlet[plots]`, imported when something is drawn.
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
+
+from armlet.core.border.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,8 +50,7 @@ class Picture:
 
 def require_matplotlib() -> None:
     """Say how to get what draws, if it is not there: better before a computation than after it."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ModuleNotFoundError("plots need matplotlib; pip install 'armlet[plots]'", name="matplotlib")
+    require("matplotlib", "plots need")
 
 
 def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:

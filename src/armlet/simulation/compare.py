@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.core.intervals import Estimate, paired_difference
+from armlet.log.tables import load_pyarrow
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
@@ -67,6 +68,7 @@ def make_jobs(
 def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -> None:
     """Run the jobs, keep them in a folder, print the ranking and write a page and its figure."""
     require_matplotlib()  # better now than after the computation
+    load_pyarrow()
     (folder := Path(out)).mkdir(parents=True, exist_ok=True)
     print(*jobs[0].world.describe(), sep="\n", flush=True)
     try:

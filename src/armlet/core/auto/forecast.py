@@ -1,7 +1,7 @@
 """What exploring is worth: the regret to expect of a choice between two arms, now and with more rows.
 
 The arm that looks best in a context leads a rival by `lead`, known to within `deviation`; the true lead is about normal
-around that. Functions of a few numbers, each equal to the kernel's to the last bit where the C library is the same.
+around that. Functions of a few numbers, each equal to the kernel's to the last bit.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from armlet.core.elementary import erfc, exp, log
 from armlet.core.types import Float64
 
 MULTIPLE: Final = 1.5
@@ -32,8 +33,8 @@ def regret(lead: float, deviation: float) -> float:
     if not deviation > 0:
         return 0.0
     z = lead / deviation
-    density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    return max(0.0, deviation * (density - z * 0.5 * math.erfc(z / math.sqrt(2.0))))
+    density = exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return max(0.0, deviation * (density - z * 0.5 * erfc(z / math.sqrt(2.0))))
 
 
 def loss(lead: float, deviation: float, times: float) -> float:
@@ -44,7 +45,7 @@ def loss(lead: float, deviation: float, times: float) -> float:
 
 def interpolate(losses: Float64, times: float) -> float:
     """Read losses with 1, 1.5, 1.5^2, ... times the rows off at any number of times."""
-    place, last = math.log(times) / math.log(MULTIPLE), MULTIPLES - 1
+    place, last = log(times) / log(MULTIPLE), MULTIPLES - 1
     if place >= last:
         return float(losses[-1]) * math.pow(MULTIPLE, last) / times
     k = int(max(0.0, place))

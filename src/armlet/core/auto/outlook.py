@@ -27,6 +27,7 @@ import numpy as np
 
 from armlet.core.auto.forecast import MULTIPLE, MULTIPLES, NODES, candidates, interpolate, loss, regret
 from armlet.core.auto.tuning import Prospect, Rows
+from armlet.core.elementary import exp, log
 from armlet.core.reference import BEYOND_ANY, solve, width
 from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Bool, Float64
@@ -159,8 +160,8 @@ def soon(wanted: float, rows: float, n_arms: int, t: float) -> float:
     >>> soon(wanted=100.0, rows=50.0, n_arms=1, t=100.0), soon(wanted=100.0, rows=50.0, n_arms=1, t=100.0 * math.e)
     (50.0, 25.0)
     """
-    late = max(0.0, math.log(t / wanted)) if wanted > 0 else 0.0
-    return math.floor(COARSE * (rows / (1.0 + math.log(n_arms) + late))) / COARSE
+    late = max(0.0, log(t / wanted)) if wanted > 0 else 0.0
+    return math.floor(COARSE * (rows / (1.0 + log(n_arms) + late))) / COARSE
 
 
 def _know(rows: FreeRows, sample: Float64) -> _Known:
@@ -248,19 +249,19 @@ def _speed(matches: list[_Match], known: _Known, shares: list[float]) -> float:
 def _future(gap: float, losses: Float64, now: _Stand, p: float) -> float:
     """Forecast regret from now to the horizon: exploring costs the gap, exploiting what the rows of its time leave."""
     cost, t, rows, rate = 0.0, now.t, now.n, 1.0
-    full = p * (1.0 + math.log(now.n_arms)) - now.n  # rows that every step explores for
+    full = p * (1.0 + log(now.n_arms)) - now.n  # rows that every step explores for
     if full > 0:
         end = min(t + full, now.horizon)
         cost, rows, t = gap * (end - t), rows + (end - t), end
     else:
-        rate = min(1.0, max(p / t, now.n_arms * math.exp(1.0 - now.n / p)))
+        rate = min(1.0, max(p / t, now.n_arms * exp(1.0 - now.n / p)))
     if t >= now.horizon:
         return cost
     first = min(t, p / rate)
-    span = math.log((first + (now.horizon - t)) / first)
+    span = log((first + (now.horizon - t)) / first)
     step, area = span / (NODES - 1), 0.0
     for k in range(NODES):  # over log tau
-        exploiting = max(0.0, first * math.exp(k * step) - p)
+        exploiting = max(0.0, first * exp(k * step) - p)
         times = 1.0 + now.speed * ((rows + p * k * step) - now.n) / now.n
         lost = interpolate(losses, times) * exploiting
         area += 0.5 * lost if k in (0, NODES - 1) else lost

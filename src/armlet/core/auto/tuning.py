@@ -26,6 +26,7 @@ from typing import cast
 import numpy as np
 
 from armlet.core.auto.forecast import MULTIPLE, MULTIPLES, NODES, candidates
+from armlet.core.elementary import erfc
 from armlet.core.ridge import Ridge
 from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
@@ -145,7 +146,7 @@ def _duels(means: Float64, variances: Float64) -> tuple[Float64, Float64]:
 def _expected_excess(lead: Float64, deviation: Float64) -> Float64:
     """Give E max(0, deviation z - lead) for a standard normal z."""
     z = np.divide(lead, deviation, out=np.full_like(lead, np.inf), where=deviation > 0)
-    tail = np.array([0.5 * math.erfc(value / math.sqrt(2.0)) for value in z.ravel()]).reshape(z.shape)
+    tail = np.array([0.5 * erfc(value / math.sqrt(2.0)) for value in z.ravel()]).reshape(z.shape)
     near = np.minimum(z, 40.0)  # the density is 0 beyond, where z z could overflow
     density = np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi)
     finite = np.where(np.isfinite(z), z, 0.0)

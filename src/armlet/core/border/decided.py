@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from armlet.core.border.extras import load
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Decisions
@@ -13,10 +14,7 @@ if TYPE_CHECKING:
 
 def arrow_table(decisions: Decisions) -> Any:
     """Give a pyarrow.Table; what a policy has not is null."""
-    try:
-        pa = importlib.import_module("pyarrow")
-    except ImportError as error:
-        raise ModuleNotFoundError("decisions become a table by pyarrow; pip install pyarrow", name="pyarrow") from error
+    pa = load("pyarrow", "decisions become a table by")
     n, X = len(decisions), decisions.X
     labels = pa.array(decisions.arms, type=_label_type(pa, decisions))
     eligible = None if decisions.eligible is None else list(decisions.eligible)

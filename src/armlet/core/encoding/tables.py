@@ -6,7 +6,6 @@ row. A refused value is named by its row and column. Cost O(N) a column.
 
 from __future__ import annotations
 
-import importlib
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.core.border.columns import as_float64, is_number, python_values, refused
+from armlet.core.border.extras import load
 from armlet.core.types import ArrowTable, Float64, Int64
 
 Row: TypeAlias = Mapping[str, object]
@@ -120,7 +120,7 @@ def _by_name(table: Any) -> dict[str, Any]:
         if not hasattr(table, "__arrow_c_stream__"):
             what = f"the table is {reprlib.repr(table)} ({type(table).__name__})"
             raise TypeError(f"{what}; give a mapping of columns, a list of rows, or pandas, polars or Arrow")
-        table = importlib.import_module("pyarrow").table(table)  # somebody else's stream
+        table = load("pyarrow", "a table that others stream needs").table(table)  # somebody else's stream
     names = [_name(name) for name in getattr(table, "column_names", getattr(table, "columns", ()))]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
