@@ -84,6 +84,17 @@ def test_what_no_gate_can_answer_is_refused() -> None:
         gate(held(weight=np.full(3000, 2.0)), "b")
 
 
+def test_a_candidate_that_was_trained_on_the_log_is_refused() -> None:
+    log = held(400)
+    rows = log[0]
+    candidate = armlet.Bandit(["a", "b"], 1, policy=armlet.Greedy(), seed=1)
+    candidate.fit(rows.X, np.array(["a", "b"])[rows.arm], rows.reward)
+    with pytest.raises(EvaluationError, match="so it was trained on them"):
+        gate(log, candidate)
+    candidate.partial_fit([[1.0]], ["a"], [0.0])
+    assert gate(log, candidate).rows == 400
+
+
 @pytest.mark.parametrize("against", ["live", "other", "other, weights bounded"])
 def test_a_candidate_that_gains_nothing_is_seldom_kept_at_any_look(against: Any) -> None:
     assert gated(against, 0.0, range(60)).keep <= 0.05
@@ -158,7 +169,10 @@ def log(tmp_path: Path) -> Path:
         for _ in range(1000):
             decision = bandit.decide([1.0])
             bandit.learn(decision, float(rng.random() < 0.1 + 0.6 * (decision.arm == "b")))
-        bandit.save(tmp_path / "new.armlet")
+        bandit.save(tmp_path / "same.armlet")
+    new = armlet.Bandit(["a", "b"], 1, policy=armlet.Greedy(), seed=1)
+    new.fit(np.ones((40, 1)), ["a", "b"] * 20, [0.0, 1.0] * 20)
+    new.save(tmp_path / "new.armlet")
     return path
 
 
@@ -179,6 +193,13 @@ def test_exit_codes_are_the_answer(log: Path, arguments: list[str], code: int) -
     with pytest.raises(SystemExit) as ended:
         cli.main(["gate", str(log), *arguments])
     assert ended.value.code == code
+
+
+def test_the_model_that_learned_the_log_gets_no_answer(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["gate", str(log), "--candidate", str(log.with_name("same.armlet"))])
+    assert ended.value.code == 1
+    assert "so it was trained on them" in capsys.readouterr().err
 
 
 def test_the_gate_prints_json(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,9 +24,11 @@ from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import DifferenceSequence, MeanSequence
-from armlet.core.types import Bool, Float64
+from armlet.core.types import Arm, Bool, Float64
+from armlet.evaluation.checks.check import Word
+from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.rows import Blocks, Rows, open_rows
-from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
+from armlet.evaluation.targets import Logged, Played, Playing, Target, TargetLike, chance_of_played, read_target
 from armlet.log.reading import Source
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]
@@ -154,7 +156,7 @@ def gate(
         A path, .jsonl or .parquet, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
     candidate
         A Bandit or a model file, the label of an arm, "uniform", or f(X, eligible) -> (n, K) probabilities. It must
-        not have learned from these rows.
+        not have learned from these rows: one that has as many rows of every arm is refused.
     against
         "live", whoever wrote the log, or any policy as above.
     reward_range
@@ -191,7 +193,9 @@ def gate(
     ends = declared if sign > 0 else (-declared[1], -declared[0])
     mine = read_target("candidate", candidate, blocks.arms, playing)
     compared = _compared(mine, against, blocks, ends, level, playing, largest_weight)
-    counts = _read(blocks, compared, sign)
+    trained = Trained(len(blocks.arms))
+    counts = _read(blocks, compared, trained, sign)
+    _refuse_trained(mine, trained, blocks.arms)
     gain = compared.interval()
     return Verdict(
         answer=answer_of(gain, worth),
@@ -226,9 +230,21 @@ class _Counts:
     reweighted: int = 0
 
 
-def _read(blocks: Iterable[Rows], compared: Compared, sign: float) -> _Counts:
+def _refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -> None:
+    """Refuse a candidate that remembers the rows it would be valued by: it would be kept for its memory."""
+    if not isinstance(candidate, Played) or not (rows := candidate.learned()):
+        return
+    if trained.found("candidate", arms, rows=rows, digest=None, states=()).word is not Word.FINE:
+        raise EvaluationError(
+            "the candidate has learned exactly as many rows of every arm as this log holds, so it was trained on them; "
+            'give rows that came after its training, or ask armlet.evaluate(log, "own") what it is worth'
+        )
+
+
+def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: float) -> _Counts:
     counts = _Counts()
     for rows in blocks:
+        trained.add(rows)
         paid = rows.take(rows.rewarded)
         counts.waiting += len(rows) - len(paid)
         counts.rows += len(paid)

@@ -116,6 +116,13 @@ class Played(Target):
                 law[some] = part
         return law
 
+    def learned(self) -> dict[Arm, float]:
+        """Give how many rows of every arm it has learned; empty if its state does not count them."""
+        counts = getattr(self.bandit.state, "n", None)
+        if counts is None:
+            return {}
+        return dict(zip(self.bandit.arms, np.asarray(counts, dtype=np.float64).ravel().tolist(), strict=False))
+
     def _law(self, X: Float64, eligible: Bool) -> Law:
         there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}
         known = [arm for arm in self.bandit.arms if arm in there and arm not in self.bandit.retired]

@@ -55,11 +55,8 @@ class Watch:
         return (*self._checks.found(), *(check for check in trained if check is not None))
 
     def _trained(self, target: Played) -> Check | None:
-        counts = getattr(target.bandit.state, "n", None)
-        if counts is None:
-            return None
-        rows = dict(zip(target.bandit.arms, np.asarray(counts, dtype=np.float64).ravel().tolist(), strict=False))
-        return self._checks.learned_from(target.name, rows=rows, digest=target.bandit.digest())
+        rows = target.learned()
+        return self._checks.learned_from(target.name, rows=rows, digest=target.bandit.digest()) if rows else None
 
     def paths(self) -> tuple[Path, ...]:
         """Give what values were after so many rows."""
