@@ -5,13 +5,22 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from armlet import datasets
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"digits", "late_clicks", "merge_regions", "web_app"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "clinical_trial",
+        "digits",
+        "late_clicks",
+        "merge_regions",
+        "web_app",
+    }
 
 
 def test_late_clicks_beat_a_random_ad(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,6 +37,29 @@ def test_merged_regions_know_the_sum_of_what_each_knew(capsys: pytest.CaptureFix
     assert both.state.n.tolist() == [sum(rows) for rows in zip(*(part.state.n for part in parts), strict=True)]
     assert both.t == 8000
     assert "both: 8000 decisions" in capsys.readouterr().out
+
+
+def test_a_treatment_policy_is_valued_on_patients_that_it_has_not_seen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a made trial in which one treatment helps everybody, which is what the page says of the real one."""
+    rng = np.random.default_rng(0)
+    arms = rng.integers(2, size=400)
+    made = datasets.Feedback(
+        name="made",
+        X=rng.normal(size=(400, 2)),
+        arms=arms,
+        rewards=50.0 * arms + rng.normal(size=400),
+        propensities=np.full(400, 0.5),
+        labels=("zidovudine", "zidovudine+didanosine"),
+        features=("age", "wtkg"),
+    )
+    monkeypatch.setattr(datasets, "actg175", lambda: made)
+    runpy.run_path(str(EXAMPLES / "clinical_trial.py"))["main"]()
+    printed = capsys.readouterr().out
+    assert "200 of 200 decisions have a reward" in printed
+    assert "against zidovudine+didanosine" in printed
+    assert "not clear" in printed
 
 
 def test_docs_show_what_the_digits_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

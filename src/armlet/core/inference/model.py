@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from armlet.core import checks
 from armlet.core.inference import bounds
 from armlet.core.inference.bounds import Looks
 from armlet.core.inference.regression import Direction, Regression, regress
@@ -107,8 +108,6 @@ class Model:
     def noise_scale(self, given: float | None) -> float | None:
         """Give R, the sub-Gaussian scale of noise: as given, or half of the range that rewards have."""
         if given is not None:
-            if not given > 0:
-                raise ValueError(f"noise_scale is {given!r}; give a positive number, the deviation of normal noise")
             return given
         ends = self.settings.reward_range
         return None if ends is None else (ends[1] - ends[0]) / 2
@@ -133,6 +132,9 @@ NO_SCALE: Final = (
 )
 
 
+_SCALE: Final = checks.positive(fix="give a positive number up to 1e+40, the deviation of normal noise")
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What a user wants of an interval."""
@@ -146,6 +148,8 @@ class Ask:
             raise ValueError(f"interval is {self.interval!r}; choose 'fixed' or 'anytime'")
         if not 0 < self.level < 1:
             raise ValueError(f"level is {self.level!r} but must lie between 0 and 1")
+        if self.noise_scale is not None:
+            object.__setattr__(self, "noise_scale", _SCALE("noise_scale", self.noise_scale))
 
     @property
     def chance(self) -> float:

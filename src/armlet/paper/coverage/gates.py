@@ -17,6 +17,7 @@ import numpy as np
 from armlet.evaluation.gate import AgainstLive, AgainstOther, Answer, Compared, answer_of
 from armlet.evaluation.rows import Rows, rows_of
 from armlet.evaluation.targets import Always, Asked
+from armlet.parallel.seeds import Seeds
 
 Against: TypeAlias = Literal["live", "other", "other, weights bounded"]
 
@@ -75,7 +76,7 @@ def gated(against: Against, gain: float, seeds: Iterable[int]) -> Gated:
     >>> gated("other", 0.0, range(3)).keep
     0.0
     """
-    found = [first_answer(against, drawn(np.random.default_rng(seed), gain)) for seed in seeds]
+    found = [first_answer(against, drawn(Seeds(seed, "gates").rng("gated log"), gain)) for seed in seeds]
     words = [answer for answer, _ in found]
     took = [rows for answer, rows in found if answer != "not yet"]
     median = float(np.median(took)) if took else None

@@ -73,7 +73,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 def play(task: Task) -> Arrays:
     """Play one task."""
-    rng = task.seeds.rng(task.part, task.name)
+    rng = task.seeds.rng("logs", task.part, task.name)
     match task.part:
         case "digits":
             found, covers = digits.relative_errors(rng)
