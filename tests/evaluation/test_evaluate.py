@@ -427,6 +427,28 @@ def test_own_says_what_its_interval_is_of() -> None:
     assert "own" not in found.differences
 
 
+def test_own_has_no_interval_where_hardly_a_row_explored() -> None:
+    _, log = logged_by(armlet.OccasionalOptimism(), 500)
+    found = evaluate(log, "own")["own"]
+    assert found.interval is None
+    assert "rows explored" in found.note
+
+
+def test_own_refuses_a_log_of_arms_that_were_chosen_by_what_was_learned() -> None:
+    _, log = logged_by(armlet.ThompsonSampling(), 200)
+    with pytest.raises(EvaluationError, match=r"200 rows chose their arm by what had been learned.*floor"):
+        evaluate(log, "own")
+
+
+def test_the_interval_of_own_lies_within_the_range_of_rewards() -> None:
+    rng = np.random.default_rng(3)
+    rows = rows_of(rng.normal(size=(9, 2)), rng.integers(3, size=9), rng.uniform(-1, 1, size=9), np.full(9, 1 / 3))
+    assert evaluate(held(rows), "own", reward_range=(-1, 1))["own"].interval == (-1.0, 1.0)
+    free = evaluate(held(rows), "own")["own"].interval
+    assert free is not None
+    assert free.low < -1 or free.high > 1
+
+
 def test_results_are_read_by_name_and_as_data() -> None:
     found = evaluate(held(small()), {"zero": 0}, estimator="snips", checks="none")
     assert list(found) == ["logged", "zero"]
