@@ -14,11 +14,13 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.watch import Sequences
 from armlet.paper.coverage.logs import Held, play
+from armlet.paper.coverage.past import value_by_past
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
 
 NAME: Final = "target"
+LEVEL: Final = 0.95
 LOOKS: Final = 12
 FIRST_LOOK: Final = 100  # decisions
 OWN_ROWS: Final = 300
@@ -38,6 +40,8 @@ def values(log: Held, target: Function, truth: float) -> dict[str, float]:
         for name, number in numbers.items()
     }
     rows = log[0]
+    past = value_by_past(rows, target(rows.X, rows.eligible), LEVEL)
+    found |= dict(zip(("past value", "past low", "past high"), past, strict=True))
     return found | _naive(rows, target) | _at_looks(log, rows, target, truth)
 
 
@@ -63,7 +67,7 @@ def _at_looks(log: Held, rows: Rows, target: Function, truth: float) -> dict[str
     if log.reward_range is None:
         return dict.fromkeys(("at all looks", "fixed at all looks", "anytime low", "anytime high"), math.nan)
     ends = np.unique(np.geomspace(FIRST_LOOK, len(rows), LOOKS).astype(np.int64))
-    sequences = Sequences([NAME], log.reward_range, 0.95)
+    sequences = Sequences([NAME], log.reward_range, LEVEL)
     law = target(rows.X, rows.eligible)
     explored = rows.explored == 1
     w = law[np.arange(len(rows)), rows.arm][explored] / rows.given_exploring[explored]
