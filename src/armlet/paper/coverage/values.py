@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -31,27 +31,16 @@ FRESH: Final = 4096  # contexts for the truth
 
 def values(log: Held, target: Function, truth: float) -> dict[str, float]:
     """Give values and ends of intervals by name, and whether intervals covered at all looks."""
-    auto, chosen = _valued(log, target, "auto")
-    weighted = auto if chosen == "weighted" else _valued(log, target, "weighted")[0]
-    explored, _ = _valued(log, target, "explored")
-    found = {
-        f"{word} {name}": number
-        for word, numbers in {"auto": auto, "weighted": weighted, "explored": explored}.items()
-        for name, number in numbers.items()
-    }
+    result = evaluate(log, {NAME: target}, interval="fixed", checks="none")
+    points = result.estimates[NAME]
+    found = {}
+    for word, point in {"auto": result[NAME], "weighted": points["weighted"], "explored": points["explored"]}.items():
+        low, high = point.interval or (math.nan, math.nan)
+        found |= {f"{word} value": point.value, f"{word} low": low, f"{word} high": high}
     rows = log[0]
     past = value_by_past(rows, target(rows.X, rows.eligible), LEVEL)
     found |= dict(zip(("past value", "past low", "past high"), past, strict=True))
     return found | _naive(rows, target) | _at_looks(log, rows, target, truth)
-
-
-def _valued(
-    log: Held, target: Function, estimator: Literal["auto", "weighted", "explored"]
-) -> tuple[dict[str, float], str]:
-    """Give value and interval by one estimator, and its name."""
-    result = evaluate(log, {NAME: target}, estimator=estimator, interval="fixed", checks="none")[NAME]
-    low, high = result.interval or (math.nan, math.nan)
-    return {"value": result.value, "low": low, "high": high}, result.estimator
 
 
 def _naive(rows: Rows, target: Function) -> dict[str, float]:
