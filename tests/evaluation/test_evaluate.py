@@ -17,6 +17,7 @@ from armlet.core.types import Bool, Float64
 from armlet.evaluation import rows as rows_module
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import HeldBlocks, Rows, open_rows, rows_of
+from armlet.parallel.pool import make_pool
 
 
 def held(rows: Rows, arms: list[Any] | None = None, **about: Any) -> HeldBlocks:
@@ -204,7 +205,7 @@ def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -
     assert once["a"].se == pytest.approx(several[0]["values"]["a"]["se"], rel=1e-9)
 
 
-def test_processes_give_the_same_bytes_from_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_and_dask_give_the_same_bytes_from_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with armlet.Log(tmp_path / "log.jsonl") as log:
         bandit = Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=60), seed=3, log=log)
         for i in range(300):
@@ -215,6 +216,8 @@ def test_processes_give_the_same_bytes_from_parquet(tmp_path: Path, monkeypatch:
     assert len(blocks) == 5
     here, there = (evaluate(blocks, ["a", bandit], pool=pool, workers=2) for pool in ("serial", "processes"))
     assert here.to_dict() == there.to_dict()
+    with make_pool("dask", workers=1) as dask:
+        assert evaluate(blocks, ["a", bandit], pool=dask).to_dict() == here.to_dict()
 
 
 def test_costs_are_costs_and_less_is_better() -> None:

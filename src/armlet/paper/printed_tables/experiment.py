@@ -32,7 +32,7 @@ class Settings:
 
 SCALES: dict[Scale, Settings] = {
     "quick": Settings(),
-    "full": Settings(splits=60, tables=tuple(classifiers.TABLES), runs=400, horizon=2000, repeats=1000),
+    "full": Settings(splits=40, tables=tuple(classifiers.TABLES), runs=200, horizon=2000, repeats=500),
 }
 
 
