@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,20 +138,45 @@ def test_weights_of_rows_do_not_know_their_own_arm() -> None:
     _, log = logged_by(armlet.Algorithm1(p=40, warmup="uniform"), 200)
     rows = log[0]
     from armlet.evaluation.basis import Basis
-    from armlet.evaluation.predictable import contributions, row_weights
+    from armlet.evaluation.predictable import SUMS, contributions, row_weights
     from armlet.evaluation.targets import chance_of_played
 
     law = np.zeros(len(rows), dtype=np.int64)
 
     def weights(arm: Any) -> Float64:
         basis = Basis.of(rows)
-        return row_weights(contributions(law, chance_of_played(law, arm), basis), np.zeros(5), basis)
+        return row_weights(contributions(law, chance_of_played(law, arm), basis), np.zeros(SUMS), basis)
 
     plain = weights(rows.arm)
     for t in (3, 50, 120, 199):
         other = rows.arm.copy()
         other[t] = (other[t] + 1) % 3
         assert (weights(other)[: t + 1] == plain[: t + 1]).all()
+
+
+def test_weights_of_rows_do_not_know_which_arms_were_eligible_there() -> None:
+    """A target is worth more where more may be played, and the rate goes with the set: weights must not."""
+    from armlet.evaluation.basis import Basis
+    from armlet.evaluation.predictable import SUMS, contributions, row_weights
+    from armlet.evaluation.targets import chance_of_played
+
+    _, log = logged_by(armlet.ContextualEpsilonGreedy(p=40), 200)
+    eligible = log[0].eligible.copy()
+    eligible[5] = eligible[5] & (np.arange(3) != (log[0].arm[5] + 1) % 3)  # so sets differ
+    rows = replace(log[0], eligible=eligible)
+    law = np.zeros(len(rows), dtype=np.int64)
+
+    def weights(each: Rows) -> Float64:
+        basis = Basis.of(each)
+        return row_weights(contributions(law, chance_of_played(law, each.arm), basis), np.zeros(SUMS), basis)
+
+    plain = weights(rows)
+    for t in (3, 50, 120, 199):
+        sets, rate = rows.eligible.copy(), rows.rate.copy()
+        sets[t], rate[t] = np.arange(3) == rows.arm[t], rate[t] / 2
+        other = weights(replace(rows, eligible=sets, rate=rate))
+        assert (other[: t + 1] == plain[: t + 1]).all()
+        assert t == 199 or (other[t + 1 :] != plain[t + 1 :]).any()
 
 
 def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

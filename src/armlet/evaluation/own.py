@@ -26,7 +26,6 @@ from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spans import plain, wilson
 from armlet.evaluation.survey import Survey
-from armlet.evaluation.watch import drawn_rows
 
 BEGIN: Final = 1 / 3
 """The share of rows that the progressive value learns from before it counts."""
@@ -147,7 +146,7 @@ def _units(blocks: Blocks) -> str:
 def _drawn(blocks: Blocks) -> Iterator[Drawn]:
     for rows in blocks:
         paid = rows.take(rows.rewarded)
-        used, chance = drawn_rows(Basis.of(paid))
+        used, chance = Basis.of(paid).drawn()
         yield Drawn(paid.X[used], paid.arm[used], paid.reward[used], chance[used], paid.eligible[used])
 
 
@@ -233,7 +232,7 @@ def _progressive(blocks: Blocks, n: int, units: str, sign: float) -> Ratio:
     learned: Learned | None = None
     for block in blocks:
         paid = block.take(block.rewarded)
-        used, _ = drawn_rows(Basis.of(paid))
+        used, _ = Basis.of(paid).drawn()
         rows = paid.take(used)
         for part in _parts(rows, seen, next_cut):
             if learned is not None:
@@ -250,7 +249,7 @@ def _progressive(blocks: Blocks, n: int, units: str, sign: float) -> Ratio:
 
 
 def _chances(rows: Rows) -> Float64:
-    return drawn_rows(Basis.of(rows))[1]
+    return Basis.of(rows).drawn()[1]
 
 
 def _parts(rows: Rows, seen: int, cut: int) -> Iterator[Rows]:
