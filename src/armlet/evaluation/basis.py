@@ -26,15 +26,17 @@ class Basis:
     n_eligible: Float64  # m
     learned: Bool  # the reward model has the row
     known: Bool  # rate and chance given exploring are known
+    step: Float64
+    whole: bool  # every arm of the log was eligible in every row
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """Read them off rows that all have a reward."""
-        m = count_eligible(rows.eligible)
+        m, step, whole = count_eligible(rows.eligible), rows.t.astype(np.float64), bool(rows.eligible.all())
         turns, said = rows.turn.any(), rows.explored >= 0
         chance = np.where(rows.turn, 1.0 / m, rows.propensity) if turns else rows.propensity
         if not said.any():  # nothing but propensities is known
-            return cls(chance, np.ones(len(m)), rows.rate, said, m, ~said, said)
+            return cls(chance, np.ones(len(m)), rows.rate, said, m, ~said, said, step, whole)
         explored = rows.explored == 1
         given = np.where(rows.turn, 1.0 / m, rows.given_exploring) if turns else rows.given_exploring
         rate = np.where(rows.turn, 1.0, rows.rate) if turns else rows.rate
@@ -47,7 +49,15 @@ class Basis:
             n_eligible=m,
             learned=np.where(known, explored, ~said),
             known=known,
+            step=step,
+            whole=whole,
         )
+
+    def drawn(self) -> tuple[Bool, Float64]:
+        """Give the rows whose arm was drawn whatever the context was, or all, and the chances of the arms drawn."""
+        if self.known.all():
+            return self.explored, self.given
+        return np.ones(len(self.chance), dtype=np.bool_), self.chance
 
 
 def count_eligible(eligible: Bool) -> Float64:
