@@ -32,11 +32,12 @@ FRESH: Final = 4096  # contexts for the truth
 def values(log: Held, target: Function, truth: float) -> dict[str, float]:
     """Give values and ends of intervals by name, and whether intervals covered at all looks."""
     result = evaluate(log, {NAME: target}, interval="fixed", checks="none")
-    points = result.estimates[NAME]
-    found = {}
-    for word, point in {"auto": result[NAME], "weighted": points["weighted"], "explored": points["explored"]}.items():
-        low, high = point.interval or (math.nan, math.nan)
-        found |= {f"{word} value": point.value, f"{word} low": low, f"{word} high": high}
+    points, auto = result.estimates[NAME], result[NAME]
+    told = {word: (points[word].value, points[word].interval) for word in ("weighted", "explored")}
+    found: dict[str, float] = {}
+    for word, (value, span) in (told | {"auto": (auto.value, auto.interval)}).items():
+        low, high = span or (math.nan, math.nan)
+        found |= {f"{word} value": value, f"{word} low": low, f"{word} high": high}
     rows = log[0]
     past = value_by_past(rows, target(rows.X, rows.eligible), LEVEL)
     found |= dict(zip(("past value", "past low", "past high"), past, strict=True))
