@@ -126,6 +126,7 @@ struct Columns {
     }
 };
 
+using Vec = Double8;
 typedef int Indices __attribute__((vector_size(lanes * sizeof(int))));
 
 // cdf and density at z in [-reach, reach], by Taylor's series about the nearest point of the table.
@@ -149,8 +150,8 @@ ARMLET_INLINE void look_up(Vec z, Vec& cdf, Vec& density) {
 ARMLET_INLINE double stand_at(const Columns& arms, std::size_t n, double u, double* ratio) {
     Vec all = 1.0 - Vec{};
     for (std::size_t i = 0; i < n; i += lanes) {
-        const Vec precision = load(arms.precision.data() + i);
-        Vec z = (u - load(arms.mean.data() + i)) * precision, cdf, density;
+        const Vec precision = load<Vec>(arms.precision.data() + i);
+        Vec z = (u - load<Vec>(arms.mean.data() + i)) * precision, cdf, density;
         z = z >= -reach ? z : -reach - Vec{};  // NaN as well: what is looked up must lie in the table
         z = z > reach ? reach - Vec{} : z;
         look_up(z, cdf, density);
@@ -171,6 +172,7 @@ constexpr std::array<double, 10> node_weights = {
 
 // Adds to the chance of each of the first n arms the integral over u - half .. u + half of its density times the
 // probability that the others are below.
+template <typename>
 ARMLET_INLINE void add_panel_body(Columns& arms, std::size_t n, double u, double half) {
     double* ratio = arms.ratio.data();
     // if even at its end all arms are above, nothing is lost with the panel
@@ -178,7 +180,7 @@ ARMLET_INLINE void add_panel_body(Columns& arms, std::size_t n, double u, double
     for (std::size_t k = 0; k < nodes.size(); ++k) {
         const double below = stand_at(arms, n, u + half * nodes[k], ratio) * half * node_weights[k];
         for (std::size_t i = 0; i < n; i += lanes)
-            store(arms.chance.data() + i, load(arms.chance.data() + i) + below * load(ratio + i));
+            store(arms.chance.data() + i, load<Vec>(arms.chance.data() + i) + below * load<Vec>(ratio + i));
     }
 }
 
@@ -186,6 +188,7 @@ ARMLET_DISPATCH(add_panel, (Columns & arms, std::size_t n, double u, double half
 
 // The same over all of the line by the trapezoidal rule, whose error falls exponentially where both ends fade out.
 // Downwards from the end of the highest arm, until hardly ever all arms are below.
+template <typename>
 ARMLET_INLINE void add_points_body(Columns& arms, double from, double step) {
     double* ratio = arms.ratio.data();
     std::size_t n = 1;
@@ -194,7 +197,7 @@ ARMLET_INLINE void add_points_body(Columns& arms, double from, double step) {
         const double below = stand_at(arms, padded(n), u, ratio);
         if (below < 1e-13) return;
         for (std::size_t i = 0; i < n; i += lanes)
-            store(arms.chance.data() + i, load(arms.chance.data() + i) + below * step * load(ratio + i));
+            store(arms.chance.data() + i, load<Vec>(arms.chance.data() + i) + below * step * load<Vec>(ratio + i));
     }
 }
 

@@ -31,6 +31,7 @@ ARMLET_INLINE double leverage(const RewardModel& model, const double* x, std::si
     return total;
 }
 
+template <typename>
 ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X, const std::int64_t* arms,
                                        const double* rewards, const bool* learned, std::size_t n, double* out) {
     std::vector<double> scratch(model.dim + 1);
@@ -43,6 +44,7 @@ ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X
     }
 }
 
+template <typename>
 ARMLET_INLINE void gram_body(const double* F, const double* G, std::size_t n, double* out) {
     double sums[n_features][n_features] = {};
     for (std::size_t i = 0; i < n; ++i)

@@ -25,11 +25,12 @@ ARMLET_INLINE Floats load_floats(const float* p) {
     return v;
 }
 
+template <typename Vec>
 ARMLET_INLINE double squared_norm(const double* x, std::size_t d) {
     Vec sum = {};
     std::size_t j = 0;
     for (; j + lanes <= d; j += lanes) {
-        const Vec v = load(x + j);
+        const Vec v = load<Vec>(x + j);
         sum += v * v;
     }
     double total = 0.0;
@@ -107,7 +108,7 @@ ARMLET_INLINE void settle_block(const Batch& batch, const double* X, std::size_t
     for (std::size_t r = 0; r < rows; ++r) {
         float* row = scores + r * columns;
         std::fill(row + batch.eligible.size(), row + columns, -INFINITY);
-        const double square = squared_norm(X + r * d, d);
+        const double square = squared_norm<VecBase>(X + r * d, d);
         const float bar = largest(row, columns) - static_cast<float>(batch.margin * std::sqrt(square));
         const std::int32_t match = only_match(row, columns, bar);
         const bool in_range = square >= 1e-12 && square <= 1e12;  // where float32 neither overflows nor goes subnormal

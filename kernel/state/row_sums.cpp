@@ -10,9 +10,9 @@ namespace armlet {
 
 namespace {
 
-// Half of a Vec: what AVX2 has. Eight of them leave registers for the rest; compilers put as many Vecs into memory.
+// What AVX2 has. Eight of them leave registers for the rest.
 constexpr std::size_t half = lanes / 2;
-typedef double Half __attribute__((vector_size(half * sizeof(double))));
+using Half = Double4;
 typedef long long Truth __attribute__((vector_size(half * sizeof(double))));
 
 ARMLET_INLINE Half load_half(const double* p) {
@@ -21,6 +21,7 @@ ARMLET_INLINE Half load_half(const double* p) {
     return v;
 }
 
+template <typename>
 ARMLET_INLINE void are_within_body(const double* values, std::size_t n, double most, bool* answer) {
     const std::size_t whole = n / half * half;
     const Half high = most - Half{}, low = -high;
@@ -91,6 +92,7 @@ ARMLET_INLINE void add_block_of(double* b, const double* rows, const double* wei
         }
 }
 
+template <typename>
 ARMLET_INLINE void add_block_body(double* b, const double* rows, const double* weights, const double* pays,
                                   std::size_t n, std::size_t d, std::size_t width) {
     if (weights)
