@@ -172,7 +172,6 @@ constexpr std::array<double, 10> node_weights = {
 
 // Adds to the chance of each of the first n arms the integral over u - half .. u + half of its density times the
 // probability that the others are below.
-template <typename>
 ARMLET_INLINE void add_panel_body(Columns& arms, std::size_t n, double u, double half) {
     double* ratio = arms.ratio.data();
     // if even at its end all arms are above, nothing is lost with the panel
@@ -188,7 +187,6 @@ ARMLET_DISPATCH(add_panel, (Columns & arms, std::size_t n, double u, double half
 
 // The same over all of the line by the trapezoidal rule, whose error falls exponentially where both ends fade out.
 // Downwards from the end of the highest arm, until hardly ever all arms are below.
-template <typename>
 ARMLET_INLINE void add_points_body(Columns& arms, double from, double step) {
     double* ratio = arms.ratio.data();
     std::size_t n = 1;

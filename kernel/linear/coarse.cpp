@@ -106,11 +106,10 @@ ARMLET_INLINE void rough_squares_body(Rough* arms, std::size_t n_arms, std::size
 }
 
 // squares[i] = |L^-1 y|^2 of each arm, y gone; rows in whole vectors.
-ARMLET_DISPATCH(rough_squares, (Rough * arms, std::size_t n_arms, std::size_t rows, double* squares),
-                (arms, n_arms, rows, squares))
+ARMLET_DISPATCH_LANES(rough_squares, (Rough * arms, std::size_t n_arms, std::size_t rows, double* squares),
+                      (arms, n_arms, rows, squares))
 
 // The largest entry by size, and the sum of squares of all.
-template <typename Vec>
 ARMLET_INLINE void survey_body(const double* values, std::size_t n, double& largest, double& squares) {
     double high[lanes] = {}, sums[lanes] = {};
     for (std::size_t i = 0; i < n; i += lanes)
@@ -127,7 +126,6 @@ ARMLET_DISPATCH(survey, (const double* values, std::size_t n, double& largest, d
                 (values, n, largest, squares))
 
 // Two columns of eight values to one of numbers, for all of some tiles.
-template <typename Vec>
 ARMLET_INLINE void round_tiles_body(const double* values, std::size_t n, double per_unit, std::uint32_t* out) {
     // adding it leaves the nearest whole number in the last bits
     constexpr double magic = 0x1.8p52;

@@ -40,9 +40,10 @@ ARMLET_INLINE void factor_first_body(double* M, std::size_t rows, std::size_t d,
     }
 }
 
-ARMLET_DISPATCH(factor_first,
-                (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse),
-                (M, rows, d, diagonal, floor, inverse))
+ARMLET_DISPATCH_LANES(factor_first,
+                      (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor,
+                       double* inverse),
+                      (M, rows, d, diagonal, floor, inverse))
 
 // Rows i..i+8 of the block of columns j..j+8, less the products of all columns before j.
 template <typename Vec>
@@ -77,9 +78,10 @@ ARMLET_INLINE void factor_blocks_body(double* M, std::size_t rows, std::size_t d
     }
 }
 
-ARMLET_DISPATCH(factor_blocks,
-                (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse),
-                (M, rows, d, diagonal, floor, inverse))
+ARMLET_DISPATCH_LANES(factor_blocks,
+                      (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor,
+                       double* inverse),
+                      (M, rows, d, diagonal, floor, inverse))
 
 // A with its shifts as full columns; rows beyond d are those of the identity.
 void unpack(const double* A, double first, double shift, std::size_t d, std::size_t rows, double* M) {

@@ -12,7 +12,6 @@ namespace armlet {
 
 namespace {
 
-template <typename>
 ARMLET_INLINE void add_outer_body(double* A, const double* x, double w, std::size_t d) {
     for (std::size_t k = 0; k < d; ++k) {
         const double xk = x[k];
@@ -86,7 +85,6 @@ ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t 
 }
 
 // y = L^-1 y
-template <typename>
 ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
     for (std::size_t k = 0; k < d; ++k) {
         y[k] *= inverse[k];
@@ -128,20 +126,20 @@ ARMLET_INLINE void unit_norms_body(const double* L, const double* inverse, std::
     store(norms, sum);
 }
 
-ARMLET_DISPATCH(unit_norms,
-                (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first, double* y,
-                 double* norms),
-                (L, inverse, rows, d, first, y, norms))
+ARMLET_DISPATCH_LANES(unit_norms,
+                      (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first,
+                       double* y, double* norms),
+                      (L, inverse, rows, d, first, y, norms))
 
 }  // namespace
 
 ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
 
-ARMLET_DISPATCH(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
-                (A, rows, weights, n, d))
+ARMLET_DISPATCH_LANES(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
+                      (A, rows, weights, n, d))
 
-ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
-                (theta, x, d, width, out))
+ARMLET_DISPATCH_LANES(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
+                      (theta, x, d, width, out))
 
 namespace {
 

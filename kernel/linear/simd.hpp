@@ -107,22 +107,27 @@ inline Level level = best_level;  // tests lower it, to show that the bits stay
 #define ARMLET_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512")))
 #endif
 
-// Defines NAME(PARAMS) as a run-time choice between three compilations of the always-inline NAME##_body<Vec>.
-#define ARMLET_DISPATCH(NAME, PARAMS, ARGS)                                         \
-    static void NAME##_base PARAMS { NAME##_body<VecBase> ARGS; }                   \
-    ARMLET_AVX2 static void NAME##_avx2 PARAMS { NAME##_body<VecAvx2> ARGS; }       \
-    ARMLET_AVX512 static void NAME##_avx512 PARAMS { NAME##_body<VecAvx512> ARGS; } \
-    void NAME PARAMS {                                                              \
-        if (level == Level::avx512) return NAME##_avx512 ARGS;                      \
-        if (level == Level::avx2) return NAME##_avx2 ARGS;                          \
-        NAME##_base ARGS;                                                           \
+// Defines NAME(PARAMS) as a run-time choice between three compilations: of BASE, AVX2 and AVX512, each always inline.
+#define ARMLET_CHOOSE(NAME, PARAMS, ARGS, BASE, AVX2, AVX512)       \
+    static void NAME##_base PARAMS { BASE ARGS; }                   \
+    ARMLET_AVX2 static void NAME##_avx2 PARAMS { AVX2 ARGS; }       \
+    ARMLET_AVX512 static void NAME##_avx512 PARAMS { AVX512 ARGS; } \
+    void NAME PARAMS {                                              \
+        if (level == Level::avx512) return NAME##_avx512 ARGS;      \
+        if (level == Level::avx2) return NAME##_avx2 ARGS;          \
+        NAME##_base ARGS;                                           \
     }
 #else
 inline const Level best_level = Level::base;
 inline Level level = best_level;
 
-#define ARMLET_DISPATCH(NAME, PARAMS, ARGS) \
-    void NAME PARAMS { NAME##_body<VecBase> ARGS; }
+#define ARMLET_CHOOSE(NAME, PARAMS, ARGS, BASE, AVX2, AVX512) \
+    void NAME PARAMS { BASE ARGS; }
 #endif
+
+// Of NAME##_body; and of NAME##_body<Vec>, with eight lanes as each kind of processor holds them.
+#define ARMLET_DISPATCH(NAME, PARAMS, ARGS) ARMLET_CHOOSE(NAME, PARAMS, ARGS, NAME##_body, NAME##_body, NAME##_body)
+#define ARMLET_DISPATCH_LANES(NAME, PARAMS, ARGS) \
+    ARMLET_CHOOSE(NAME, PARAMS, ARGS, NAME##_body<VecBase>, NAME##_body<VecAvx2>, NAME##_body<VecAvx512>)
 
 }  // namespace armlet

@@ -60,8 +60,8 @@ ARMLET_INLINE void take_column_body(const double* x, double first, const double*
     for (std::size_t i = 0; i < n; i += lanes) store(out + i, load<Vec>(x + i) - first * load<Vec>(column + i));
 }
 
-ARMLET_DISPATCH(take_column, (const double* x, double first, const double* column, std::size_t n, double* out),
-                (x, first, column, n, out))
+ARMLET_DISPATCH_LANES(take_column, (const double* x, double first, const double* column, std::size_t n, double* out),
+                      (x, first, column, n, out))
 
 // out = y[begin]^2 + ... + y[end - 1]^2, whole vectors: in eight columns, then across. What leads is one place before
 // y[0], at the head of the columns.
@@ -77,9 +77,10 @@ ARMLET_INLINE void sum_squares_body(const double* y, std::size_t begin, std::siz
     for (std::size_t c = 0; c < lanes - leads; ++c) out += columns[c];
 }
 
-ARMLET_DISPATCH(sum_squares,
-                (const double* y, std::size_t begin, std::size_t end, std::size_t leads, double first, double& out),
-                (y, begin, end, leads, first, out))
+ARMLET_DISPATCH_LANES(sum_squares,
+                      (const double* y, std::size_t begin, std::size_t end, std::size_t leads, double first,
+                       double& out),
+                      (y, begin, end, leads, first, out))
 
 std::vector<double>& room() {
     thread_local std::vector<double> numbers;
@@ -88,7 +89,7 @@ std::vector<double>& room() {
 
 }  // namespace
 
-ARMLET_DISPATCH(advance, (Substitution * arms, std::size_t n, std::size_t d), (arms, n, d))
+ARMLET_DISPATCH_LANES(advance, (Substitution * arms, std::size_t n, std::size_t d), (arms, n, d))
 
 Substitutions::Substitutions(std::size_t d) : lead_(lead(d)), d_(d - lead_), room_(room()) {
     room_.resize(most * padded(d_));

@@ -3,25 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "linear/half.hpp"
 #include "linear/linear.hpp"
-#include "linear/simd.hpp"
 
 namespace armlet {
 
 namespace {
 
-// What AVX2 has. Eight of them leave registers for the rest.
-constexpr std::size_t half = lanes / 2;
-using Half = Double4;
 typedef long long Truth __attribute__((vector_size(half * sizeof(double))));
 
-ARMLET_INLINE Half load_half(const double* p) {
-    Half v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
-
-template <typename>
 ARMLET_INLINE void are_within_body(const double* values, std::size_t n, double most, bool* answer) {
     const std::size_t whole = n / half * half;
     const Half high = most - Half{}, low = -high;
@@ -92,7 +82,6 @@ ARMLET_INLINE void add_block_of(double* b, const double* rows, const double* wei
         }
 }
 
-template <typename>
 ARMLET_INLINE void add_block_body(double* b, const double* rows, const double* weights, const double* pays,
                                   std::size_t n, std::size_t d, std::size_t width) {
     if (weights)

@@ -28,14 +28,12 @@ double deviation_of(double square, double mean) {
     return variance > rounding * square && variance > least_square ? std::sqrt(variance) : 0.0;
 }
 
-template <typename>
 ARMLET_INLINE void shift_body(const double* x, const double* origin, std::size_t d, double* out) {
     for (std::size_t j = 0; j < d; ++j) out[j] = x[j] - origin[j];
 }
 
 ARMLET_DISPATCH(shift, (const double* x, const double* origin, std::size_t d, double* out), (x, origin, d, out))
 
-template <typename>
 ARMLET_INLINE void look_body(const double* x, const double* origin, const double* m, const double* t, std::size_t d,
                              double* out) {
     for (std::size_t j = 0; j < d; ++j) out[j] = ((x[j] - origin[j]) - m[j]) * t[j];
@@ -46,7 +44,6 @@ ARMLET_DISPATCH(look,
                 (x, origin, m, t, d, out))
 
 // Column k from its diagonal down: (A_ik - m_k A_i0 - m_i (A_k0 - m_k A_00)) t_k t_i, with y_0 = 1.
-template <typename>
 ARMLET_INLINE void standardise_matrix_body(const double* A, const double* m, const double* t, std::size_t size,
                                            double* out) {
     const double* first = A;
