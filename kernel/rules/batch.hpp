@@ -21,9 +21,9 @@ class BatchArgmax {
     void operator()(const double* X, std::size_t rows, std::uint32_t* best) const;
 
   private:
-    std::size_t dim_, columns_;
+    std::size_t dim_;
     Arms eligible_;
-    std::vector<float> panels_;  // theta of the eligible arms in panels of (dim, 32)
+    std::vector<float> panels_;  // theta of the eligible arms in panels of (dim, 4)
     double margin_;              // times |x|: a lead that float32 cannot fake
     bool usable_;
 };

@@ -47,3 +47,11 @@ def test_wrong_calls_end_with_a_line(model: Path, capsys: pytest.CaptureFixture[
         cli.main(["intervals", str(model.with_name("none.armlet"))])
     assert ended.value.code == 1
     assert "none.armlet" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_named_without_the_number_of_the_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("summary", "intervals"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([command, "nowhere.armlet"])
+        assert ended.value.code == 1
+        assert capsys.readouterr().err == f"armlet {command}: error: nowhere.armlet: no such file or directory\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,20 +138,45 @@ def test_weights_of_rows_do_not_know_their_own_arm() -> None:
     _, log = logged_by(armlet.Algorithm1(p=40, warmup="uniform"), 200)
     rows = log[0]
     from armlet.evaluation.basis import Basis
-    from armlet.evaluation.predictable import contributions, row_weights
+    from armlet.evaluation.predictable import SUMS, contributions, row_weights
     from armlet.evaluation.targets import chance_of_played
 
     law = np.zeros(len(rows), dtype=np.int64)
 
     def weights(arm: Any) -> Float64:
         basis = Basis.of(rows)
-        return row_weights(contributions(law, chance_of_played(law, arm), basis), np.zeros(5), basis)
+        return row_weights(contributions(law, chance_of_played(law, arm), basis), np.zeros(SUMS), basis)
 
     plain = weights(rows.arm)
     for t in (3, 50, 120, 199):
         other = rows.arm.copy()
         other[t] = (other[t] + 1) % 3
         assert (weights(other)[: t + 1] == plain[: t + 1]).all()
+
+
+def test_weights_of_rows_do_not_know_which_arms_were_eligible_there() -> None:
+    """A target is worth more where more may be played, and the rate goes with the set: weights must not."""
+    from armlet.evaluation.basis import Basis
+    from armlet.evaluation.predictable import SUMS, contributions, row_weights
+    from armlet.evaluation.targets import chance_of_played
+
+    _, log = logged_by(armlet.ContextualEpsilonGreedy(p=40), 200)
+    eligible = log[0].eligible.copy()
+    eligible[5] = eligible[5] & (np.arange(3) != (log[0].arm[5] + 1) % 3)  # so sets differ
+    rows = replace(log[0], eligible=eligible)
+    law = np.zeros(len(rows), dtype=np.int64)
+
+    def weights(each: Rows) -> Float64:
+        basis = Basis.of(each)
+        return row_weights(contributions(law, chance_of_played(law, each.arm), basis), np.zeros(SUMS), basis)
+
+    plain = weights(rows)
+    for t in (3, 50, 120, 199):
+        sets, rate = rows.eligible.copy(), rows.rate.copy()
+        sets[t], rate[t] = np.arange(3) == rows.arm[t], rate[t] / 2
+        other = weights(replace(rows, eligible=sets, rate=rate))
+        assert (other[: t + 1] == plain[: t + 1]).all()
+        assert t == 199 or (other[t + 1 :] != plain[t + 1 :]).any()
 
 
 def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,6 +425,28 @@ def test_own_says_what_its_interval_is_of() -> None:
     assert "progressive" in found["own"].note
     assert found["own"].interval is not None
     assert "own" not in found.differences
+
+
+def test_own_has_no_interval_where_hardly_a_row_explored() -> None:
+    _, log = logged_by(armlet.OccasionalOptimism(), 500)
+    found = evaluate(log, "own")["own"]
+    assert found.interval is None
+    assert "rows explored" in found.note
+
+
+def test_own_refuses_a_log_of_arms_that_were_chosen_by_what_was_learned() -> None:
+    _, log = logged_by(armlet.ThompsonSampling(), 200)
+    with pytest.raises(EvaluationError, match=r"200 rows chose their arm by what had been learned.*floor"):
+        evaluate(log, "own")
+
+
+def test_the_interval_of_own_lies_within_the_range_of_rewards() -> None:
+    rng = np.random.default_rng(3)
+    rows = rows_of(rng.normal(size=(9, 2)), rng.integers(3, size=9), rng.uniform(-1, 1, size=9), np.full(9, 1 / 3))
+    assert evaluate(held(rows), "own", reward_range=(-1, 1))["own"].interval == (-1.0, 1.0)
+    free = evaluate(held(rows), "own")["own"].interval
+    assert free is not None
+    assert free.low < -1 or free.high > 1
 
 
 def test_results_are_read_by_name_and_as_data() -> None:

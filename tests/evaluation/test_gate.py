@@ -12,7 +12,8 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.core.errors import DecisionError, EvaluationError
-from armlet.evaluation.gate import drawn_rows, gate
+from armlet.evaluation.drawn import drawn_rows
+from armlet.evaluation.gate import gate
 from armlet.evaluation.holdout import Holdout
 from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.paper.coverage.gates import gated

@@ -61,7 +61,14 @@ def fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoRet
     if isinstance(error, ModuleNotFoundError) and error.name not in extras:
         raise error
     parser: argparse.ArgumentParser = arguments.parser
-    parser.exit(1, f"{parser.prog}: error: {error}\n")
+    parser.exit(1, f"{parser.prog}: error: {_words(error)}\n")
+
+
+def _words(error: Exception) -> str:
+    """Say what the system says of a file, without its number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error)
 
 
 def _number(text: str) -> float:

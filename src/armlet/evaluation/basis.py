@@ -26,6 +26,8 @@ class Basis:
     n_eligible: Float64  # m
     learned: Bool  # the reward model has the row
     known: Bool  # rate and chance given exploring are known
+    step: Float64
+    whole: bool  # every arm of the log was eligible in every row
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
@@ -43,4 +45,12 @@ class Basis:
             n_eligible=m,
             learned=np.where(known, explored, rows.explored < 0),
             known=known,
+            step=rows.t.astype(np.float64),
+            whole=bool(rows.eligible.all()),
         )
+
+    def drawn(self) -> tuple[Bool, Float64]:
+        """Give the rows whose arm was drawn whatever the context was, or all, and the chances of the arms drawn."""
+        if self.known.all():
+            return self.explored, self.given
+        return np.ones(len(self.chance), dtype=np.bool_), self.chance

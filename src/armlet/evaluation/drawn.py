@@ -39,6 +39,18 @@ class Drawn:
         return np.asarray(np.minimum(rarest / rows.given_exploring, 1.0))
 
 
+def drawn_rows(rows: Rows) -> tuple[Bool, Float64]:
+    """Give which rows were drawn whatever the context was, and the chances of their arms.
+
+    Where a log does not say what explored, every row counts, by its propensity. A turn of a round-robin was not drawn:
+    what holds at any look must not lean on its coming round, as a sample of rows may (`Basis.drawn`).
+    """
+    if (rows.explored < 0).any():
+        return np.ones(len(rows), dtype=np.bool_), rows.propensity
+    used = (rows.explored == 1) & ~rows.turn & ~np.isnan(rows.given_exploring)
+    return used, np.where(used, rows.given_exploring, 1.0)
+
+
 def find_drawn(blocks: Blocks) -> Drawn:
     """Read a log once to find how its arms were drawn; refuse one that does not show it, or whose contexts moved it.
 

@@ -122,7 +122,7 @@ def evaluate(
     found = judge.values(several, sums, sequences)
     values = {target.name: found[target.name].value for target in [*several[-1:], *several[:-1]]}
     return Evaluation(
-        values=values | {name: own_value(blocks, survey, level, declared, name) for name in own},
+        values=values | {name: own_value(blocks, survey, level, declared, name, judge.doubt) for name in own},
         differences=judge.differences(several, found, sums),
         baseline=base.name,
         objective=blocks.objective,

@@ -18,15 +18,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
-import numpy as np
-
 from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import DifferenceSequence, MeanSequence
-from armlet.core.types import Arm, Bool, Float64
+from armlet.core.types import Arm
 from armlet.evaluation.checks.check import Word
 from armlet.evaluation.checks.trained import Trained
+from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.targets import Logged, Played, Playing, Target, TargetLike, chance_of_played, read_target
 from armlet.log.reading import Source
@@ -124,17 +123,6 @@ class AgainstOther:
         return self._sequence.interval()
 
 
-def drawn_rows(rows: Rows) -> tuple[Bool, Float64]:
-    """Give which rows were drawn whatever the context was, and the chances of their arms.
-
-    Where a log does not say what explored, every row counts, by its propensity. A turn of a round-robin was not drawn.
-    """
-    if (rows.explored < 0).any():
-        return np.ones(len(rows), dtype=np.bool_), rows.propensity
-    used = (rows.explored == 1) & ~rows.turn & ~np.isnan(rows.given_exploring)
-    return used, np.where(used, rows.given_exploring, 1.0)
-
-
 def gate(
     log: Source | Blocks,
     candidate: TargetLike,
@@ -173,6 +161,7 @@ def gate(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import armlet
     >>> rng = np.random.default_rng(1)
     >>> arms = rng.integers(2, size=3000)

@@ -48,13 +48,13 @@ class Judge:
     ) -> None:
         self._checks = checks
         self._survey, self._blocks, self._level, self._declared = survey, blocks, level, declared
-        self._estimator, self._why, self._doubt = choose(survey, blocks, estimator)
+        self._estimator, self._why, self.doubt = choose(survey, blocks, estimator)
 
     def warnings(self) -> list[str]:
         """Say what a reader should know of the log."""
         s, told = self._survey, []
-        if self._doubt:
-            told.append(self._doubt)
+        if self.doubt:
+            told.append(self.doubt)
         told += [str(check) for check in self._checks if check.word is not Word.FINE]
         if gone := s.rows - s.rewarded:
             told.append(f"{gone:,} of {s.rows:,} rewards are missing; values are of those that came, which may differ")
@@ -99,13 +99,13 @@ class Judge:
         for word in ESTIMATORS:
             found = estimate(word, own)
             se = math.sqrt(variance) if (variance := found.variance(own)) >= 0 else math.nan
-            honest = found.influence is not None and not self._doubt
+            honest = found.influence is not None and not self.doubt
             out[word] = Point(found.value, se, self._span(found.value, se, found.ess) if honest else None)
         return out
 
     def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
-        if not is_log and self._doubt:
-            return None, self._doubt
+        if not is_log and self.doubt:
+            return None, self.doubt
         if not is_log and (refused := self._refused(name)):
             return None, refused
         if not math.isfinite(estimated.value):

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from armlet.core.errors import EvaluationError
 from armlet.core.intervals import Interval
 from armlet.core.rewards import Range
 from armlet.core.types import Bool, Float64, Int64
@@ -25,7 +26,6 @@ from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spans import plain, wilson
 from armlet.evaluation.survey import Survey
-from armlet.evaluation.watch import drawn_rows
 
 BEGIN: Final = 1 / 3
 """The share of rows that the progressive value learns from before it counts."""
@@ -92,8 +92,15 @@ class Ratio:
         return self.v * self.v / self.vv if self.vv > 0 else 0.0
 
 
-def own_value(blocks: Blocks, survey: Survey, level: float, declared: Range | None, name: str = "own") -> Value:
-    """Value the policy that the drawn rows of a log teach."""
+def own_value(
+    blocks: Blocks, survey: Survey, level: float, declared: Range | None, name: str = "own", doubt: str = ""
+) -> Value:
+    """Value the policy that the drawn rows of a log teach; without an interval where the log is in doubt."""
+    if adaptive := survey.rewarded - survey.known - survey.foreign:
+        raise EvaluationError(
+            f"{name!r} is what drawn rows teach, but {adaptive:,} rows chose their arm by what had been learned. Log "
+            "with a policy that explores at a known rate, such as armlet.Algorithm1, or OccasionalOptimism(floor=0.05)"
+        )
     units, sign = _units(blocks), 1.0 if blocks.objective == "max" else -1.0
     learned = learn(survey.records(blocks.dim), units)
     left_out, n = Ratio(), 0
@@ -102,8 +109,8 @@ def own_value(blocks: Blocks, survey: Survey, level: float, declared: Range | No
         left_out.add(_matches(scores, rows, sign), rows.reward)
         n += len(rows.arm)
     ahead = _progressive(blocks, n, units, sign)
-    interval = _span(ahead, level, survey, declared)
-    misses = not interval.low <= left_out.value <= interval.high
+    interval = None if doubt else _span(ahead, level, survey, declared)
+    misses = interval is not None and not interval.low <= left_out.value <= interval.high
     note = "its interval is of the progressive value, which learns from earlier rows alone"
     note += ", and misses the point, which learns from more" if misses else ""
     return Value(
@@ -117,7 +124,7 @@ def own_value(blocks: Blocks, survey: Survey, level: float, declared: Range | No
         estimator="leave one out",
         why=WHY,
         largest_weight=math.nan,
-        note=note,
+        note=doubt or note,
     )
 
 
@@ -125,7 +132,9 @@ def _span(ahead: Ratio, level: float, survey: Survey, declared: Range | None) ->
     ends = (0.0, 1.0) if survey.binary else declared if ahead.se == 0.0 else None
     if ends is not None:
         return wilson(ahead.value, ahead.se, ahead.ess, level, ends)
-    return plain(ahead.value, ahead.se, ahead.ess, level)
+    low, high = plain(ahead.value, ahead.se, ahead.ess, level)
+    least, most = (-math.inf, math.inf) if declared is None else declared
+    return Interval(max(low, least), min(high, most))  # a mean of rewards, so it lies between
 
 
 def _units(blocks: Blocks) -> str:
@@ -137,7 +146,7 @@ def _units(blocks: Blocks) -> str:
 def _drawn(blocks: Blocks) -> Iterator[Drawn]:
     for rows in blocks:
         paid = rows.take(rows.rewarded)
-        used, chance = drawn_rows(Basis.of(paid))
+        used, chance = Basis.of(paid).drawn()
         yield Drawn(paid.X[used], paid.arm[used], paid.reward[used], chance[used], paid.eligible[used])
 
 
@@ -223,7 +232,7 @@ def _progressive(blocks: Blocks, n: int, units: str, sign: float) -> Ratio:
     learned: Learned | None = None
     for block in blocks:
         paid = block.take(block.rewarded)
-        used, _ = drawn_rows(Basis.of(paid))
+        used, _ = Basis.of(paid).drawn()
         rows = paid.take(used)
         for part in _parts(rows, seen, next_cut):
             if learned is not None:
@@ -240,7 +249,7 @@ def _progressive(blocks: Blocks, n: int, units: str, sign: float) -> Ratio:
 
 
 def _chances(rows: Rows) -> Float64:
-    return drawn_rows(Basis.of(rows))[1]
+    return Basis.of(rows).drawn()[1]
 
 
 def _parts(rows: Rows, seen: int, cut: int) -> Iterator[Rows]:

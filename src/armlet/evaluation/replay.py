@@ -75,7 +75,7 @@ class Replay:
     def __str__(self) -> str:
         found = self.interval
         between = "" if found is None else f" [{found.low:.4g} to {found.high:.4g}]"
-        words = f"{self.accepted:,} steps of {self.rows:,} rows"
+        words = f"{self.accepted:,} {'step' if self.accepted == 1 else 'steps'} of {self.rows:,} rows"
         return f"{type(self.bandit.policy).__name__}: {self.mean:.4g}{between} a step, {words}"
 
 

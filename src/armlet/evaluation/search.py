@@ -22,7 +22,7 @@ from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import in_range
 from armlet.core.sequences.wealth import GammaExponential, Sums
 from armlet.core.types import Float64, Int64
-from armlet.evaluation.gate import drawn_rows
+from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.log.reading import Source
 

@@ -9,7 +9,6 @@ import numpy as np
 from armlet.core.intervals import Interval
 from armlet.core.rewards import Range
 from armlet.core.sequences import MeanSequence
-from armlet.core.types import Bool, Float64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.checks import Check, Checks
 from armlet.evaluation.plots import Path, Weighed
@@ -46,7 +45,7 @@ class Watch:
         for target in self._targets:
             pi = chance_of_played(laws[target.name][paid], rewarded.arm)
             self._spreads[target.name].add(pi / basis.chance)
-            used, chance = drawn_rows(basis)
+            used, chance = basis.drawn()
             self._running[target.name].add(rewarded.reward[used], pi[used] / chance[used])
 
     def checks(self) -> tuple[Check, ...]:
@@ -93,7 +92,7 @@ class Sequences:
         paid = rows.rewarded
         rewarded = rows if paid.all() else rows.take(paid)
         basis = Basis.of(rewarded)
-        used, chance = drawn_rows(basis)
+        used, chance = basis.drawn()
         m = basis.n_eligible[used]
         if m.size and self._arms is None:
             self._arms = float(m[0])
@@ -113,10 +112,3 @@ class Sequences:
         if self._even and name not in self._uneven:
             return self._matched[name].interval()
         return self._weighted[name].interval()
-
-
-def drawn_rows(basis: Basis) -> tuple[Bool, Float64]:
-    """Give the rows whose arm was drawn whatever the context was, or all, and the chances of the arms drawn."""
-    if basis.known.all():
-        return basis.explored, basis.given
-    return np.ones(len(basis.chance), dtype=np.bool_), basis.chance

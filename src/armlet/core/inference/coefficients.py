@@ -31,7 +31,7 @@ class Coefficient:
     why: str | None = None  # why there is no interval
 
 
-class Coefficients(Sequence[Coefficient]):
+class Coefficients(tables.Tabled, Sequence[Coefficient]):
     """The coefficients of all arms: a sequence, a table, a data frame.
 
     Attributes
@@ -76,19 +76,6 @@ class Coefficients(Sequence[Coefficient]):
         if any(reasons):
             columns["why no interval"] = [why or "" for why in reasons]
         return f"{tables.text(columns)}\n{100 * self.level:g} % intervals. {self.words}"
-
-    __repr__ = __str__
-
-    def to_pandas(self) -> Any:
-        """Give a pandas.DataFrame."""
-        return tables.pandas(self.columns())
-
-    def to_arrow(self) -> Any:
-        """Give a pyarrow.Table."""
-        return tables.arrow(self.columns())
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def coefficients(model: Model, ask: Ask) -> Coefficients:

@@ -11,8 +11,8 @@ from armlet.core.inference import tables
 from armlet.core.types import Arm, Float64
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(tables.Tabled):
     """The estimate of every arm in one context, taken apart: base + contributions = total.
 
     In free units the base is what an arm is expected to give in the mean context of all rows, and a feature contributes
@@ -39,22 +39,6 @@ class Explanation:
         """Give the table by columns, one row an arm."""
         parts = dict(zip(self.features, self.contributions.T.tolist(), strict=True))
         return {"arm": list(self.arms), "estimate": self.total.tolist(), "base": self.base.tolist(), **parts}
-
-    def __str__(self) -> str:
-        return tables.text(self.columns())
-
-    __repr__ = __str__
-
-    def to_pandas(self) -> Any:
-        """Give a pandas.DataFrame, one row an arm."""
-        return tables.pandas(self.columns())
-
-    def to_arrow(self) -> Any:
-        """Give a pyarrow.Table, one row an arm."""
-        return tables.arrow(self.columns())
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def explanation(

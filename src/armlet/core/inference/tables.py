@@ -3,8 +3,36 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+class Tabled(ABC):
+    """What can be read as a table: printed, or handed on."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def columns(self) -> dict[str, list[Any]]:
+        """Give the table by columns."""
+
+    def __str__(self) -> str:
+        return text(self.columns())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_pandas(self) -> Any:
+        """Give a pandas.DataFrame."""
+        return pandas(self.columns())
+
+    def to_arrow(self) -> Any:
+        """Give a pyarrow.Table."""
+        return arrow(self.columns())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def text(columns: Mapping[str, Sequence[object]]) -> str:
