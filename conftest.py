@@ -7,7 +7,11 @@ dealt out one by one.
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices of tests are small: threads would wait for each other
 
 collect_ignore = ["docs/conf.py", "docs/hooks/mathml.py"]  # for Sphinx, which only `make site` installs
 
@@ -19,16 +23,22 @@ def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run on one worker, and begin with those that wait for the paper's evaluation.
+    """Say which tests must run on one worker, and begin with what takes longest in one piece.
 
-    It takes longest: were it the last, one worker would wait for the other.
+    That is the paper's evaluation, then whole files, then what is dealt out one by one: workers end together.
     """
-    items.sort(key=lambda item: not _reproductions(item))
+    items.sort(key=_turn)
     for item in items:
         if made := _reproductions(item):
             item.add_marker(pytest.mark.xdist_group(made[0]))
         elif item.get_closest_marker("spread") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _turn(item: pytest.Item) -> int:
+    if _reproductions(item):
+        return 0
+    return 1 if item.get_closest_marker("spread") is None else 2
 
 
 def _reproductions(item: pytest.Item) -> list[str]:

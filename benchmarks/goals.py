@@ -34,6 +34,7 @@ SAVED, MEMORY = 1.1, 2.5
 SHARED, WAITING = 3.0, 0.7  # durable decisions: 16 threads against one, and against commits that a power cut can lose
 FLAT = 1.5  # the slowest window against the fastest; a cost that grew with t would be 10^4 times apart
 BATCH = 1.5
+EVALUATED, AGREED = 40.0, 1e-9
 FREE_UNITS = 1.3
 IMPORT_MS = 20.0
 COMMAND_LINE = 2.0
@@ -247,6 +248,19 @@ def batch_goals(report: BatchReport) -> list[Goal]:
             differ += f", exact arithmetic agrees with ours in {row['armlet_right']:.0f} of {row['checked']:.0f}"
         goals.append(Goal(f"batch arms identical to the float64 argmax at {size}", right, differ))
     return goals
+
+
+def evaluate_goals(report: dict[str, float]) -> list[Goal]:
+    """Hold four estimators with intervals against OBP with one, by CPU time; its reward model is given to it."""
+    points = report["arrays"] + report["points"]
+    ratios = [(points + report["interval"]) / report["plain"], (points + report["interval"]) / report["ours"]]
+    seconds = f"{report['plain']:.3g} s, with checks {report['ours']:.3g}, OBP {points + report['interval']:.3g}"
+    told = f"{ratios[0]:.1f} times, {ratios[1]:.1f} with checks; {points / report['plain']:.1f} times its points alone"
+    text = f"{report['rows']:.0e} rows valued with at least {EVALUATED:.0f} times less CPU time than by OBP"
+    return [
+        Goal(text, ratios[0] >= EVALUATED, f"{told} ({seconds})"),
+        Goal(f"values within {AGREED:.0e} of OBP's", report["apart"] <= AGREED, f"{report['apart']:.1e}"),
+    ]
 
 
 def units_goals(report: UnitsReport) -> list[Goal]:

@@ -22,6 +22,7 @@ from goals import (
     batch_goals,
     clicks_goals,
     default_goals,
+    evaluate_goals,
     exploiter_goals,
     files_goals,
     flat_goals,
@@ -122,6 +123,12 @@ PARTS = {
         goals=exploiter_goals,
         timeout=2700.0,
     ),
+    "evaluate": Part(
+        about="a policy valued from a million rows, beside OBP (about a minute, 2 GB of memory)",
+        quick="1e5",
+        full="1e6",
+        goals=evaluate_goals,
+    ),
     "store": Part(
         about="durable decisions a second (about half a minute)",
         quick="2",
@@ -142,6 +149,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
+  .venv/bin/python benchmarks/run.py --only evaluate        values from a log, beside OBP
   .venv/bin/python benchmarks/run.py --only store           durable decisions a second
   .venv/bin/python benchmarks/run.py --only armlet          what a step costs, no peers
 """

@@ -40,6 +40,7 @@ extensions = [
     "numpydoc",
     "sphinx_copybutton",
     "hooks.cells",
+    "hooks.commands",
     "hooks.contents",
     "hooks.plain",
     "hooks.signatures",

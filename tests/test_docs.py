@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import armlet
-from hooks import cells, contents
+from armlet.cli.parser import make_parser
+from hooks import cells, commands, contents
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -57,7 +58,18 @@ def test_all_code_of_a_tutorial_is_run(page: Path) -> None:
 
 
 def test_every_public_module_has_a_page_of_the_reference() -> None:
-    assert {name for name in armlet._MODULES if not (API / f"{name}.rst").is_file()} == set()
+    """Every folder of the library, but the core, which the others show, and the commands, which have their own page."""
+    folders = {path.parent.name for path in Path(armlet.__file__).parent.glob("*/__init__.py")} - {"core", "cli"}
+    assert set(armlet._MODULES) < folders
+    assert {name for name in folders if not (API / f"{name}.rst").is_file()} == set()
+
+
+def test_the_page_of_the_commands_has_what_each_of_them_prints() -> None:
+    page = commands.page((DOCS / "reference" / "commands.md").read_text())
+    parsers = list(commands.found(make_parser()))
+    assert len(parsers) > 15
+    for each in parsers:
+        assert f"# {each.prog}\n\n```text\nusage: {each.prog} [-h]" in page
 
 
 def read(module: str) -> str:

@@ -60,20 +60,62 @@ Array<double> predict_target_rows(nb::handle theta, nb::handle inverse, nb::hand
     return to_numpy(std::move(out), {n});
 }
 
+// A row of theta (K, d) for each arm, and which of them may be played.
+nb::tuple value_greedy_rows(nb::handle estimates, nb::handle eligible, nb::handle theta, nb::handle inverse,
+                            nb::handle X, nb::handle arms, nb::handle rewards, nb::handle learned) {
+    const RewardModel model = read_model(theta, inverse);
+    const std::size_t n = count_rows(X, "X", model.dim), width = padded(model.n_arms);
+    const LoggedRows rows{doubles(X, "X", {n, model.dim}), read_arms(arms, "arms", n, model.n_arms),
+                          doubles(rewards, "rewards", {n}), booleans(learned, "learned", n), n};
+    const double* slopes = doubles(estimates, "estimates", {model.n_arms, model.dim});
+    const bool* may = booleans(eligible, "eligible", model.n_arms);
+    std::vector<double> turned(model.dim * width), direct(n), played(n);
+    std::vector<std::uint32_t> playable;
+    std::vector<std::int64_t> best(n);
+    for (std::size_t a = 0; a < model.n_arms; ++a) {
+        if (may[a]) playable.push_back(static_cast<std::uint32_t>(a));
+        for (std::size_t j = 0; j < model.dim; ++j) turned[j * width + a] = slopes[a * model.dim + j];
+    }
+    if (playable.empty()) fail(PyExc_ValueError, "eligible has no arm; there must be at least one");
+    {
+        nb::gil_scoped_release release;
+        value_greedy({turned.data(), model.dim, width}, playable, model, rows,
+                     {best.data(), direct.data(), played.data()});
+    }
+    return nb::make_tuple(to_numpy<std::int64_t>(std::move(best), {n}), to_numpy(std::move(direct), {n}),
+                          to_numpy(std::move(played), {n}));
+}
+
+EvaluatedRows read_rows(nb::handle pi, nb::handle direct, nb::handle rewards, nb::handle chance, nb::handle given,
+                        nb::handle explored, nb::handle model, nb::handle h) {
+    const std::size_t n = row_length(pi);
+    return {doubles(pi, "pi", {n}),         doubles(direct, "direct", {n}), doubles(rewards, "rewards", {n}),
+            doubles(chance, "chance", {n}), doubles(given, "given", {n}),   doubles(explored, "explored", {n}),
+            doubles(model, "model", {n}),   doubles(h, "h", {n}),           n};
+}
+
 Array<double> features_of_rows(nb::handle pi, nb::handle direct, nb::handle rewards, nb::handle chance,
                                nb::handle given, nb::handle explored, nb::handle model, nb::handle h, double most,
                                double shrink) {
-    const std::size_t n = row_length(pi);
-    const EvaluatedRows rows{
-        doubles(pi, "pi", {n}),         doubles(direct, "direct", {n}), doubles(rewards, "rewards", {n}),
-        doubles(chance, "chance", {n}), doubles(given, "given", {n}),   doubles(explored, "explored", {n}),
-        doubles(model, "model", {n}),   doubles(h, "h", {n}),           n};
-    std::vector<double> out(n * n_features);
+    const EvaluatedRows rows = read_rows(pi, direct, rewards, chance, given, explored, model, h);
+    std::vector<double> out(rows.n * n_features);
     {
         nb::gil_scoped_release release;
         row_features(rows, most, shrink, out.data());
     }
-    return to_numpy(std::move(out), {n, n_features});
+    return to_numpy(std::move(out), {rows.n, n_features});
+}
+
+nb::tuple sums_of_features(nb::handle pi, nb::handle direct, nb::handle rewards, nb::handle chance, nb::handle given,
+                           nb::handle explored, nb::handle model, nb::handle h, double most, double shrink) {
+    const EvaluatedRows rows = read_rows(pi, direct, rewards, chance, given, explored, model, h);
+    std::vector<double> sums(n_columns * n_columns);
+    double largest = 0.0;
+    {
+        nb::gil_scoped_release release;
+        sum_features(rows, most, shrink, sums.data(), &largest);
+    }
+    return nb::make_tuple(to_numpy(std::move(sums), {n_columns, n_columns}), largest);
 }
 
 Array<double> gram_of_rows(nb::handle F, nb::handle G) {
@@ -95,9 +137,24 @@ void bind_evaluate(nb::module_& m) {
           "(n,): what a reward model says of the arms played, without a row's own reward where it has learned that.");
     m.def("predict_target", &predict_target_rows, nb::arg("theta"), nb::arg("inverse"), nb::arg("X"), nb::arg("target"),
           "(n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K).");
+    m.def(
+        "value_greedy", &value_greedy_rows, nb::arg("estimates"), nb::arg("eligible"), nb::arg("theta"),
+        nb::arg("inverse"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("learned"),
+        nb::sig("def value_greedy(estimates: object, eligible: object, theta: object, inverse: object, X: object, "
+                "arms: object, rewards: object, learned: object) -> tuple[NDArray[numpy.int64], "
+                "NDArray[numpy.float64], NDArray[numpy.float64]]"),
+        "(n,) each: the arm that is best by x' estimates, -1 where float32 leaves a doubt; what a reward model says of "
+        "it; and what `predict_played` says where that arm was played, 0 elsewhere.");
     m.def("row_features", &features_of_rows, nb::arg("pi"), nb::arg("direct"), nb::arg("rewards"), nb::arg("chance"),
           nb::arg("given"), nb::arg("explored"), nb::arg("model"), nb::arg("h"), nb::arg("most"), nb::arg("shrink"),
           "(n, 13): what each row adds to estimates of a target's value.");
+    m.def(
+        "sum_features", &sums_of_features, nb::arg("pi"), nb::arg("direct"), nb::arg("rewards"), nb::arg("chance"),
+        nb::arg("given"), nb::arg("explored"), nb::arg("model"), nb::arg("h"), nb::arg("most"), nb::arg("shrink"),
+        nb::sig("def sum_features(pi: object, direct: object, rewards: object, chance: object, given: object, "
+                "explored: object, model: object, h: object, most: float, shrink: float) -> "
+                "tuple[NDArray[numpy.float64], float]"),
+        "(16, 16): products of the features and the reward, summed over rows in their order; and the largest weight.");
     m.def("gram", &gram_of_rows, nb::arg("F"), nb::arg("G"), "(13, 13): F' G, summed over rows in their order.");
 }
 

@@ -60,12 +60,47 @@ void add_rows(nb::handle records, nb::handle X, nb::handle arms, nb::handle rewa
     if (n_arms > 0) RowSums(static_cast<double*>(PyArray_DATA(array)), n_arms, d, from).add(x.grid, who, r, w, n);
 }
 
+// Whether the squares of all rewards and values that were added sum up to so little that each of them is small.
+bool are_small(const std::vector<double>& records, std::size_t n_arms, std::size_t size) {
+    const std::size_t length = 3 + size + packed_size(size);
+    constexpr double most = largest_value * largest_value;
+    bool small = true;
+    for (std::size_t arm = 0; arm < n_arms; ++arm) {
+        const double* record = records.data() + arm * length;
+        small &= record[2] <= most;  // false for NaN
+        const double* diagonal = record + 3 + size;
+        for (std::size_t k = 0; k < size; diagonal += size - k, ++k) small &= *diagonal <= most;
+    }
+    return small;
+}
+
+Array<double> sum_rows(nb::handle X, nb::handle arms, nb::handle rewards, std::size_t n_arms) {
+    const Matrix x = read_matrix(X, row_length(rewards));
+    const std::size_t n = x.rows, size = x.columns + 1, length = 3 + size + packed_size(size);
+    const std::int64_t* who = integers(arms, "arms", n);
+    const double* r = doubles(rewards, "rewards", {n});
+    std::int64_t least = 0, most = -1;
+    for (std::size_t i = 0; i < n; ++i) least = std::min(least, who[i]), most = std::max(most, who[i]);
+    if (most >= static_cast<std::int64_t>(n_arms)) fail(PyExc_ValueError, "arms holds a number beyond the records");
+    std::vector<double> records(n_arms * length);
+    if (n_arms > 0) {
+        nb::gil_scoped_release release;
+        const std::vector<double> origin(size);
+        RowSums(records.data(), n_arms, x.columns, origin.data()).add(x.grid, who, r, nullptr, n);
+    }
+    if (least < 0 || !are_small(records, n_arms, size)) check_rows(x, who, r, nullptr, n_arms);
+    return to_numpy(std::move(records), {n_arms, length});
+}
+
 }  // namespace
 
 void bind_row_sums(nb::module_& m) {
     m.def("add_rows", &add_rows, nb::arg("records"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"),
           nb::arg("weights").none() = nb::none(), nb::arg("origin").none() = nb::none(),
           "Adds rows to the records of their arms in place, without the interpreter lock; not those of negative arms.");
+    m.def(
+        "sum_rows", &sum_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("n_arms"),
+        "(n_arms, ...): the records of y = (1, x), without the interpreter lock; rows of negative arms are left out.");
 }
 
 }  // namespace armlet

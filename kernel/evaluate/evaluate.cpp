@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "linear/simd.hpp"
+#include "linear/half.hpp"
 
 namespace armlet {
 
@@ -31,17 +31,42 @@ ARMLET_INLINE double leverage(const RewardModel& model, const double* x, std::si
     return total;
 }
 
+ARMLET_INLINE double predicted_without(const RewardModel& model, const double* x, std::size_t arm, double reward,
+                                       double* scratch) {
+    const double fitted = predicted(model, x, arm);
+    return reward - (reward - fitted) / (1.0 - leverage(model, x, arm, scratch));
+}
+
 ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X, const std::int64_t* arms,
                                        const double* rewards, const bool* learned, std::size_t n, double* out) {
     std::vector<double> scratch(model.dim + 1);
     for (std::size_t i = 0; i < n; ++i) {
         const double* x = X + i * model.dim;
         const auto arm = static_cast<std::size_t>(arms[i]);
-        const double fitted = predicted(model, x, arm);
-        out[i] =
-            learned[i] ? rewards[i] - (rewards[i] - fitted) / (1.0 - leverage(model, x, arm, scratch.data())) : fitted;
+        out[i] = learned[i] ? predicted_without(model, x, arm, rewards[i], scratch.data()) : predicted(model, x, arm);
     }
 }
+
+// What follows the argmax, for rows whose contexts are still in the cache.
+ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const LoggedRows& rows, std::size_t first,
+                                       std::size_t n, const std::uint32_t* best, const GreedyRows& out) {
+    std::vector<double> scratch(model.dim + 1);
+    for (std::size_t i = first; i < first + n; ++i) {
+        const double* x = rows.X + i * model.dim;
+        const std::uint32_t arm = best[i - first];
+        out.best[i] = arm == undecided ? -1 : std::int64_t{arm};
+        out.direct[i] = arm == undecided ? 0.0 : predicted(model, x, arm);
+        out.played[i] = 0.0;
+        if (out.best[i] == rows.arms[i])
+            out.played[i] =
+                rows.learned[i] ? predicted_without(model, x, arm, rows.rewards[i], scratch.data()) : out.direct[i];
+    }
+}
+
+ARMLET_DISPATCH(predict_greedy,
+                (const RewardModel& model, const LoggedRows& rows, std::size_t first, std::size_t n,
+                 const std::uint32_t* best, const GreedyRows& out),
+                (model, rows, first, n, best, out))
 
 ARMLET_INLINE void gram_body(const double* F, const double* G, std::size_t n, double* out) {
     double sums[n_features][n_features] = {};
@@ -53,8 +78,79 @@ ARMLET_INLINE void gram_body(const double* F, const double* G, std::size_t n, do
     std::copy(&sums[0][0], &sums[0][0] + n_features * n_features, out);
 }
 
+// Features of up to `some` rows, n_columns apart, the reward after them.
+constexpr std::size_t some = 32;
+
+ARMLET_INLINE void fill_features(const EvaluatedRows& rows, std::size_t first, std::size_t n, double most,
+                                 double shrink, double* out) {
+    double w[some], v[some], less[some];
+    for (std::size_t i = 0; i < n; ++i) {
+        const double pi = rows.pi[first + i];
+        w[i] = pi / rows.chance[first + i];
+        v[i] = rows.explored[first + i] * (pi / rows.given[first + i]);
+        less[i] = shrink * w[i] / (w[i] * w[i] + shrink);
+    }
+    for (std::size_t i = 0; i < n; ++i, out += n_columns) {
+        const double r = rows.rewards[first + i], direct = rows.direct[first + i], off = r - rows.model[first + i];
+        const double h = rows.h[first + i], x = rows.explored[first + i], wq = w[i] * off;
+        out[0] = 1.0;
+        out[1] = w[i];
+        out[2] = w[i] * r;
+        out[3] = direct;
+        out[4] = wq;
+        out[5] = w[i] <= most ? direct + wq : direct;
+        out[6] = direct + less[i] * off;
+        out[7] = h;
+        out[8] = h * (direct + wq);
+        out[9] = x;
+        out[10] = v[i];
+        out[11] = v[i] * r;
+        out[12] = x * direct + v[i] * off;
+        out[13] = r;
+    }
+}
+
+// Four rows of the sums, eight columns of each, in registers while n rows of features go by.
+ARMLET_INLINE void add_tile(const double* F, std::size_t n, std::size_t left, std::size_t top, double* sums) {
+    double* to = sums + left * n_columns + top;
+    Half a0 = load_half(to), a1 = load_half(to + half);
+    Half b0 = load_half(to + n_columns), b1 = load_half(to + n_columns + half);
+    Half c0 = load_half(to + 2 * n_columns), c1 = load_half(to + 2 * n_columns + half);
+    Half d0 = load_half(to + 3 * n_columns), d1 = load_half(to + 3 * n_columns + half);
+    for (std::size_t r = 0; r < n; ++r, F += n_columns) {
+        const Half low = load_half(F + top), high = load_half(F + top + half);
+        a0 += F[left] * low, a1 += F[left] * high;
+        b0 += F[left + 1] * low, b1 += F[left + 1] * high;
+        c0 += F[left + 2] * low, c1 += F[left + 2] * high;
+        d0 += F[left + 3] * low, d1 += F[left + 3] * high;
+    }
+    store_half(to, a0), store_half(to + half, a1);
+    store_half(to + n_columns, b0), store_half(to + n_columns + half, b1);
+    store_half(to + 2 * n_columns, c0), store_half(to + 2 * n_columns + half, c1);
+    store_half(to + 3 * n_columns, d0), store_half(to + 3 * n_columns + half, d1);
+}
+
+ARMLET_INLINE void sum_features_body(const EvaluatedRows& rows, double most, double shrink, double* sums,
+                                     double* largest) {
+    double F[some * n_columns] = {};
+    std::fill(sums, sums + n_columns * n_columns, 0.0);
+    *largest = 0.0;
+    for (std::size_t first = 0; first < rows.n; first += some) {
+        const std::size_t n = std::min(some, rows.n - first);
+        fill_features(rows, first, n, most, shrink, F);
+        for (std::size_t i = 0; i < n; ++i)
+            if (const double w = F[i * n_columns + 1]; !(w <= *largest)) *largest = w;
+        for (std::size_t left = 0; left < n_columns; left += half)
+            for (std::size_t top = left / lanes * lanes; top < n_columns; top += lanes) add_tile(F, n, left, top, sums);
+    }
+    for (std::size_t a = 0; a < n_columns; ++a)
+        for (std::size_t b = 0; b < a; ++b) sums[a * n_columns + b] = sums[b * n_columns + a];
+}
+
 }  // namespace
 
+ARMLET_DISPATCH(sum_features, (const EvaluatedRows& rows, double most, double shrink, double* sums, double* largest),
+                (rows, most, shrink, sums, largest))
 ARMLET_DISPATCH(predict_played,
                 (const RewardModel& model, const double* X, const std::int64_t* arms, const double* rewards,
                  const bool* learned, std::size_t n, double* out),
@@ -64,6 +160,18 @@ ARMLET_DISPATCH(gram, (const double* F, const double* G, std::size_t n, double* 
 void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out) {
     for (std::size_t i = 0; i < n; ++i)
         out[i] = predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
+}
+
+void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const LoggedRows& rows,
+                  const GreedyRows& out) {
+    constexpr std::size_t chunk = 512;
+    std::uint32_t best[chunk];
+    const BatchArgmax argmax(estimates, eligible);
+    for (std::size_t first = 0; first < rows.n; first += chunk) {
+        const std::size_t n = std::min(chunk, rows.n - first);
+        argmax(rows.X + first * model.dim, n, best);
+        predict_greedy(model, rows, first, n, best, out);
+    }
 }
 
 void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rules/batch.hpp"
+
 namespace armlet {
 
 // A linear reward model for each arm on y = (1, x): theta (K, d+1), and the inverse of sum y y' + ridge (K, d+1, d+1).
@@ -20,8 +22,29 @@ void predict_played(const RewardModel& model, const double* X, const std::int64_
 void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out);
 void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out);
 
+struct LoggedRows {
+    const double* X;
+    const std::int64_t* arms;
+    const double* rewards;
+    const bool* learned;
+    std::size_t n;
+};
+
+// Of a policy that plays the best of the eligible arms by x' theta, (n,) each.
+struct GreedyRows {
+    std::int64_t* best;  // the arm, or -1 where its lead leaves a doubt
+    double* direct;      // what the model says of it
+    double* played;      // as `predict_played` says, where it is the arm that was played; 0 elsewhere
+};
+
+// All of it while a row is in the cache. `estimates` have a place for every arm of the model.
+void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const LoggedRows& rows,
+                  const GreedyRows& out);
+
 // Columns of a row's features; reference.py names them.
 constexpr std::size_t n_features = 13;
+// The same, the reward, and columns of zeros up to whole vectors.
+constexpr std::size_t n_columns = 16;
 
 struct EvaluatedRows {
     const double* pi;      // the target's probability of the arm played
@@ -40,5 +63,9 @@ void row_features(const EvaluatedRows& rows, double most, double shrink, double*
 
 // out (n_features, n_features) = F' G, for F and G of n rows.
 void gram(const double* F, const double* G, std::size_t n, double* out);
+
+// Both at once, without the features ever being written down: sums (n_columns, n_columns) = F' F, where F also has the
+// rewards, and the largest weight.
+void sum_features(const EvaluatedRows& rows, double most, double shrink, double* sums, double* largest);
 
 }  // namespace armlet

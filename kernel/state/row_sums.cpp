@@ -3,23 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "linear/half.hpp"
 #include "linear/linear.hpp"
-#include "linear/simd.hpp"
 
 namespace armlet {
 
 namespace {
 
-// Half of a Vec: what AVX2 has. Eight of them leave registers for the rest; compilers put as many Vecs into memory.
-constexpr std::size_t half = lanes / 2;
-typedef double Half __attribute__((vector_size(half * sizeof(double))));
 typedef long long Truth __attribute__((vector_size(half * sizeof(double))));
-
-ARMLET_INLINE Half load_half(const double* p) {
-    Half v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
 
 ARMLET_INLINE void are_within_body(const double* values, std::size_t n, double most, bool* answer) {
     const std::size_t whole = n / half * half;

@@ -947,6 +947,11 @@ def _use_level(level: int) -> int:
 def argmax_rows(X: object, theta: object) -> NDArray[numpy.int64]:
     """(n,): the best arm of every row of X."""
 
+def clear_argmax(X: object, theta: object) -> NDArray[numpy.int64]:
+    """
+    (n,): the best arm of every row of X; -1 where float32 leaves a doubt, or the row holds what is no number.
+    """
+
 def simulate_steps(
     table: object,
     start: Any,
@@ -988,6 +993,11 @@ def add_rows(
     Adds rows to the records of their arms in place, without the interpreter lock; not those of negative arms.
     """
 
+def sum_rows(X: object, arms: object, rewards: object, n_arms: int) -> NDArray[numpy.float64]:
+    """
+    (n_arms, ...): the records of y = (1, x), without the interpreter lock; rows of negative arms are left out.
+    """
+
 def predict_played(
     theta: object, inverse: object, X: object, arms: object, rewards: object, learned: object
 ) -> NDArray[numpy.float64]:
@@ -998,6 +1008,20 @@ def predict_played(
 def predict_target(theta: object, inverse: object, X: object, target: object) -> NDArray[numpy.float64]:
     """
     (n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K).
+    """
+
+def value_greedy(
+    estimates: object,
+    eligible: object,
+    theta: object,
+    inverse: object,
+    X: object,
+    arms: object,
+    rewards: object,
+    learned: object,
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """
+    (n,) each: the arm that is best by x' estimates, -1 where float32 leaves a doubt; what a reward model says of it; and what `predict_played` says where that arm was played, 0 elsewhere.
     """
 
 def row_features(
@@ -1013,6 +1037,22 @@ def row_features(
     shrink: float,
 ) -> NDArray[numpy.float64]:
     """(n, 13): what each row adds to estimates of a target's value."""
+
+def sum_features(
+    pi: object,
+    direct: object,
+    rewards: object,
+    chance: object,
+    given: object,
+    explored: object,
+    model: object,
+    h: object,
+    most: float,
+    shrink: float,
+) -> tuple[NDArray[numpy.float64], float]:
+    """
+    (16, 16): products of the features and the reward, summed over rows in their order; and the largest weight.
+    """
 
 def gram(F: object, G: object) -> NDArray[numpy.float64]:
     """(13, 13): F' G, summed over rows in their order."""

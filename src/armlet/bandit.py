@@ -16,7 +16,16 @@ from armlet.core.border import arms as labelling
 from armlet.core.border import columns
 from armlet.core.choosing import best_chances
 from armlet.core.errors import MergeError
-from armlet.core.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, expectations, ordered_scores
+from armlet.core.kernel import (
+    ArmSet,
+    Decision,
+    Decisions,
+    Engine,
+    argmax_rows,
+    clear_argmax,
+    expectations,
+    ordered_scores,
+)
 from armlet.core.law import compiled_rule
 from armlet.core.running.replacing import check_replaceable
 from armlet.core.settings import (
@@ -30,7 +39,7 @@ from armlet.core.settings import (
     check_steps,
 )
 from armlet.core.state import subtract
-from armlet.core.types import Arm, Bool, Context, Contexts, Float64, Policy, State
+from armlet.core.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
 from armlet.core.units import Units, in_units, units_of
 from armlet.policies import POLICIES, check_given, default_policy
 
@@ -335,6 +344,20 @@ class Bandit(Engine):
         if units is None:
             return labels, playable, rows, theta, 0.0
         return labels, playable, units.standard(rows), theta, units.base
+
+    def _slopes(self, eligible: Iterable[Arm]) -> tuple[Bool, Float64] | None:
+        """Give which arms may be played and the theta that they are ranked by; None if not on contexts as they come."""
+        _, playable, theta, units = self._view(eligible)
+        return None if units is not None or self.normalize is not None else (playable, theta)
+
+    def _leading(self, X: Float64, eligible: Iterable[Arm]) -> Int64:
+        """Give the place of the arm that looks best, (n,): -1 where another is close, or a row is no context."""
+        _, playable, theta, units = self._view(eligible)
+        rows = X if self.normalize is None else self._scaled(X)  # which would copy them
+        rows = rows if units is None else units.standard(rows)
+        arms = np.flatnonzero(playable)
+        best = clear_argmax(rows, theta[arms])
+        return best if len(arms) == len(theta) else np.where(best < 0, -1, arms[best])
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
         """Give the arm that looks best for each context, (n,); the first of those that tie.

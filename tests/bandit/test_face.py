@@ -22,15 +22,20 @@ from armlet.core.types import Arm
 from armlet.policies import POLICIES, catalogue
 from support.policies import SETTINGS
 
+ROOT = Path(__file__).parents[2]
+
 
 def findings(snippet: str, folder: Path) -> list[str]:
-    """Run mypy --strict over a program of a user; give each line that has a finding, with its message."""
-    (folder / "snippet.py").write_text(snippet)
-    options = ["--strict", "--no-error-summary", "--hide-error-context", "--config-file", ""]
-    command = [sys.executable, "-m", "mypy", *options, f"--cache-dir={folder / 'cache'}", "snippet.py"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    """Run mypy --strict over a program of a user; give each line that has a finding, with its message.
+
+    With our own settings, which are strict too, so that what `make lint` knows of the library is not found out again.
+    """
+    program = folder / "snippet.py"
+    program.write_text(snippet)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--hide-error-context", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.stderr == ""
-    return done.stdout.splitlines()
+    return [line.removeprefix(f"{folder}/") for line in done.stdout.splitlines()]
 
 
 USER_PROGRAM = """\

@@ -17,6 +17,7 @@ from armlet.core.types import Bool, Float64
 from armlet.evaluation import rows as rows_module
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import HeldBlocks, Rows, open_rows, rows_of
+from armlet.evaluation.targets import read_target
 
 
 def held(rows: Rows, arms: list[Any] | None = None, **about: Any) -> HeldBlocks:
@@ -472,6 +473,35 @@ def test_ties_of_a_bandit_are_shared() -> None:
     bandit = Bandit([0, 1], 1, policy=armlet.Algorithm1(p=4), seed=1)  # knows nothing
     found = evaluate(held(small()), {"new": bandit, "even": "uniform"}, estimator="ips", checks="none")
     assert found["new"].value == found["even"].value
+
+
+@pytest.mark.parametrize("policy", [armlet.Greedy(units="as given"), armlet.Greedy(), armlet.Algorithm1(p=9)])
+@pytest.mark.parametrize("ties", [0, 3])
+def test_a_bandit_is_valued_as_the_function_that_plays_as_it_does(policy: armlet.Policy, ties: int) -> None:
+    rng = np.random.default_rng(ties)
+    X, arms, n = rng.normal(size=(400, 3)), rng.integers(4, size=400), 400
+    X[:ties] = 0.0
+    bandit = Bandit(range(4), 3, policy=policy, seed=1)
+    bandit.partial_fit(X, arms, rng.random(n), explored=True)
+    bandit.retire_arm(2)
+    rows = rows_of(X, arms, (rng.random(n) < 0.4).astype(np.float64), np.full(n, 0.25), n_arms=4)
+
+    def plays(contexts: Float64, _: Bool) -> Float64:
+        return bandit.greedy_proba(contexts)
+
+    found = evaluate(held(rows), {"bandit": bandit, "function": plays}, checks="none").estimates
+    for word, point in found["bandit"].items():
+        assert point.value == pytest.approx(found["function"][word].value, rel=1e-12, nan_ok=True), word
+        assert point.se == pytest.approx(found["function"][word].se, rel=1e-9, nan_ok=True), word
+
+
+def test_contexts_that_are_no_numbers_are_refused_by_a_bandit() -> None:
+    X = np.ones((3, 2))
+    X[1, 1] = np.nan
+    bandit = Bandit(range(2), 2, policy=armlet.Greedy(units="as given"), seed=1)
+    rows = rows_of(X, np.zeros(3, dtype=np.int64), np.array([1.0, np.nan, 0.0]), np.full(3, 0.5), n_arms=2)
+    with pytest.raises(ValueError, match="nan"):
+        read_target("it", bandit, (0, 1), "greedy").law(rows)
 
 
 def test_words_are_checked() -> None:

@@ -18,7 +18,7 @@ from armlet.policies.confidence_ball import ConfidenceBall1, ConfidenceBall2, th
 from armlet.policies.parts.derived import Derived
 from armlet.policies.uncertainty_ellipsoid import UncertaintyEllipsoid, theory_alpha
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 N_ARMS, DIM = 4, 3
 CONTRACT = [
@@ -32,7 +32,7 @@ CONTRACT = [
 
 @pytest.mark.parametrize("policy", CONTRACT, ids=repr)
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=N_ARMS, dim=DIM)
+    check_settings(policy, n_arms=N_ARMS, dim=DIM)
 
 
 class Lifted:

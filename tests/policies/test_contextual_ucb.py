@@ -22,7 +22,8 @@ from armlet.policies.subset_search import Histories, HistoryLimitError, Past, va
 from armlet.policies.subset_search.histories import bucket
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
-from armlet.testing.policies import CHECKS, Check
+from armlet.testing.policies import Check
+from support.contract import checks
 
 pytestmark = pytest.mark.spread
 
@@ -35,7 +36,7 @@ POLICIES = [  # and those of the registry's contract, with other histories
 ]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
+@pytest.mark.parametrize("check", checks(), ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_policy_keeps_its_promises(policy: ContextualUCB, check: Check) -> None:
     check(policy, 3, 2)

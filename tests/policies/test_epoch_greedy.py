@@ -15,7 +15,7 @@ from armlet.environments import FigureA
 from armlet.policies import Uniform
 from armlet.policies.epoch_greedy import EpochGreedy, Lengths, opens_epoch
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 SETTINGS = [
     EpochGreedy(),
@@ -28,7 +28,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("policy", SETTINGS, ids=repr)
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 # ---- epochs

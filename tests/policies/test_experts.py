@@ -17,7 +17,7 @@ from armlet.policies.exp4p import EXP4P
 from armlet.policies.parts.experts import ExpertSums, LinearExperts, barred_tag, from_tag, known_eligible
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 
 def some(rng: np.random.Generator, n_arms: int) -> Bool:
@@ -41,7 +41,7 @@ def coins(rng: np.random.Generator) -> Coins:
     ids=repr,
 )
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 @pytest.mark.parametrize(("n_arms", "n_contexts"), [(2, 2), (3, 2), (3, 3)])

@@ -18,7 +18,7 @@ from armlet.policies.feasible_randomized_ucb import FeasibleRandomizedUCB, desce
 from armlet.policies.parts.finite_class import FiniteClass, FiniteClassState, toss
 from armlet.policies.policy_elimination import PolicyElimination, spread
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 BOTH = (PolicyElimination, FeasibleRandomizedUCB)
 ALL = np.ones(3, dtype=np.bool_)
@@ -74,7 +74,7 @@ def variance(policy: FiniteClass, rows: list[Interaction], P: Float64, mu: float
     ids=repr,
 )
 def test_promises_are_kept(policy: FiniteClass) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 def test_elimination_follows_its_definition() -> None:

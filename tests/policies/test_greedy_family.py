@@ -18,7 +18,7 @@ from armlet.policies.greedy import Greedy
 from armlet.policies.greedy_first import GreedyFirst, GreedyFirstState
 from armlet.policies.parts.forced import forced_arm
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 CONTRACT = [
     Greedy(),
@@ -35,7 +35,7 @@ CONTRACT = [
 
 @pytest.mark.parametrize("policy", CONTRACT, ids=repr)
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 def best_of(scores: Float64, among: list[int]) -> list[float]:

@@ -15,7 +15,7 @@ from armlet.environments import FigureA
 from armlet.policies.hybrid_linucb import HybridLinUCB
 from armlet.policies.parts.derived import Derived
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 from support.examples import scaled
 
 Rows = list[tuple[int, Float64, float]]
@@ -65,7 +65,7 @@ class Printed:
 
 @pytest.mark.parametrize("policy", [HybridLinUCB(), HybridLinUCB(alpha=0.3, ridge=0.01)])
 def test_hybrid_linucb_keeps_the_contract(policy: HybridLinUCB) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 @settings(max_examples=scaled(60))

@@ -14,7 +14,7 @@ from armlet.core.types import Float64, Interaction
 from armlet.environments import FigureA
 from armlet.policies.linrel import LinRel
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 from support.examples import scaled
 
 
@@ -44,7 +44,7 @@ def written_out(Z: Float64, rewards: Float64, z: Float64, T: int, K: int, delta:
     ids=repr,
 )
 def test_linrel_keeps_the_contract(policy: LinRel) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 @settings(max_examples=scaled(60))

@@ -10,7 +10,7 @@ from scipy import stats
 
 import armlet
 from armlet.core.types import Float64
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 K, D = 4, 3
 
@@ -48,7 +48,7 @@ def go_on(bandit: armlet.Bandit, X: Float64, rewards: Float64) -> list[armlet.De
     ids=["as it comes", "p = 1", "median"],
 )
 def test_it_keeps_what_every_policy_promises(policy: armlet.OccasionalOptimism) -> None:
-    check_policy(policy)
+    check_settings(policy)
 
 
 @pytest.mark.parametrize("steps", [1, 7, 60, 333])

@@ -20,7 +20,6 @@ from armlet.policies.banditron import Banditron
 from armlet.policies.confidit import Confidit
 from armlet.policies.newtron import Hessian, Newtron, in_ball
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
 from armlet.testing.environments import (
     check_arrays,
     check_description,
@@ -29,6 +28,7 @@ from armlet.testing.environments import (
     check_start,
     check_streams_stay_apart,
 )
+from support.contract import check_settings
 
 K, D = 3, 2
 ALL = np.ones(K, dtype=np.bool_)
@@ -62,7 +62,7 @@ def stream(policy: Any, steps: int, seed: int = 0, eligible: Bool = ALL) -> Iter
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_promises_are_kept(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)

@@ -13,14 +13,14 @@ from armlet.environments import FigureA
 from armlet.policies import Uniform
 from armlet.policies.pege import PEGE, Exploit, place_in_cycle
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 SETTINGS = [PEGE(), PEGE(exploit="exponential"), PEGE(exploit="exponential", rounds=2, ridge="1/n")]
 
 
 @pytest.mark.parametrize("policy", SETTINGS, ids=repr)
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 def walk(explored: int, exploit: Exploit, steps: int) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from armlet.core.types import Coins, Float64, Interaction
 from armlet.environments import FigureA
 from armlet.policies.rarely_switching_oful import FrozenSums, RarelySwitchingOFUL
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 from support.examples import scaled
 
 K, D = 4, 3
@@ -50,7 +50,7 @@ def learn(policy: RarelySwitchingOFUL, state: FrozenSums, arm: int, x: Float64, 
     ids=repr,
 )
 def test_rarely_switching_oful_keeps_the_contract(policy: RarelySwitchingOFUL) -> None:
-    check_policy(policy, n_arms=K, dim=D)
+    check_settings(policy, n_arms=K, dim=D)
 
 
 @pytest.mark.parametrize("growth", [0.0, 1e-9])

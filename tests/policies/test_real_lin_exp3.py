@@ -14,7 +14,7 @@ from armlet.environments import FigureA
 from armlet.policies.real_lin_exp3 import RealLinExp3
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 ALL = np.ones(3, dtype=bool)
 
@@ -33,7 +33,7 @@ def chances(theta: Float64, x: Float64, eta: float, gamma: float) -> Float64:
     ids=repr,
 )
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 def test_steps_are_the_paper_s_with_the_last_contexts_for_their_law() -> None:

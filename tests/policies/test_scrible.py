@@ -15,7 +15,7 @@ from armlet.environments import FigureA
 from armlet.policies.scrible import Axes, SCRiBLe, axis, barrier_leader, end_losses, end_point
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 AXES: tuple[Axes, ...] = ("eigenvectors", "reflection")
 X = np.ones(2)
@@ -40,7 +40,7 @@ def distributions() -> list[Float64]:
     ids=repr,
 )
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 @pytest.mark.parametrize("axes", AXES)

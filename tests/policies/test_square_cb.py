@@ -16,7 +16,7 @@ from armlet.environments import FigureA
 from armlet.policies import Uniform
 from armlet.policies.square_cb import GROWTH, SquareCB, inverse_gap_chances, theory_gamma
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 SETTINGS = [
     SquareCB(),
@@ -29,7 +29,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("policy", SETTINGS, ids=repr)
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 def paper_chances(scores: list[float], gamma: float, best: int) -> list[float]:

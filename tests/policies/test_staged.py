@@ -15,7 +15,7 @@ from armlet.policies.parts.staged import Staged, StagedSums
 from armlet.policies.suplinrel import SupLinRel
 from armlet.policies.suplinucb import SupLinUCB
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
+from support.contract import check_settings
 
 K, D, T = 4, 3, 1024
 ALL = np.ones(K, dtype=np.bool_)
@@ -85,7 +85,7 @@ def written_out(policy: Staged, psi: dict[int, list[Row]], x: Float64) -> tuple[
     ids=repr,
 )
 def test_staged_policies_keep_the_contract(policy: Staged) -> None:
-    check_policy(policy, n_arms=K, dim=D)
+    check_settings(policy, n_arms=K, dim=D)
 
 
 @pytest.mark.parametrize("policy", BOTH, ids=repr)

@@ -18,8 +18,8 @@ from armlet.policies.parts.tabular import Means
 from armlet.policies.ucb1 import UCB1
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
-from armlet.testing import check_policy
 from armlet.testing.policies import check_memory
+from support.contract import check_settings
 
 ALL = np.array([True, True, True])
 ONE, TWO = np.array([1.0, 0.0]), np.array([0.0, 1.0])
@@ -43,7 +43,7 @@ def row(x: Float64, arm: int, reward: float, propensity: float = 1.0, weight: fl
     ids=repr,
 )
 def test_policy_keeps_its_promises(policy: Policy) -> None:
-    check_policy(policy, n_arms=4, dim=3)
+    check_settings(policy, n_arms=4, dim=3)
 
 
 @pytest.mark.parametrize("contexts", MODES)

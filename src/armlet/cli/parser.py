@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit: 2
     """
     given = sys.argv[1:] if argv is None else list(argv)
-    parser = _parser()
+    parser = make_parser()
     if given[:1] == ["demo"]:
         parser.error("armlet demo is now armlet compare, which ranks policies and draws their regret")
     arguments = parser.parse_args(given)
@@ -74,7 +74,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Make what reads the command line, with all commands.
+
+    Examples
+    --------
+    >>> make_parser().parse_args(["paper", "--only", "fig-a"]).only
+    'fig-a'
+    """
     parser = _Parser(
         prog="armlet",
         description="Contextual linear bandits in constant time and memory.",

@@ -50,6 +50,9 @@ from armlet._kernel import predict_played as predict_played
 from armlet._kernel import predict_target as predict_target
 from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
+from armlet._kernel import sum_features as sum_features
+from armlet._kernel import sum_rows as sum_rows
+from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import wants as wants
 from armlet.core import errors
 from armlet.core.border import columns
@@ -106,6 +109,7 @@ __all__ = [
     "add_rows",
     "argmax_rows",
     "bound_subsets",
+    "clear_argmax",
     "coins",
     "erfcs",
     "estimate_subset",
@@ -126,7 +130,10 @@ __all__ = [
     "search_subset",
     "simulate_events",
     "simulate_steps",
+    "sum_features",
+    "sum_rows",
     "unpickle_decision",
+    "value_greedy",
     "wants",
     "win_probabilities",
 ]
@@ -384,6 +391,21 @@ def argmax_rows(X: Float64, theta: Float64) -> Int64:
     [1, 0]
     """
     return _kernel.argmax_rows(X, theta)
+
+
+def clear_argmax(X: Float64, theta: Float64) -> Int64:
+    """Find the arm with the largest x' theta_a for every row x; -1 where its lead is small enough to doubt it.
+
+    An answer is that of exact arithmetic, whatever the order of sums. Rows that hold what is no number, or are so long
+    or short that float32 might fail, have none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clear_argmax(np.array([[1.0, 0.0], [1.0, 1.0], [np.nan, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])).tolist()
+    [1, -1, -1]
+    """
+    return _kernel.clear_argmax(X, theta).view(np.int64)  # C has two names for 64 bits, and numpy tells them apart
 
 
 def add_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,10 +46,12 @@ class ArrayBlocks(Blocks):
     ) -> None:
         super().__init__({"dim": X.shape[1], "arms": list(labels), "objective": "max", "policy": None})
         self.arms, self.n = tuple(labels), len(X)
-        self._arm = arms.astype(np.int64)  # whatever C calls 64 bits
+        self._arm = arms.view(np.int64) if arms.dtype == np.int64 else arms.astype(np.int64)  # whatever C calls it
         self._columns = (X, rewards, propensities)
-        self._explored = np.full(self.n, -1, dtype=np.int8) if explored is None else explored.astype(np.int8)
-        self._rate, self._given = (np.full(self.n, np.nan) if each is None else each for each in (rate, given))
+        self._told: dict[str, Any] = {"rate": rate, "given_exploring": given}
+        if explored is not None:
+            self._told["explored"] = explored.astype(np.int8)
+        self._alike = _alike(min(self.n, BLOCK), len(self.arms))
 
     def __len__(self) -> int:
         return -(-self.n // BLOCK)
@@ -57,22 +60,31 @@ class ArrayBlocks(Blocks):
         where = slice(block * BLOCK, min((block + 1) * BLOCK, self.n))
         X, rewards, chances = (column[where] for column in self._columns)
         n = len(X)
+        told: dict[str, Any] = {name: column[where] for name, column in self._told.items() if column is not None}
         return Rows(
             t=np.arange(where.start, where.start + n, dtype=np.int64) + 1,
             X=X,
             arm=self._arm[where],
             reward=rewards,
             propensity=chances,
-            explored=self._explored[where],
-            rate=self._rate[where],
-            given_exploring=self._given[where],
-            smallest=np.full(n, np.nan),
-            greedy=np.full(n, -1, dtype=np.int8),
-            turn=np.zeros(n, dtype=np.bool_),
-            eligible=np.ones((n, len(self.arms)), dtype=np.bool_),
-            weight=np.ones(n),
             probabilities=None,
+            **({name: column[:n] for name, column in self._alike.items()} | told),
         )
+
+
+def _alike(n: int, n_arms: int) -> dict[str, Any]:
+    """Give the columns of which every row says the same, once for all blocks."""
+    unknown, silent = np.full(n, np.nan), np.full(n, -1, dtype=np.int8)
+    return {
+        "explored": silent,
+        "greedy": silent,
+        "rate": unknown,
+        "given_exploring": unknown,
+        "smallest": unknown,
+        "turn": np.zeros(n, dtype=np.bool_),
+        "eligible": np.ones((n, n_arms), dtype=np.bool_),
+        "weight": np.ones(n),
+    }
 
 
 def gram_with(

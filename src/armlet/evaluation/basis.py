@@ -32,21 +32,25 @@ class Basis:
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """Read them off rows that all have a reward."""
-        m = rows.eligible.sum(axis=1).astype(np.float64)
+        m, step, whole = count_eligible(rows.eligible), rows.t.astype(np.float64), bool(rows.eligible.all())
+        turns, said = rows.turn.any(), rows.explored >= 0
+        chance = np.where(rows.turn, 1.0 / m, rows.propensity) if turns else rows.propensity
+        if not said.any():  # nothing but propensities is known
+            return cls(chance, np.ones(len(m)), rows.rate, said, m, ~said, said, step, whole)
         explored = rows.explored == 1
-        given = np.where(rows.turn, 1.0 / m, rows.given_exploring)
-        rate = np.where(rows.turn, 1.0, rows.rate)
-        known = (rows.explored >= 0) & ~np.isnan(rate) & ~np.isnan(given)
+        given = np.where(rows.turn, 1.0 / m, rows.given_exploring) if turns else rows.given_exploring
+        rate = np.where(rows.turn, 1.0, rows.rate) if turns else rows.rate
+        known = said & ~np.isnan(rate) & ~np.isnan(given)
         return cls(
-            chance=np.where(rows.turn, 1.0 / m, rows.propensity),
+            chance=chance,
             given=np.where(np.isnan(given), 1.0, given),
             rate=rate,
             explored=explored & known,
             n_eligible=m,
-            learned=np.where(known, explored, rows.explored < 0),
+            learned=np.where(known, explored, ~said),
             known=known,
-            step=rows.t.astype(np.float64),
-            whole=bool(rows.eligible.all()),
+            step=step,
+            whole=whole,
         )
 
     def drawn(self) -> tuple[Bool, Float64]:
@@ -54,3 +58,9 @@ class Basis:
         if self.known.all():
             return self.explored, self.given
         return np.ones(len(self.chance), dtype=np.bool_), self.chance
+
+
+def count_eligible(eligible: Bool) -> Float64:
+    """Give how many arms might be played in every row, (n,)."""
+    n, n_arms = eligible.shape
+    return np.full(n, float(n_arms)) if eligible.all() else eligible.sum(axis=1).astype(np.float64)

@@ -3,6 +3,10 @@
 Where exploring ignores the context, explored rows are alike whatever was learned, so a model without row t is
 independent of the coin, the arm and the reward of step t: the estimates that use it are cross-fitted exactly, by one
 solve an arm. O(n d^2) time for its sums, O(K d^2) memory.
+
+A bandit that plays the best by x' theta is asked in the kernel, where a context is read once for its arm and for both
+predictions. What the model says of the arm that was played has no weight where the target would not have played it, so
+there it is left out: O(n K d) for a bandit, and d^2 for every row that it would have played.
 """
 
 from __future__ import annotations
@@ -10,14 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.core.kernel import add_rows, predict_played, predict_target
+from armlet.core.kernel import predict_played, predict_target, sum_rows, value_greedy
 from armlet.core.types import Bool, Float64
 from armlet.evaluation.rows import Rows
-from armlet.evaluation.targets import Law
+from armlet.evaluation.targets import Law, Played, Target, chance_of_played
 
 RIDGE: Final = 1.0
 """Constant: one that changes with the number of rows would not be the same without one of them."""
@@ -34,9 +38,76 @@ class RewardModel:
         """Say what is expected of the arms played, without the row itself where it was learned, (n,)."""
         return predict_played(self.theta, self.inverse, rows.X, rows.arm, rows.reward, learned)
 
+    def played_where(self, which: Bool, rows: Rows, learned: Bool) -> Float64:
+        """Say the same of some rows, and 0 of those that are not asked about."""
+        some, out = np.flatnonzero(which), np.zeros(len(rows))
+        columns = (column[some] for column in (rows.X, rows.arm, rows.reward, learned))
+        out[some] = predict_played(self.theta, self.inverse, *columns)
+        return out
+
     def target(self, X: Float64, law: Law) -> Float64:
         """Say what is expected of a target, (n,)."""
         return predict_target(self.theta, self.inverse, X, law)
+
+
+class Opinion(NamedTuple):
+    """Of a target, by a reward model: (n,) each."""
+
+    law: Law  # or (n, K)
+    pi: Float64  # its probability of the arm that was played
+    direct: Float64  # what it is expected to earn
+    played: Float64  # what was expected of that arm, without the row itself; 0 where pi is 0
+
+
+class Said:
+    """Opinions about one block.
+
+    Parameters
+    ----------
+    rows, learned
+        Rows that have a reward, and which of them the model has learned from.
+    model
+        The reward model.
+    """
+
+    def __init__(self, rows: Rows, learned: Bool, model: RewardModel) -> None:
+        self._rows, self._learned, self._model = rows, learned, model
+        self._played: Float64 | None = None  # of all rows, once a target has asked about most
+
+    def of(self, target: Target) -> Opinion:
+        """Ask a target."""
+        greedy = self._greedy(target) if isinstance(target, Played) else None
+        if greedy is not None:
+            return greedy
+        law = target.law(self._rows)
+        pi = chance_of_played(law, self._rows.arm)
+        return Opinion(law, pi, self._model.target(self._rows.X, law), self._where(pi > 0.0))
+
+    def _where(self, asked: Bool) -> Float64:
+        if self._played is None and 2 * np.count_nonzero(asked) <= len(asked):
+            return self._model.played_where(asked, self._rows, self._learned)
+        if self._played is None:
+            self._played = self._model.played(self._rows, self._learned)
+        return self._played
+
+    def _greedy(self, target: Played) -> Opinion | None:
+        rows, model = self._rows, self._model
+        slopes = target.slopes(rows)
+        if slopes is None or not len(rows):
+            return None
+        best, direct, played = value_greedy(
+            *slopes, model.theta, model.inverse, rows.X, rows.arm, rows.reward, self._learned
+        )
+        best = best.view(np.int64)
+        doubtful = np.flatnonzero(best < 0)
+        if doubtful.size:
+            some = rows.take(doubtful)
+            settled = target.settled(some.X, rows.eligible[0])
+            if settled is None:
+                return None
+            best[doubtful], direct[doubtful] = settled, model.target(some.X, settled)
+            played[doubtful] = model.played_where(settled == some.arm, some, self._learned[doubtful])
+        return Opinion(best, chance_of_played(best, rows.arm), direct, played)
 
 
 def empty_records(n_arms: int, dim: int) -> Float64:
@@ -47,18 +118,42 @@ def empty_records(n_arms: int, dim: int) -> Float64:
 
 def row_sums(rows: Rows, learned: Bool) -> Float64:
     """Give the sums of the rows that a model learns from, arm by arm."""
-    records = empty_records(rows.eligible.shape[1], rows.X.shape[1])
-    rewards = np.where(learned, rows.reward, 0.0)
-    add_rows(records, rows.X, np.where(learned, rows.arm, -1), rewards, None, np.zeros(rows.X.shape[1] + 1))
-    return records
+    n_arms = rows.eligible.shape[1]
+    if learned.all():
+        return sum_rows(rows.X, rows.arm, rows.reward, n_arms)
+    return sum_rows(rows.X, np.where(learned, rows.arm, -1), np.where(learned, rows.reward, 0.0), n_arms)
 
 
 def combine(parts: Sequence[Float64]) -> Float64:
-    """Add arrays entry by entry, exactly rounded: whoever made them, in whatever pieces they came."""
+    """Add arrays entry by entry, exactly rounded: whoever made them, in whatever pieces they came.
+
+    Every addition leaves a remainder that is a float64 too, and so does the addition of remainders. Where what is left
+    of those cannot change the sum, it is the rounded one; elsewhere `math.fsum` says.
+
+    Examples
+    --------
+    >>> combine([np.array([1.0, 0.1]), np.array([1e100, 0.2]), np.array([-1e100, 0.3])])
+    array([1. , 0.6])
+    """
     if len(parts) == 1:
         return parts[0]
-    stacked = np.stack(parts).reshape(len(parts), -1)
-    return np.array([math.fsum(column) for column in stacked.T.tolist()]).reshape(parts[0].shape)
+    total, rest, lost = parts[0], np.zeros(parts[0].shape), np.zeros(parts[0].shape)
+    for part in parts[1:]:
+        total, left = _added(total, part)
+        rest, gone = _added(rest, left)
+        lost = lost + np.abs(gone)
+    slack = np.where(lost == 0.0, 0.0, 2.0 * (lost + np.finfo(np.float64).eps * np.abs(rest)))
+    low, high = total + (rest - slack), total + (rest + slack)
+    for place in zip(*np.nonzero(~(low == high)), strict=True):  # and where something is no number
+        low[place] = math.fsum(float(part[place]) for part in parts)
+    return low
+
+
+def _added(a: Float64, b: Float64) -> tuple[Float64, Float64]:
+    """Give a + b, rounded, and what that leaves (Knuth)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
 
 
 def solve(records: Float64, ridge: float = RIDGE) -> RewardModel:

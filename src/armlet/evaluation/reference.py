@@ -5,7 +5,7 @@ Sums run over rows one after the other (`cumsum`), and over features in their or
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,12 @@ FEATURES: Final = (
     "xpsi",  # x times direct, + v times what the reward was off
 )
 PLACE: Final = {name: place for place, name in enumerate(FEATURES)}
+REWARD: Final = len(FEATURES)
+COLUMNS: Final = 16
+"""Of `sum_features`: the features, the reward, and zeros."""
+_OF_LOGGED: Final = {"wq": REWARD + 1} | dict.fromkeys(("one", "w", "h", "x", "v"), 0)
+AS_LOGGED: Final = [_OF_LOGGED.get(name, REWARD) for name in FEATURES]
+"""The columns that are the features of the log's own policy: it weighs 1, and expects what came."""
 
 
 class Parts(NamedTuple):
@@ -66,6 +72,24 @@ def predict_target(theta: Float64, X: Float64, law: Int64 | Float64) -> Float64:
     return total
 
 
+def value_greedy(
+    estimates: Float64, eligible: Bool, theta: Float64, inverse: Float64, X: Float64, *logged: Any
+) -> tuple[Int64, Float64, Float64]:
+    """Give the best arms by x' estimates, what is expected of them, and of those that were played, 0 where another was.
+
+    Parameters
+    ----------
+    logged
+        Arms, rewards and learned, as in `predict_played`.
+    """
+    scores = np.zeros((len(X), len(estimates)))
+    for j in range(X.shape[1]):
+        scores = scores + X[:, j, None] * estimates[:, j]
+    best = np.where(eligible, scores, -np.inf).argmax(axis=1)
+    played = predict_played(theta, inverse, X, *logged)
+    return best, predict_target(theta, X, best), np.where(best == logged[0], played, 0.0)
+
+
 def _predict(theta: Float64, X: Float64, arms: Int64) -> Float64:
     total: Float64 = theta[arms, 0].copy()
     for j in range(X.shape[1]):
@@ -88,3 +112,11 @@ def row_features(parts: Parts, most: float, shrink: float) -> Float64:
 def gram(F: Float64, G: Float64) -> Float64:
     """Give F' G, each entry summed over rows one after the other."""
     return np.array([[np.cumsum(np.append(0.0, f * g))[-1] for g in G.T] for f in F.T])
+
+
+def sum_features(parts: Parts, most: float, shrink: float) -> tuple[Float64, float]:
+    """Give the products of features and reward, summed, (16, 16), and the largest weight."""
+    F = np.zeros((len(parts.rewards), COLUMNS))
+    F[:, :REWARD] = row_features(parts, most, shrink)
+    F[:, REWARD] = parts.rewards
+    return gram(F, F), float(F[:, PLACE["w"]].max(initial=0.0))

@@ -12,11 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.kernel import gram, row_features
+from armlet.core.kernel import gram, row_features, sum_features
 from armlet.core.types import Bool, Float64
 from armlet.evaluation.basis import Basis
-from armlet.evaluation.model import RewardModel, combine
+from armlet.evaluation.model import Opinion, RewardModel, Said, combine
 from armlet.evaluation.predictable import contributions, row_weights
+from armlet.evaluation.reference import AS_LOGGED, Parts
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 
@@ -48,6 +49,11 @@ class SumTask:
     most: float = MOST
     shrink: float = SHRINK
 
+    @property
+    def dials(self) -> tuple[float, float]:
+        """The constants of Switch-DR and DRos."""
+        return self.most, self.shrink
+
 
 def sum_block(task: SumTask) -> Sums:
     """Sum one block."""
@@ -55,11 +61,14 @@ def sum_block(task: SumTask) -> Sums:
     if not rows.rewarded.all():
         rows = rows.take(rows.rewarded)
     basis = Basis.of(rows)
-    played = task.model.played(rows, basis.learned)
-    features = [
-        _features(rows, basis, target, task, played, start)
+    said = Said(rows, basis.learned, task.model)
+    parts = [
+        None if isinstance(target, Logged) else _parts(rows, basis, said.of(target), start)
         for target, start in zip(task.targets, task.starts, strict=True)
     ]
+    if parts[task.baseline] is None and len(parts) > 1:
+        return _beside_logged(parts, task)
+    features = [row_features(*(_logged(rows, basis) if part is None else part), *task.dials) for part in parts]
     base = features[task.baseline]
     own = [gram(F, F) for F in features]
     return Sums(
@@ -69,17 +78,32 @@ def sum_block(task: SumTask) -> Sums:
     )
 
 
-def _features(rows: Rows, basis: Basis, target: Target, task: SumTask, played: Float64, start: Float64) -> Float64:
-    n = len(rows)
-    if isinstance(target, Logged):  # whatever the estimator, its value is the mean of what came
-        ones, r, chance = np.ones(n), rows.reward, basis.chance
-        return row_features(chance, r, r, chance, chance, ones, r, ones, task.most, task.shrink)
-    law = target.law(rows)
-    pi = chance_of_played(law, rows.arm)
-    h = row_weights(contributions(law, pi, basis), start, basis) if basis.known.all() else np.zeros(n)
-    direct = task.model.target(rows.X, law)
+def _beside_logged(parts: Sequence[Parts | None], task: SumTask) -> Sums:
+    """Sum without writing features down: those of the log itself are 1, the reward, or 0."""
+    found = [None if part is None else sum_features(*part, *task.dials) for part in parts]
+    some = next(each[0] for each in found if each is not None)
+    log = some[np.ix_(AS_LOGGED, AS_LOGGED)]
+    n = len(AS_LOGGED)
+    return Sums(
+        own=np.stack([log if each is None else each[0][:n, :n] for each in found]),
+        paired=np.stack([log if each is None else each[0][:n, AS_LOGGED] for each in found]),
+        largest=np.array([min(1.0, log[0, 0]) if each is None else each[1] for each in found]),
+    )
+
+
+def _logged(rows: Rows, basis: Basis) -> Parts:
+    """Give what makes its value the mean of what came, whatever the estimator."""
+    ones, r, chance = np.ones(len(rows)), rows.reward, basis.chance
+    return Parts(chance, r, r, chance, chance, ones, r, ones)
+
+
+def _parts(rows: Rows, basis: Basis, opinion: Opinion, start: Float64) -> Parts:
+    law, pi, direct, played = opinion
+    h = np.zeros(len(rows))
+    if basis.known.all():
+        h = row_weights(contributions(law, pi, basis), start, basis)
     explored = basis.explored.astype(np.float64)
-    return row_features(pi, direct, rows.reward, basis.chance, basis.given, explored, played, h, task.most, task.shrink)
+    return Parts(pi, direct, rows.reward, basis.chance, basis.given, explored, played, h)
 
 
 def add_sums(parts: Sequence[Sums]) -> Sums:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from armlet.core.errors import ArgumentError
-from armlet.core.types import Float64
+from armlet.core.types import Bool, Float64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import combine, empty_records, row_sums
 from armlet.evaluation.predictable import SUMS
@@ -47,16 +47,17 @@ class Survey:
         """Count a block."""
         self.rows += len(rows)
         self.rewarded += len(rewarded)
-        self.explored += int(basis.explored.sum())
-        self.known += int(basis.known.sum())
-        self.foreign += int((rewarded.explored < 0).sum())
-        self.certain += int(((basis.chance >= 1.0) & (basis.n_eligible > 1) & ~basis.known).sum())
-        self.blind += int((basis.known & (basis.rate == 0.0) & (basis.n_eligible > 1)).sum())
-        self.turns += int(rewarded.turn.sum())
-        self.reweighted += int((rewarded.weight != 1.0).sum())
+        several = basis.n_eligible > 1
+        self.explored += int(np.count_nonzero(basis.explored))
+        self.known += int(np.count_nonzero(basis.known))
+        self.foreign += int(np.count_nonzero(rewarded.explored < 0))
+        self.certain += int(np.count_nonzero((basis.chance >= 1.0) & several & ~basis.known))
+        self.blind += int(np.count_nonzero(basis.known & (basis.rate == 0.0) & several))
+        self.turns += int(np.count_nonzero(rewarded.turn))
+        self.reweighted += int(np.count_nonzero(rewarded.weight != 1.0))
         gone = np.bincount(rows.arm[~rows.rewarded], minlength=self.n_arms).astype(np.float64)
         self.missing = gone if self.missing.size == 0 else self.missing + gone
-        if len(self._values) <= 2:
+        if len(self._values) <= 2 and not _are_among(rewarded.reward, self._values):
             self._values |= set(np.unique(rewarded.reward)[:3].tolist())
         self.parts.append(row_sums(rewarded, basis.learned))
 
@@ -68,6 +69,13 @@ class Survey:
     def records(self, dim: int) -> Float64:
         """Give the sums of the reward model."""
         return combine(self.parts) if self.parts else empty_records(self.n_arms, dim)
+
+
+def _are_among(rewards: Float64, values: set[float]) -> bool:
+    if not values:
+        return False
+    among: Bool = np.logical_or.reduce([rewards == value for value in values])
+    return bool(among.all())
 
 
 def survey_log(
@@ -95,13 +103,12 @@ def survey_log(
 
 def check_rows(rows: Rows) -> None:
     """Refuse rows that nothing can be made of."""
-    n = np.arange(len(rows))
     wrong = np.flatnonzero(~((rows.propensity > 0.0) & (rows.propensity <= 1.0 + 1e-9)))
     if wrong.size:
         text = "{log} has a propensity of {value} at step {t}; the probability of an arm that was played is above 0"
         raise ArgumentError(text, value=float(rows.propensity[wrong[0]]), t=int(rows.t[wrong[0]]))
-    wrong = np.flatnonzero(~rows.eligible[n, rows.arm])
-    if wrong.size:
+    everyone = rows.eligible.all()
+    if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:
         raise ArgumentError("{log} plays an arm at step {t} that was not eligible", t=int(rows.t[wrong[0]]))
     wrong = np.flatnonzero(~np.isfinite(rows.reward))
     if wrong.size:

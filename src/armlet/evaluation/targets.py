@@ -123,18 +123,42 @@ class Played(Target):
             return {}
         return dict(zip(self.bandit.arms, np.asarray(counts, dtype=np.float64).ravel().tolist(), strict=False))
 
-    def _law(self, X: Float64, eligible: Bool) -> Law:
+    def slopes(self, rows: Rows) -> tuple[Float64, Bool] | None:
+        """Give the theta of every arm, (K, d), and which are playable, (K,), if it plays the best by x' theta."""
+        sets, _ = distinct_sets(rows.eligible)
+        if self.playing != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.dim:
+            return None
+        known, places = self._playable(sets[0])
+        found = self.bandit._slopes(known)
+        if found is None:
+            return None
+        theta, may = np.zeros((len(self.arms), self.bandit.dim)), np.zeros(len(self.arms), dtype=np.bool_)
+        theta[places[found[0]]], may[places[found[0]]] = found[1][found[0]], True
+        return theta, may
+
+    def settled(self, X: Float64, eligible: Bool) -> Int64 | None:
+        """Give the best arms of rows that were in doubt, (n,); None if some tie."""
+        known, places = self._playable(eligible)
+        best, clear = _compared(self.bandit, X, known)
+        return places[best] if clear.all() else None
+
+    def _playable(self, eligible: Bool) -> tuple[list[Arm], Int64]:
+        """Give the arms that it might play, and the place in the log of each of its own; -1 if it has none."""
         there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}
-        known = [arm for arm in self.bandit.arms if arm in there and arm not in self.bandit.retired]
+        retired = set(self.bandit.retired)
+        known = [arm for arm in self.bandit.arms if arm in there and arm not in retired]
         if not known:
             text = "{targets} has {name!r}, which plays none of the arms {arms} that were eligible; give one that does"
             raise ArgumentError(text, name=self.name, arms=list(there))
+        return known, np.array([there.get(arm, -1) for arm in self.bandit.arms], dtype=np.int64)
+
+    def _law(self, X: Float64, eligible: Bool) -> Law:
+        known, places = self._playable(eligible)
         X = np.ascontiguousarray(X)
-        places = np.array([there.get(arm, -1) for arm in self.bandit.arms], dtype=np.int64)
         if self.playing == "greedy":
             best, clear = greedy_arms(self.bandit, X, known)
             if clear.all():
-                return places[best]
+                return best if self.bandit.arms == list(self.arms) else places[best]
             theirs = np.zeros((len(X), len(places)))
             theirs[np.arange(len(X)), best] = 1.0
             tied = np.flatnonzero(~clear)
@@ -156,6 +180,17 @@ def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[In
     >>> greedy_arms(bandit, np.ones((1, 1)), ["a", "b"])
     (array([0]), array([False]))
     """
+    if X.shape[1] != bandit.dim:
+        return _compared(bandit, X, eligible)  # which refuses it
+    best = bandit._leading(X, eligible)
+    clear = best >= 0
+    if not clear.all():  # few: those that need float64, and what is no context
+        doubtful = np.flatnonzero(~clear)
+        best[doubtful], clear[doubtful] = _compared(bandit, X[doubtful], eligible)
+    return best, clear
+
+
+def _compared(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[Int64, Bool]:
     _, playable, rows, theta, _ = bandit._estimated(X, eligible)
     arms = np.flatnonzero(playable)
     scores = rows @ theta[arms].T  # in whatever order of sums is quickest
@@ -184,7 +219,7 @@ def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
     >>> len(sets), which.tolist()
     (2, [0, 1, 0])
     """
-    if len(eligible) == 0 or (eligible == eligible[0]).all():
+    if len(eligible) == 0 or eligible.all() or (eligible == eligible[0]).all():
         return eligible[:1], np.zeros(len(eligible), dtype=np.int64)
     keys = np.packbits(eligible, axis=1)
     _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)

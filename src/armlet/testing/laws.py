@@ -14,7 +14,7 @@ from armlet.core.kernel import Decision, coins
 from armlet.core.types import Choice, Float64, Policy
 from armlet.testing.plays import interaction, new_bandit, require, same, world
 
-STEPS = 250
+STEPS = 200
 
 
 def _check_choice(said: Choice, decision: Decision) -> None:

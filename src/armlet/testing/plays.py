@@ -10,7 +10,7 @@ from armlet.bandit import Bandit
 from armlet.core.kernel import Decision
 from armlet.core.types import Float64, Interaction, Policy, State
 
-STEPS = 400
+STEPS = 240
 SEED = 5
 
 

@@ -62,15 +62,16 @@ def check_frequencies(policy: Policy, n_arms: int, dim: int) -> None:
     once in 15,000 arms. By rank, chances that are too flat or too steep add up over contexts where arms differ.
     """
     bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 1000)
-    expected, variance, played = np.zeros((3, 2, n_arms))  # by arm, and by rank
-    for x, row in zip(X, rewards, strict=True):
-        chances = bandit.predict_proba([x])[0]
+    chances, arms = np.zeros((len(X), n_arms)), np.zeros(len(X), dtype=np.int64)
+    for step, (x, row) in enumerate(zip(X, rewards, strict=True)):
+        chances[step] = bandit.predict_proba([x])[0]
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
-        order = np.argsort(-chances, kind="stable")
-        both = np.stack([chances, chances[order]])
-        expected, variance = expected + both, variance + both * (1 - both)
-        played += np.stack([np.arange(n_arms), order]) == int(decision.arm)
+        arms[step] = int(decision.arm)
+    order = np.argsort(-chances, axis=1, kind="stable")
+    both = np.stack([chances, np.take_along_axis(chances, order, axis=1)])  # (2, T, K): by arm, and by rank
+    expected, variance = both.sum(axis=1), (both * (1 - both)).sum(axis=1)
+    played = (np.stack([np.broadcast_to(np.arange(n_arms), order.shape), order]) == arms[:, None]).sum(axis=1)
     worst = np.abs(played - expected) - 4 * np.sqrt(variance)
     require(bool((worst <= 1e-6).all()), f"arms, and ranks, were played {played} times, expected {expected}")
 
@@ -87,7 +88,7 @@ def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
     """The state takes the same memory whatever t, or no more than for all distinct contexts, or as the policy says."""
     if policy.memory == "grows with t":  # nothing is promised
         return
-    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 1000)
+    bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 2 * STEPS)
     sizes = [bandit.nbytes for _ in play(bandit, X, rewards)]
     if policy.memory == "constant":
         require(min(sizes) == max(sizes), f"the state took between {min(sizes)} and {max(sizes)} bytes")

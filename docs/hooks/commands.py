@@ -1,0 +1,72 @@
+"""What every command prints for `--help`, asked for when the site is built: no page can fall behind the command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from armlet.cli.parser import make_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sphinx.application import Sphinx
+
+PAGE = "docs/reference/commands"
+WIDTH = 92  # letters: what a page of the site shows without scrolling, on a screen that is not a phone's
+
+
+def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Give the parser of a command, then those of its own commands, however deep.
+
+    Examples
+    --------
+    >>> names = [each.prog for each in found(make_parser())]
+    >>> names[:2], "armlet log compact" in names
+    (['armlet', 'armlet paper'], True)
+    """
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from found(each)
+
+
+def helped(parser: argparse.ArgumentParser) -> str:
+    """Give what a command prints for `--help`, in lines that fit the page.
+
+    Examples
+    --------
+    >>> print(helped(make_parser()))  # doctest: +ELLIPSIS
+    usage: armlet [-h] [--version] command ...
+    """
+    with mock.patch.dict(os.environ, COLUMNS=str(WIDTH + 2)):  # argparse leaves two letters free
+        return parser.format_help().rstrip()
+
+
+def page(text: str) -> str:
+    r"""Put a section below a page for each command: commands of commands one level deeper.
+
+    Examples
+    --------
+    >>> [line for line in page("# Commands").splitlines() if line.startswith("#")][:3]
+    ['# Commands', '## armlet', '## armlet paper']
+    """
+    sections = [
+        f"{'#' * max(2, len(each.prog.split()))} {each.prog}\n\n```text\n{helped(each)}\n```"
+        for each in found(make_parser())
+    ]
+    return "\n\n".join([text.rstrip(), *sections, ""])
+
+
+def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
+    if docname == PAGE:
+        source[0] = page(source[0])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Fill the page of the commands when it is read."""
+    app.connect("source-read", _on_source)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,19 @@
+// Vectors of half the width, for sums that are to stay in registers.
+#pragma once
+#include "linear/simd.hpp"
+
+namespace armlet {
+
+// Half of a Vec: what AVX2 has. Eight of them leave registers for the rest; compilers put as many Vecs into memory.
+constexpr std::size_t half = lanes / 2;
+typedef double Half __attribute__((vector_size(half * sizeof(double))));
+
+ARMLET_INLINE Half load_half(const double* p) {
+    Half v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+
+ARMLET_INLINE void store_half(double* p, Half v) { std::memcpy(p, &v, sizeof v); }
+
+}  // namespace armlet
