@@ -33,7 +33,7 @@ def main() -> int:
         return 2
     interpreter, site = python(WORK / "python"), packages(WORK / "site")
     install(compile_kernel(site), site)
-    command = [emulator, "-L", interpreter.parents[2], interpreter, "-m", "support.digest"]
+    command = [emulator, "-L", str(interpreter.parents[2]), str(interpreter), "-m", "support.digest"]
     settings = {**os.environ, "PYTHONPATH": f"{site}:{ROOT / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
     print(f"==> digests of Linux aarch64, Python {VERSION}, under {Path(emulator).name}", flush=True)
     return subprocess.run(command, env=settings).returncode
