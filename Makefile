@@ -103,7 +103,7 @@ evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the
 
 coverage: $(VENV)/installed ## See whether intervals of evaluations hold what they say, and put the tables into the docs
 	$(BIN)/armlet paper --full --only coverage --out results/coverage
-	for part in fixed sequences errors own coefficients propensities; do \
+	for part in fixed sequences errors past own coefficients propensities; do \
 		$(BIN)/python docs/paste.py docs/results/coverage.md $$part results/coverage/tables/coverage-$$part.md || exit 1; done
 	$(BIN)/python docs/paste.py docs/results/coverage.md verdicts results/coverage/verdicts.md
 	cp results/coverage/figures/coverage-fixed.svg docs/figures/coverage.svg
