@@ -117,7 +117,7 @@ def build(python: Python) -> Path:
     ]
     run(environment, "-m", "pip", "wheel", *options, ROOT, env=settings)
     tools = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    options = ["--plat", PLATFORM, "--wheel-dir", repaired]
+    options = ["--plat", PLATFORM, "--zip-compression-level", "9", "--wheel-dir", repaired]
     run(Path(sys.executable), "-m", "auditwheel", "repair", *options, *raw.glob("*.whl"), env=tools)
     DIST.mkdir(exist_ok=True)
     (made,) = repaired.glob("*.whl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 STUB = Path(__file__).parents[2] / "src" / "armlet" / "_kernel.pyi"
 Signature = tuple[str, str | None]
 BEFORE_NUMPYDOC = 100
+ALIAS = re.compile(r"TypeAliasForwardRef\('([\w.]+)'\)")
 
 
 def signature(function: ast.FunctionDef) -> Signature:
@@ -46,11 +48,24 @@ def signatures(stub: str) -> Iterator[tuple[str, Signature]]:
                 yield f"{kind.name}.{part.name}", signature(part)
 
 
-def _on_signature(app: Sphinx, what: str, _: str, thing: object, *__: object) -> Signature | None:
+def named(given: str) -> str:
+    """Write an alias that Sphinx left as it found it by its name.
+
+    Examples
+    --------
+    >>> named("(steps: TypeAliasForwardRef('ArrayLike') | None = None)")
+    '(steps: ArrayLike | None = None)'
+    """
+    return ALIAS.sub(r"\1", given)
+
+
+def _on_signature(
+    app: Sphinx, what: str, _: str, thing: object, __: object, given: str | None, returned: str | None
+) -> Signature | None:
     origin = getattr(thing, "__objclass__", thing)
-    if what != "method" or getattr(origin, "__module__", "") != "armlet._kernel":
-        return None
-    return app.config.kernel_signatures.get(getattr(thing, "__qualname__", ""))
+    if what == "method" and getattr(origin, "__module__", "") == "armlet._kernel":
+        return app.config.kernel_signatures.get(getattr(thing, "__qualname__", ""))
+    return (named(given), returned) if given and ALIAS.search(given) else None
 
 
 def _read(app: Sphinx, *_: object) -> None:

@@ -118,6 +118,17 @@ nb::tuple sums_of_features(nb::handle pi, nb::handle direct, nb::handle rewards,
     return nb::make_tuple(to_numpy(std::move(sums), {n_columns, n_columns}), largest);
 }
 
+Array<double> moments_of_rows(nb::handle X, nb::handle origin) {
+    const std::size_t d = row_length(origin), n = count_rows(X, "X", d);
+    const double *x = doubles(X, "X", {n, d}), *from = doubles(origin, "origin", {d});
+    std::vector<double> out(2 * d);
+    {
+        nb::gil_scoped_release release;
+        sum_moments(x, n, d, from, out.data());
+    }
+    return to_numpy(std::move(out), {2, d});
+}
+
 Array<double> gram_of_rows(nb::handle F, nb::handle G) {
     const std::size_t n = count_rows(F, "F", n_features);
     const double *f = doubles(F, "F", {n, n_features}), *g = doubles(G, "G", {n, n_features});
@@ -143,7 +154,7 @@ void bind_evaluate(nb::module_& m) {
         nb::sig("def value_greedy(estimates: object, eligible: object, theta: object, inverse: object, X: object, "
                 "arms: object, rewards: object, learned: object) -> tuple[NDArray[numpy.int64], "
                 "NDArray[numpy.float64], NDArray[numpy.float64]]"),
-        "(n,) each: the arm that is best by x' estimates, -1 where float32 leaves a doubt; what a reward model says of "
+        "(n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of "
         "it; and what `predict_played` says where that arm was played, 0 elsewhere.");
     m.def("row_features", &features_of_rows, nb::arg("pi"), nb::arg("direct"), nb::arg("rewards"), nb::arg("chance"),
           nb::arg("given"), nb::arg("explored"), nb::arg("model"), nb::arg("h"), nb::arg("most"), nb::arg("shrink"),
@@ -155,6 +166,8 @@ void bind_evaluate(nb::module_& m) {
                 "explored: object, model: object, h: object, most: float, shrink: float) -> "
                 "tuple[NDArray[numpy.float64], float]"),
         "(16, 16): products of the features and the reward, summed over rows in their order; and the largest weight.");
+    m.def("sum_moments", &moments_of_rows, nb::arg("X"), nb::arg("origin"),
+          "(2, d): sums of x - origin and of its squares, over rows in their order.");
     m.def("gram", &gram_of_rows, nb::arg("F"), nb::arg("G"), "(13, 13): F' G, summed over rows in their order.");
 }
 

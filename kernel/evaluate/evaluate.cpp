@@ -1,6 +1,7 @@
 #include "evaluate/evaluate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "linear/half.hpp"
@@ -147,8 +148,21 @@ ARMLET_INLINE void sum_features_body(const EvaluatedRows& rows, double most, dou
         for (std::size_t b = 0; b < a; ++b) sums[a * n_columns + b] = sums[b * n_columns + a];
 }
 
+ARMLET_INLINE void sum_moments_body(const double* X, std::size_t n, std::size_t d, const double* origin, double* sums) {
+    double* __restrict first = sums, * __restrict second = sums + d;
+    std::fill(sums, sums + 2 * d, 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < d; ++j) {
+            const double value = X[i * d + j] - origin[j];
+            first[j] += value;
+            second[j] += value * value;
+        }
+}
+
 }  // namespace
 
+ARMLET_DISPATCH(sum_moments, (const double* X, std::size_t n, std::size_t d, const double* origin, double* sums),
+                (X, n, d, origin, sums))
 ARMLET_DISPATCH(sum_features, (const EvaluatedRows& rows, double most, double shrink, double* sums, double* largest),
                 (rows, most, shrink, sums, largest))
 ARMLET_DISPATCH(predict_played,
@@ -162,14 +176,54 @@ void predict_chosen(const RewardModel& model, const double* X, const std::int64_
         out[i] = predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
 }
 
+namespace {
+
+// The longest theta of an eligible arm.
+double longest(const Estimates& estimates, Arms eligible) {
+    double most = 0.0;
+    for (const auto arm : eligible) {
+        double square = 0.0;
+        for (std::size_t j = 0; j < estimates.dim; ++j) {
+            const double value = estimates.theta[j * estimates.width + arm];
+            square += value * value;
+        }
+        most = std::max(most, std::sqrt(square));
+    }
+    return most;
+}
+
+// The best arm in float64 where no other comes so close that rounding could decide. `scores` holds `width` numbers.
+std::uint32_t clear_best(const Estimates& estimates, Arms eligible, const double* x, double length, double* scores) {
+    estimates.scores(x, scores);
+    double top = -INFINITY, second = -INFINITY, square = 0.0;
+    std::uint32_t best = undecided;
+    for (const auto arm : eligible) {
+        if (scores[arm] > top) {
+            second = top, top = scores[arm], best = arm;
+        } else if (!(scores[arm] <= second)) {
+            second = scores[arm];
+        }
+    }
+    for (std::size_t j = 0; j < estimates.dim; ++j) square += x[j] * x[j];
+    const double doubt = 8.0 * static_cast<double>(estimates.dim) * 0x1p-52 * std::sqrt(square) * length;
+    return top - second > doubt && square <= 1e80 ? best : undecided;  // not if anything is no number
+}
+
+}  // namespace
+
 void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const LoggedRows& rows,
                   const GreedyRows& out) {
     constexpr std::size_t chunk = 512;
     std::uint32_t best[chunk];
+    std::vector<double> scores(estimates.width);
     const BatchArgmax argmax(estimates, eligible);
+    const double length = longest(estimates, eligible);
     for (std::size_t first = 0; first < rows.n; first += chunk) {
         const std::size_t n = std::min(chunk, rows.n - first);
         argmax(rows.X + first * model.dim, n, best);
+        for (std::size_t i = 0; i < n; ++i)
+            if (best[i] == undecided)
+                best[i] = clear_best(estimates, eligible, rows.X + (first + i) * model.dim, length, scores.data());
         predict_greedy(model, rows, first, n, best, out);
     }
 }

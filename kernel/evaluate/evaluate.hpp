@@ -32,7 +32,7 @@ struct LoggedRows {
 
 // Of a policy that plays the best of the eligible arms by x' theta, (n,) each.
 struct GreedyRows {
-    std::int64_t* best;  // the arm, or -1 where its lead leaves a doubt
+    std::int64_t* best;  // the arm, or -1 where another is as good but for rounding, or the row is no context
     double* direct;      // what the model says of it
     double* played;      // as `predict_played` says, where it is the arm that was played; 0 elsewhere
 };
@@ -40,6 +40,9 @@ struct GreedyRows {
 // All of it while a row is in the cache. `estimates` have a place for every arm of the model.
 void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const LoggedRows& rows,
                   const GreedyRows& out);
+
+// sums (2, d): of x - origin, and of its squares, over n rows in their order.
+void sum_moments(const double* X, std::size_t n, std::size_t d, const double* origin, double* sums);
 
 // Columns of a row's features; reference.py names them.
 constexpr std::size_t n_features = 13;

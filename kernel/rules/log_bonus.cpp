@@ -63,7 +63,7 @@ class Bonus {
 };
 
 // The highest of the scores, where these are bounds so far.
-void settle(const Paced& all, const double* z, Arms eligible, const Bonus& bonus, double* scores) {
+void settle_bonuses(const Paced& all, const double* z, Arms eligible, const Bonus& bonus, double* scores) {
     settle_scores(
         all, z, eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
         [&](std::uint32_t) { return all.view_size() >= worth_asking; },
@@ -92,7 +92,7 @@ void settle_coarsely(const Paced& all, const double* z, const Step& step, const 
     all.width_bounds(rivals, z, widest);
     for (const auto arm : rivals) scores[arm] = std::min(scores[arm], bonus.bound(arm, widest[arm]));
     keep_rivals(rivals, best, scores);
-    settle(all, z, rivals, bonus, scores);
+    settle_bonuses(all, z, rivals, bonus, scores);
     scores[leader] = best;
 }
 
@@ -120,7 +120,7 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     if (all.keeps_coarse())
         settle_coarsely(all, z, step, bonus, scores);
     else
-        settle(all, z, step.eligible, bonus, scores);
+        settle_bonuses(all, z, step.eligible, bonus, scores);
     return scores;
 }
 

@@ -1026,7 +1026,7 @@ def value_greedy(
     learned: object,
 ) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
-    (n,) each: the arm that is best by x' estimates, -1 where float32 leaves a doubt; what a reward model says of it; and what `predict_played` says where that arm was played, 0 elsewhere.
+    (n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of it; and what `predict_played` says where that arm was played, 0 elsewhere.
     """
 
 def row_features(
@@ -1057,6 +1057,11 @@ def sum_features(
 ) -> tuple[NDArray[numpy.float64], float]:
     """
     (16, 16): products of the features and the reward, summed over rows in their order; and the largest weight.
+    """
+
+def sum_moments(X: object, origin: object) -> NDArray[numpy.float64]:
+    """
+    (2, d): sums of x - origin and of its squares, over rows in their order.
     """
 
 def gram(F: object, G: object) -> NDArray[numpy.float64]:

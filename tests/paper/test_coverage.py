@@ -10,7 +10,9 @@ import pytest
 from armlet.core.types import Float64
 from armlet.paper.coverage import experiment
 from armlet.paper.coverage.logs import Held, play
-from armlet.paper.coverage.report import SPOILT, Columns, judge, share
+from armlet.paper.coverage.past import expected
+from armlet.paper.coverage.report import SPOILT, judge
+from armlet.paper.coverage.shares import Columns, share
 from armlet.paper.coverage.values import own_values, values
 from armlet.paper.coverage.worlds import KINDS, draw_steps, draw_world
 from armlet.paper.verdicts import Outcome, Verdict
@@ -67,7 +69,7 @@ def test_a_model_seems_better_by_its_own_rows_than_it_is() -> None:
 def test_the_experiment_gives_a_verdict_and_a_table_for_every_claim() -> None:
     found = experiment.find(SMALL, Lab(seed=3, name="coverage"))
     assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections]
-    assert len(found.verdicts) == 6
+    assert len(found.verdicts) == 7
     assert all(section.tables for section in found.sections)
     assert found.sections[0].pictures
 
@@ -96,13 +98,14 @@ def world(*, covers: float, width: float = 0.1, worse: float = 0.6, looks: float
     low = np.where(first(covers) > 0, 0.5 - width, 0.6)
     return {
         "truth": np.full(N, 0.5),
-        **{f"{word} low": low for word in ("auto", "explored", "weighted")},
-        **{f"{word} high": low + 2 * width for word in ("auto", "explored", "weighted")},
+        **{f"{word} low": low for word in ("auto", "explored", "weighted", "past")},
+        **{f"{word} high": low + 2 * width for word in ("auto", "explored", "weighted", "past")},
         "naive low": np.full(N, 0.7),
         "naive high": np.full(N, 0.8),
         "auto value": 0.5 + worse * error,
         "weighted value": 0.5 + worse * error,
         "explored value": 0.5 + error,
+        "past value": 0.5 + 0.6 * error,
         "at all looks": first(looks),
         "fixed at all looks": first(0.6),
         "anytime low": np.zeros(N),
@@ -121,6 +124,7 @@ def own(*, bias: float = 0.0, covers: float = 0.95) -> dict[str, Columns]:
 
 def verdicts(
     worlds: dict[str, Columns] | None = None,
+    by_evidence: dict[str, Columns] | None = None,
     own_values: dict[str, Columns] | None = None,
     slopes: float = 0.95,
     accused: int = 0,
@@ -132,7 +136,7 @@ def verdicts(
         SPOILT: {"accused": (np.arange(100) < 100 * found).astype(float)},
     }
     judged = judge(
-        worlds=worlds or {"p/t": world(covers=0.95), "3 % clicks": world(covers=0.945)},
+        worlds=(worlds or {"p/t": world(covers=0.95)}) | {"evidence": world(covers=0.945)} | (by_evidence or {}),
         own=own_values or own(),
         coefficients={"gaps, p/t": {"coefficients": hits, "contrasts": hits, "anytime": hits}},
         propensities=tested,
@@ -144,7 +148,7 @@ def verdicts(
 
 def test_what_is_promised_holds_where_it_is_kept() -> None:
     assert {key: verdict.outcome for key, verdict in verdicts().items()} == dict.fromkeys(
-        ("fixed", "sequences", "errors", "own", "coefficients", "propensities"), Outcome.HOLDS
+        ("fixed", "sequences", "errors", "past", "own", "coefficients", "propensities"), Outcome.HOLDS
     )
 
 
@@ -162,10 +166,30 @@ def test_every_promise_can_fail() -> None:
     assert verdicts(found=0.94)["propensities"].outcome is Outcome.FAILS
 
 
+def test_a_reward_model_that_does_harm_is_told() -> None:
+    biased = dict(world(covers=0.95))
+    biased["weighted value"] = biased["weighted value"] + 0.003  # 5 standard errors of 0.6 x 0.03 / sqrt(1000)
+    assert verdicts(by_evidence={"auto": biased})["past"].outcome is Outcome.FAILS
+    assert verdicts(by_evidence={"auto": world(covers=0.85)})["past"].outcome is Outcome.FAILS
+    assert verdicts(by_evidence={"auto": world(covers=0.95, worse=0.9)})["past"].outcome is Outcome.FAILS
+
+
+def test_a_model_of_the_past_knows_only_earlier_rows() -> None:
+    rng = np.random.default_rng(4)
+    X, arms, rewards, learned = rng.random((60, 2)), rng.integers(3, size=60), rng.random(60), rng.random(60) < 0.7
+    found = expected(X, arms, rewards, learned, 3)
+    Y = np.column_stack([np.ones(60), X])
+    for t in (0, 1, 17, 59):
+        for arm in range(3):
+            some = np.flatnonzero(learned[:t] & (arms[:t] == arm))
+            theta = np.linalg.solve(Y[some].T @ Y[some] + np.eye(3), Y[some].T @ rewards[some])
+            assert found[t, arm] == pytest.approx(Y[t] @ theta, abs=1e-12)
+
+
 def test_a_control_that_does_not_fail_leaves_it_open() -> None:
     easy = dict(world(covers=0.95))
     easy["naive low"], easy["naive high"] = np.full(N, 0.4), np.full(N, 0.6)
-    assert verdicts({"p/t": easy})["fixed"].outcome is Outcome.UNSETTLED
+    assert verdicts({"p/t": easy}, {"evidence": easy})["fixed"].outcome is Outcome.UNSETTLED
 
 
 def test_a_share_of_all_logs_has_an_interval_too() -> None:

@@ -49,22 +49,23 @@ def test_algorithm_1_covers_the_means_of_arms() -> None:
     assert covered.mean() > 0.82  # .90 less 3.5 standard errors of 180 intervals
 
 
-def verdicts(shift: float) -> tuple[Verdict, ...]:
+def verdicts(shift: float = 0.0, bias: float = 0.0, uniform: int = 3) -> tuple[Verdict, ...]:
+    """Judge made tables: digits so far off, DR so biased, and uniform weights that miss so often in ten."""
     rng = np.random.default_rng(6)
     printed = np.array([mean for mean, _ in digits.PRINTED.values()])
     spreads = np.array([spread for _, spread in digits.PRINTED.values()])
     rows = [[*(printed + shift * spreads + rng.normal(0, 0.1, len(printed)) * spreads), 0.01, 1.0] for _ in range(20)]
-    errors = rng.normal([0.2, 0, 0, 0], [0.01, 0.03, 0.02, 0.02], (100, 4))
-    covered = np.where(np.arange(100)[:, None] < 95, 1.0, 0.0) * np.ones(4)
+    errors = rng.normal([0.2, 0, 0, bias], [0.01, 0.03, 0.02, 0.02], (400, 4))
+    covered = np.where(np.arange(400)[:, None] < 380, 1.0, 0.0) * np.ones(4)
     covered[:, 0] = np.nan
     table = Classified(errors=errors, covered=covered, rows=10, n_arms=3, truth=0.9)
     hits = (np.arange(400)[None, :, None] % 10 > 0) * np.ones((5, 1, 3))
-    hits[0] = np.arange(400)[:, None] % 10 > 2
+    hits[0] = np.arange(400)[:, None] % 10 >= uniform
     design = Adaptive(rng.normal(size=(5, 400, 3)), hits)
     found = judge(
         digits=Digits(np.array(rows)),
         classified={"ecoli": table, "glass": table},
-        adaptive={"no signal": design},
+        adaptive={"no signal": design, "low signal": design},
         horizon=100,
         rng=rng,
     )
@@ -73,8 +74,10 @@ def verdicts(shift: float) -> tuple[Verdict, ...]:
 
 
 def test_tables_that_agree_hold_and_those_that_differ_do_not() -> None:
-    assert [verdict.outcome for verdict in verdicts(0.0)] == [Outcome.HOLDS] * 3
-    assert verdicts(2.0)[0].outcome == Outcome.FAILS
+    assert [verdict.outcome for verdict in verdicts()] == [Outcome.HOLDS] * 3
+    assert verdicts(shift=2.0)[0].outcome == Outcome.FAILS
+    assert verdicts(bias=0.01)[1].outcome == Outcome.FAILS  # ten standard errors
+    assert verdicts(uniform=0)[2].outcome == Outcome.FAILS  # they cover, and others gain nothing
 
 
 def test_one_split_of_digits_is_near_the_printed_errors() -> None:

@@ -20,6 +20,7 @@ from armlet.cli.log import add_log
 from armlet.cli.paper import add_paper
 from armlet.cli.replay import add_replay
 from armlet.cli.report import add_report
+from armlet.cli.search import add_search
 from armlet.cli.simulate import add_simulate
 from armlet.cli.summary import add_intervals, add_summary
 from armlet.core.version import __version__
@@ -105,6 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_replay(commands.add_parser("replay", help="let policies learn from a log, as if they had run themselves"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
     add_gate(commands.add_parser("gate", help="say whether a candidate should replace what plays: keep, kill, not yet"))
+    add_search(commands.add_parser("search", help="find the best of many policies about a model, by a log"))
     add_summary(commands.add_parser("summary", help="print what a model knows: coefficients, errors, rows by arm"))
     add_intervals(commands.add_parser("intervals", help="print every coefficient of a model with its interval"))
     return parser

@@ -51,6 +51,7 @@ from armlet._kernel import predict_target as predict_target
 from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
 from armlet._kernel import sum_features as sum_features
+from armlet._kernel import sum_moments as sum_moments
 from armlet._kernel import sum_rows as sum_rows
 from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import wants as wants
@@ -131,6 +132,7 @@ __all__ = [
     "simulate_events",
     "simulate_steps",
     "sum_features",
+    "sum_moments",
     "sum_rows",
     "unpickle_decision",
     "value_greedy",

@@ -32,7 +32,8 @@ class Basis:
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """Read them off rows that all have a reward."""
-        m, step, whole = count_eligible(rows.eligible), rows.t.astype(np.float64), bool(rows.eligible.all())
+        step, whole = rows.t.astype(np.float64), bool(rows.eligible.all())
+        m = np.full(len(rows), float(rows.eligible.shape[1])) if whole else rows.eligible.sum(axis=1).astype(np.float64)
         turns, said = rows.turn.any(), rows.explored >= 0
         chance = np.where(rows.turn, 1.0 / m, rows.propensity) if turns else rows.propensity
         if not said.any():  # nothing but propensities is known
@@ -58,9 +59,3 @@ class Basis:
         if self.known.all():
             return self.explored, self.given
         return np.ones(len(self.chance), dtype=np.bool_), self.chance
-
-
-def count_eligible(eligible: Bool) -> Float64:
-    """Give how many arms might be played in every row, (n,)."""
-    n, n_arms = eligible.shape
-    return np.full(n, float(n_arms)) if eligible.all() else eligible.sum(axis=1).astype(np.float64)

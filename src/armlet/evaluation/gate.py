@@ -22,12 +22,10 @@ from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import DifferenceSequence, MeanSequence
-from armlet.core.types import Arm
-from armlet.evaluation.checks.check import Word
-from armlet.evaluation.checks.trained import Trained
+from armlet.evaluation.checks.trained import Trained, refuse_trained
 from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
-from armlet.evaluation.targets import Logged, Played, Playing, Target, TargetLike, chance_of_played, read_target
+from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
 from armlet.log.reading import Source
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]
@@ -184,7 +182,7 @@ def gate(
     compared = _compared(mine, against, blocks, ends, level, playing, largest_weight)
     trained = Trained(len(blocks.arms))
     counts = _read(blocks, compared, trained, sign)
-    _refuse_trained(mine, trained, blocks.arms)
+    refuse_trained(mine, trained, blocks.arms)
     gain = compared.interval()
     return Verdict(
         answer=answer_of(gain, worth),
@@ -217,17 +215,6 @@ class _Counts:
     waiting: int = 0
     turns: int = 0
     reweighted: int = 0
-
-
-def _refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -> None:
-    """Refuse a candidate that remembers the rows it would be valued by: it would be kept for its memory."""
-    if not isinstance(candidate, Played) or not (rows := candidate.learned()):
-        return
-    if trained.found("candidate", arms, rows=rows, digest=None, states=()).word is not Word.FINE:
-        raise EvaluationError(
-            "the candidate has learned exactly as many rows of every arm as this log holds, so it was trained on them; "
-            'give rows that came after its training, or ask armlet.evaluate(log, "own") what it is worth'
-        )
 
 
 def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: float) -> _Counts:

@@ -15,7 +15,7 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.estimators import ESTIMATORS, Estimated, Estimator, estimate
 from armlet.evaluation.result import Difference, Point, Value, Verdict
 from armlet.evaluation.rows import Blocks
-from armlet.evaluation.spans import between, plain, wilson
+from armlet.evaluation.spans import between, hull, plain, wilson
 from armlet.evaluation.sums import Sums
 from armlet.evaluation.survey import Survey
 from armlet.evaluation.targets import Logged, Target
@@ -100,7 +100,7 @@ class Judge:
             found = estimate(word, own)
             se = math.sqrt(variance) if (variance := found.variance(own)) >= 0 else math.nan
             honest = found.influence is not None and not self.doubt
-            out[word] = Point(found.value, se, self._span(found.value, se, found.ess) if honest else None)
+            out[word] = Point(found.value, se, self._span_of(word, found, se) if honest else None)
         return out
 
     def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
@@ -112,11 +112,18 @@ class Judge:
             return None, "no row of the log says anything of it"
         if estimated.influence is None:
             return None, f"{self._estimator} has a bias that no row knows of, so an interval would lie"
-        return self._span(estimated.value, se, estimated.ess), ""
+        return self._span_of("mean" if is_log else self._estimator, estimated, se), ""
 
     def _refused(self, name: str) -> str:
         about = (check for check in self._checks if check.target in (None, name))
         return next((check.sentence for check in about if check.word is Word.REFUSED), "")
+
+    def _span_of(self, word: str, found: Estimated, se: float) -> Interval:
+        span = self._span(found.value, se, found.ess)
+        if word != "ips" or not self._survey.binary or found.value <= 0.5 or found.ess >= found.rows:
+            return span
+        # S wr knows nothing of rows without a match, so that its error does not shrink where all is clicks
+        return hull(span, plain(found.value, se, found.ess, self._level), (0.0, 1.0))
 
     def _span(self, value: float, se: float, ess: float, level: float | None = None) -> Interval:
         level = self._level if level is None else level

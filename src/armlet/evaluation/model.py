@@ -98,15 +98,9 @@ class Said:
         best, direct, played = value_greedy(
             *slopes, model.theta, model.inverse, rows.X, rows.arm, rows.reward, self._learned
         )
+        if (best < 0).any():  # arms that tie share a row
+            return None
         best = best.view(np.int64)
-        doubtful = np.flatnonzero(best < 0)
-        if doubtful.size:
-            some = rows.take(doubtful)
-            settled = target.settled(some.X, rows.eligible[0])
-            if settled is None:
-                return None
-            best[doubtful], direct[doubtful] = settled, model.target(some.X, settled)
-            played[doubtful] = model.played_where(settled == some.arm, some, self._learned[doubtful])
         return Opinion(best, chance_of_played(best, rows.arm), direct, played)
 
 

@@ -120,3 +120,9 @@ def sum_features(parts: Parts, most: float, shrink: float) -> tuple[Float64, flo
     F[:, :REWARD] = row_features(parts, most, shrink)
     F[:, REWARD] = parts.rewards
     return gram(F, F), float(F[:, PLACE["w"]].max(initial=0.0))
+
+
+def sum_moments(X: Float64, origin: Float64) -> Float64:
+    """Give the sums of x - origin and of its squares, (2, d)."""
+    centred = np.vstack([np.zeros_like(origin), X - origin])
+    return np.stack([np.cumsum(each, axis=0)[-1] for each in (centred, centred * centred)])

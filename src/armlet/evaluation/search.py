@@ -21,9 +21,11 @@ from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import in_range
 from armlet.core.sequences.wealth import GammaExponential, Sums
-from armlet.core.types import Float64, Int64
+from armlet.core.types import Arm, Float64, Int64
+from armlet.evaluation.checks.trained import Trained, refuse_trained
 from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.evaluation.targets import Played
 from armlet.log.reading import Source
 
 HEAT: Final = 1024
@@ -118,6 +120,46 @@ def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64
     changes = np.random.default_rng(seed).standard_normal((n, *own.shape)) * scale
     changes[:1] = 0.0
     return np.asarray(own + changes)
+
+
+def search_around(
+    log: Source | Blocks,
+    bandit: Bandit,
+    n: int,
+    *,
+    seed: int,
+    spread: float = 0.3,
+    reward_range: Range | None = None,
+    level: float = LEVEL,
+) -> tuple[Found, dict[Arm, list[float]]]:
+    """Find the best of n linear policies about a bandit's estimates; give it, and its constant and slopes by arm.
+
+    The bandit must not have learned from these rows, or the policies would know what they are judged by.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> rng = np.random.default_rng(1)
+    >>> X, arms = rng.standard_normal((4000, 1)), rng.integers(2, size=4000)
+    >>> rewards = (rng.random(4000) < 0.5 + 0.4 * np.tanh(3 * X[:, 0]) * (2 * arms - 1)).astype(float)
+    >>> feedback = {"action": arms, "reward": rewards, "pscore": np.full(4000, 0.5), "context": X}
+    >>> bandit = armlet.Bandit([0, 1], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
+    >>> bandit.partial_fit(X[:200], arms[:200], rewards[:200], explored=True)
+    >>> later = {name: column[200:] for name, column in feedback.items()}
+    >>> found, theta = search_around(armlet.log.from_obp(later), bandit, 100, seed=1, reward_range=(0, 1))
+    >>> found.interval.low > 0.6, sorted(theta), len(theta[0])
+    (True, [0, 1], 2)
+    """
+    blocks = open_rows(log)
+    if unknown := [arm for arm in blocks.arms if arm not in bandit.arms]:
+        raise ArgumentError("{bandit} has no arm {arm!r}, which the log has; give one of the same arms", arm=unknown[0])
+    trained = Trained(len(blocks.arms))
+    for rows in blocks:
+        trained.add(rows)
+    refuse_trained(Played("bandit", bandit, blocks.arms), trained, blocks.arms)
+    thetas = around(bandit, n, seed=seed, spread=spread)[:, [bandit.arms.index(arm) for arm in blocks.arms]]
+    found = search(blocks, thetas, reward_range=reward_range, level=level)
+    return found, dict(zip(blocks.arms, thetas[found.winner].tolist(), strict=True))
 
 
 class _Race:

@@ -2,7 +2,8 @@
 
 An interval V -+ t se is short where clicks are few, since its se is small just when V is too low, and is [0, 0] for
 none. Wilson's asks which v would explain V: (V - v)^2 <= z^2 v (1 - v) / n, with for n as many rows of equal weight as
-have the same standard error, V (1 - V) / se^2.
+have the same standard error, V (1 - V) / se^2. Weights can carry V out of the range; no v explains that, and the
+interval is then as wide as V -+ t se where they overlap, at least.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ def wilson(value: float, se: float, ess: float, level: float, ends: Range) -> In
     >>> low, high = wilson(0.0, 0.0, 100.0, 0.95, (0.0, 1.0))
     >>> low, round(high, 3)
     (0.0, 0.038)
+    >>> low, high = wilson(1.02, 0.06, 100.0, 0.95, (0.0, 1.0))
+    >>> round(low, 3), high
+    (0.901, 1.0)
     """
     low, high = ends
     if not math.isfinite(value) or ess <= 0.0:
         return Interval(low, high)
-    u = min(1.0, max(0.0, (value - low) / (high - low)))
+    V = (value - low) / (high - low)
+    u = min(1.0, max(0.0, V))
     spread = (se / (high - low)) ** 2 if se > 0.0 else 0.0
     n = u * (1.0 - u) / spread if spread > 0.0 and 0.0 < u < 1.0 else ess
     n = max(n, 1e-12)
@@ -51,10 +56,21 @@ def wilson(value: float, se: float, ess: float, level: float, ends: Range) -> In
     reach = z / (1 + z * z / n) * math.sqrt(u * (1 - u) / n + z * z / (4 * n * n))
     bottom, top = max(0.0, middle - reach), min(1.0, middle + reach)
     if u == 0.0:
-        bottom = 0.0
+        bottom, top = 0.0, min(1.0, max(top, V + z * math.sqrt(spread)))
     if u == 1.0:
-        top = 1.0
+        bottom, top = max(0.0, min(bottom, V - z * math.sqrt(spread))), 1.0
     return Interval(low + (high - low) * bottom, low + (high - low) * top)
+
+
+def hull(one: Interval, other: Interval, ends: Range) -> Interval:
+    """Give the least interval that holds both, as far as rewards go.
+
+    Examples
+    --------
+    >>> hull(Interval(0.2, 0.8), Interval(0.5, 1.1), (0.0, 1.0))
+    Interval(low=0.2, high=1.0)
+    """
+    return Interval(max(ends[0], min(one.low, other.low)), min(ends[1], max(one.high, other.high)))
 
 
 def between(one: tuple[float, Interval], other: tuple[float, Interval], correlation: float) -> Interval:

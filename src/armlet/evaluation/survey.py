@@ -55,7 +55,8 @@ class Survey:
         self.blind += int(np.count_nonzero(basis.known & (basis.rate == 0.0) & several))
         self.turns += int(np.count_nonzero(rewarded.turn))
         self.reweighted += int(np.count_nonzero(rewarded.weight != 1.0))
-        gone = np.bincount(rows.arm[~rows.rewarded], minlength=self.n_arms).astype(np.float64)
+        silent = rows.arm[:0] if len(rewarded) == len(rows) else rows.arm[~rows.rewarded]
+        gone = np.bincount(silent, minlength=self.n_arms).astype(np.float64)
         self.missing = gone if self.missing.size == 0 else self.missing + gone
         if len(self._values) <= 2 and not _are_among(rewarded.reward, self._values):
             self._values |= set(np.unique(rewarded.reward)[:3].tolist())

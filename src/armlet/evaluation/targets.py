@@ -136,12 +136,6 @@ class Played(Target):
         theta[places[found[0]]], may[places[found[0]]] = found[1][found[0]], True
         return theta, may
 
-    def settled(self, X: Float64, eligible: Bool) -> Int64 | None:
-        """Give the best arms of rows that were in doubt, (n,); None if some tie."""
-        known, places = self._playable(eligible)
-        best, clear = _compared(self.bandit, X, known)
-        return places[best] if clear.all() else None
-
     def _playable(self, eligible: Bool) -> tuple[list[Arm], Int64]:
         """Give the arms that it might play, and the place in the log of each of its own; -1 if it has none."""
         there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}

@@ -7,6 +7,7 @@ From 10,000 degrees on the expansion about the normal quantile has more digits t
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
@@ -69,6 +70,7 @@ def _expanded(z: float, v: float) -> float:
     return sum(terms)
 
 
+@lru_cache(maxsize=1024)  # several estimates of one log have as many effective rows
 def _root(tail: float, freedom: float) -> float:
     """Find the t with this tail, at most one half: Newton's steps within bounds that close in on it, or halves."""
     low, high = 0.0, 1.0

@@ -62,11 +62,17 @@ def on_draws(arm: Int64, chance: Float64, smallest: Float64, eligible: Bool, siz
     if (drawn == drawn[:, :1]).all():  # the same law in every row: counts are enough
         lost, won = (np.log1p(sizes * scale[0] * y) for y in (-1.0, drawn[0, 0]))
         times = np.bincount(arm, minlength=n_arms)[:, None]
-        return np.asarray((eligible.sum(axis=0)[:, None] - times) * lost + times * won)
+        return np.asarray((count_arms(eligible)[:, None] - times) * lost + times * won)
     lost, won = (np.log1p(sizes * (scale * y)[:, None]) for y in (-1.0, drawn[0]))  # (n, bets)
     logs = eligible.T.astype(np.float64) @ lost
     np.add.at(logs, arm, won - lost)
     return np.asarray(logs)
+
+
+def count_arms(eligible: Bool) -> Int64:
+    """Count the rows in which each arm was eligible, (K,)."""
+    n, n_arms = eligible.shape
+    return np.full(n_arms, n) if eligible.all() else eligible.sum(axis=0)
 
 
 def on_counts(counts: Float64, expected: Float64) -> Float64:

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from armlet.core.kernel import sum_moments
 from armlet.core.types import Arm, Float64, Int64
 from armlet.evaluation.checks.check import Check, Word, tail
 from armlet.evaluation.rows import Rows
@@ -45,8 +46,8 @@ class Drift:
         starts = np.unique(np.linspace(0, len(rows), A_BLOCK, endpoint=False).astype(np.int64))
         ends, paid = np.append(starts[1:], len(rows)), self._rewards(rows, starts)
         for start, end, rewards in zip(starts, ends, paid, strict=True):
-            X = rows.X[start:end] - self._origin
-            self._pieces.append(np.concatenate([[end - start], X.sum(axis=0), np.einsum("ij,ij->j", X, X), rewards]))
+            moments = sum_moments(rows.X[start:end], self._origin).ravel()
+            self._pieces.append(np.concatenate([[end - start], moments, rewards]))
         while len(self._pieces) > PIECES:
             odd = self._pieces[len(self._pieces) // 2 * 2 :]
             pairs = zip(self._pieces[::2], self._pieces[1::2], strict=False)

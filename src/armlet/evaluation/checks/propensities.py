@@ -156,7 +156,7 @@ class _Weights:
         self._logs += bets.on_draws(arm, np.maximum(e, 1e-300), least, eligible, bets.SIZES)
         w = 1.0 / e
         self._sums += [
-            np.full(n_arms, len(arm)) if eligible.all() else eligible.sum(axis=0),
+            bets.count_arms(eligible),
             *(np.bincount(arm, weights=weights, minlength=n_arms) for weights in (w, w * w)),
         ]
         np.minimum.at(self._least, arm, e)

@@ -42,8 +42,7 @@ class Support:
         chosen = target.ndim == 1
         played = target == rows.arm if chosen else target[np.arange(len(rows)), rows.arm]
         chance: Float64 = np.asarray(played, dtype=np.float64)
-        e = np.where(rows.propensity > 0, rows.propensity, np.nan)
-        w = np.nan_to_num(chance / np.where(rows.turn, 1.0 / count(rows.eligible), e))
+        w = _weights(chance, rows)
         self._mass += np.bincount(target, minlength=len(self._mass)) if chosen else target.sum(axis=0)
         tried = (rows.explored == 1) | (np.isnan(rows.rate) & (rows.propensity < 1.0))
         self._tried += np.bincount(rows.arm[tried], minlength=len(self._tried))
@@ -66,8 +65,10 @@ class Support:
         self._impossible += float(np.maximum(missing[loose], 0.0).sum())
         w = w[loose]
         self._loose += len(w), w.sum(), (w**2).sum()
+        played = w[w != 0.0]  # a bet on any other row loses its stake
         for place, size in enumerate(bets.SIZES):
-            self._heavy[0, place] += float(np.log1p(size * (w - 1.0)).sum())
+            lost = (len(w) - len(played)) * math.log1p(-size)
+            self._heavy[0, place] += lost + float(np.log1p(size * (played - 1.0)).sum())
 
     @property
     def ess(self) -> float:
@@ -135,3 +136,11 @@ class Support:
             )
         word = Word.REFUSED if p < ALPHA else Word.FINE
         return Check(name="weights", word=word, sentence=told, number=p, unit="p-value", target=name)
+
+
+def _weights(chance: Float64, rows: Rows) -> Float64:
+    """Give the weights of rows, 0 where the propensity is none."""
+    if (rows.propensity > 0.0).all() and not rows.turn.any():
+        return chance / rows.propensity
+    e = np.where(rows.propensity > 0, rows.propensity, np.nan)
+    return np.nan_to_num(chance / np.where(rows.turn, 1.0 / count(rows.eligible), e))

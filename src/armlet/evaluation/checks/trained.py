@@ -7,9 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from armlet.core.errors import EvaluationError
 from armlet.core.types import Arm
 from armlet.evaluation.checks.check import Check, Word
 from armlet.evaluation.rows import Rows
+from armlet.evaluation.targets import Played, Target
 
 FEWEST: Final = 20  # rows: fewer may be as many by chance
 
@@ -68,3 +70,14 @@ def _told(name: str, why: str, rows: float) -> Check:
         'Ask for "own", the honest value of a model from its own rows.'
     )
     return Check(name="trained here", word=Word.WARNING, sentence=told, number=rows, unit="rows", target=name)
+
+
+def refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -> None:
+    """Refuse a candidate that remembers the rows it would be valued by: it would win by its memory."""
+    if not isinstance(candidate, Played) or not (rows := candidate.learned()):
+        return
+    if trained.found("candidate", arms, rows=rows, digest=None, states=()).word is not Word.FINE:
+        raise EvaluationError(
+            "the candidate has learned exactly as many rows of every arm as this log holds, so it was trained on them; "
+            'give rows that came after its training, or ask armlet.evaluate(log, "own") what it is worth'
+        )

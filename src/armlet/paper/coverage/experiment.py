@@ -17,7 +17,8 @@ from armlet.evaluation.checks import Checks, Word
 from armlet.evaluation.rows import Rows
 from armlet.paper.coverage import coefficients
 from armlet.paper.coverage.logs import Held, play
-from armlet.paper.coverage.report import SPOILT, Columns, judge
+from armlet.paper.coverage.report import SPOILT, judge
+from armlet.paper.coverage.shares import Columns
 from armlet.paper.coverage.values import OWN_ROWS, own_values, values
 from armlet.paper.coverage.worlds import KINDS, draw_steps, draw_world
 from armlet.paper.experiment import Experiment, Findings

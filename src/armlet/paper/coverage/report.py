@@ -1,23 +1,32 @@
-"""What follows from many logs of known worlds: how often intervals cover, in six verdicts with their tables."""
+"""What follows from many logs of known worlds: how often intervals cover, in seven verdicts with their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap, mean_of_runs
+from armlet.core.intervals import bootstrap, mean_of_runs
 from armlet.core.types import Float64
 from armlet.paper.coverage import plots
 from armlet.paper.coverage.plots import percent
+from armlet.paper.coverage.shares import (
+    Columns,
+    bias,
+    covers,
+    error,
+    exact,
+    larger,
+    mean_share,
+    rmse_ratio,
+    share,
+)
+from armlet.paper.coverage.worlds import BY_EVIDENCE
 from armlet.paper.experiment import Findings
 from armlet.paper.page import Section
 from armlet.paper.verdicts import Claim, Criterion, Role, Statistic, Verdict
 from armlet.report.tables import Table
-
-Columns: TypeAlias = Mapping[str, Float64]
-"""By name, a number for each log."""
 
 EACH: Final = (0.91, 0.98)  # fixed intervals of level .95, in every world
 ALL: Final = (0.93, 0.97)  # and on average over worlds
@@ -42,9 +51,10 @@ def judge(
 ) -> Findings:
     """Give the verdicts and their sections."""
     parts = (
-        _fixed(worlds, horizon, rng),
+        _fixed(worlds, horizon),
         _looks(worlds),
         _errors(worlds, rng),
+        _past(worlds, rng),
         _own(own, rng),
         _coefficients(coefficients, rng),
         _propensities(propensities),
@@ -56,34 +66,7 @@ def _claim(key: str, says: str, reading: str) -> Claim:
     return Claim(key=f"coverage-{key}", where="Beyond the paper", says=says, reading=reading, source="Armlet")
 
 
-def share(hits: Float64) -> Estimate:
-    """Give the share of logs, with Wilson's 95 % interval.
-
-    Examples
-    --------
-    >>> print(f"{share(np.array([1.0] * 95 + [0.0] * 5)):.3f}")
-    0.950 [0.888 to 0.978]
-    """
-    n, p, z = len(hits), float(hits.mean()), 1.959964
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return Estimate(p, max(0.0, min(p, middle - float(reach))), min(1.0, max(p, middle + float(reach))))
-
-
-def covers(columns: Columns, word: str) -> Float64:
-    """Say of every log whether the interval of an estimator holds the truth."""
-    return ((columns[f"{word} low"] <= columns["truth"]) & (columns["truth"] <= columns[f"{word} high"])).astype(float)
-
-
-def _mean_share(hits: Mapping[str, Float64], rng: np.random.Generator) -> Estimate:
-    """Give the mean over worlds of the share of logs; logs are drawn within each world."""
-    values = [bootstrap(mean_of_runs, each, rng=rng) for each in hits.values()]
-    spread = np.sqrt(sum(float(each.var()) / len(each) for each in hits.values())) / len(hits)
-    mean = float(np.mean([each.value for each in values]))
-    return Estimate(mean, mean - 1.959964 * float(spread), mean + 1.959964 * float(spread))
-
-
-def _fixed(worlds: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> tuple[Verdict, Section]:
+def _fixed(worlds: Mapping[str, Columns], horizon: int) -> tuple[Verdict, Section]:
     """Judge intervals at one look."""
     claim = _claim(
         "fixed",
@@ -91,21 +74,25 @@ def _fixed(worlds: Mapping[str, Columns], horizon: int, rng: np.random.Generator
         "worlds, and 93 % to 97 % on average.",
         "What `armlet.evaluate` chooses by itself, at the end of each log. The truth is exact: contexts come from a "
         "table. Control: the same interval about the mean of all rows in which the target's arm was played, as if they "
-        "were a random sample, covers less in the world of the study.",
+        "were a random sample. A log that exploits plays an arm where it pays, so that this mean is too high wherever "
+        "what arms pay depends on the context: its coverage, on average over worlds as above, is below what each must "
+        "have.",
     )
     hits = {name: covers(columns, "auto") for name, columns in worlds.items()}
     found = {name: share(each) for name, each in hits.items()}
-    naive = share(covers(worlds[STUDY], "naive"))
+    naive = mean_share({name: covers(columns, "naive") for name, columns in worlds.items()})
     statistics = (
         *(Statistic(name, each, Criterion("within", *EACH)) for name, each in found.items()),
-        Statistic("mean over worlds", _mean_share(hits, rng), Criterion("within", *ALL)),
-        Statistic("control: played rows as a sample", naive, Criterion("below", EACH[0]), Role.CONTROL),
+        Statistic("mean over worlds", mean_share(hits), Criterion("within", *ALL)),
+        Statistic(
+            "control: played rows as a sample, mean over worlds", naive, Criterion("below", EACH[0]), Role.CONTROL
+        ),
     )
     rows = tuple(_row(name, columns) for name, columns in worlds.items())
     n = len(next(iter(worlds.values()))["truth"])
     table = Table(
         caption=f"Values of another policy, {n:,} logs of {horizon:,} decisions in each world",
-        head=("world", "truth", "bias / RMSE", "covers", "half-width", "explored rows: covers", "RMSE"),
+        head=("world", "truth", "bias / RMSE", "covers", "half-width", "explored rows: covers", "RMSE", "played rows"),
         rows=rows,
     )
     picture = plots.coverage({name: (found[name], share(covers(worlds[name], "explored"))) for name in worlds}, EACH)
@@ -114,16 +101,16 @@ def _fixed(worlds: Mapping[str, Columns], horizon: int, rng: np.random.Generator
 
 
 def _row(name: str, columns: Columns) -> tuple[str, ...]:
-    error = columns["auto value"] - columns["truth"]
-    other = columns["explored value"] - columns["truth"]
+    ours, other = error(columns, "auto"), error(columns, "explored")
     return (
         name,
         f"{columns['truth'].mean():.4f}",
-        f"{error.mean():+.4f} / {np.sqrt((error**2).mean()):.4f}",
+        f"{ours.mean():+.4f} / {np.sqrt((ours**2).mean()):.4f}",
         percent(share(covers(columns, "auto"))),
         f"{np.median(columns['auto high'] - columns['auto low']) / 2:.4f}",
         percent(share(covers(columns, "explored"))),
         f"{np.sqrt((other**2).mean()):.4f}",
+        f"{100 * covers(columns, 'naive').mean():.1f} %",
     )
 
 
@@ -170,11 +157,10 @@ def _errors(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Ve
         "Root mean squared errors of `estimator='weighted'` over `'explored'`, on the same logs. Larger: by more than "
         "two standard errors.",
     )
-    ratios = {name: _rmse_ratio(columns, rng) for name, columns in worlds.items()}
-    larger = sum(ratio.value > 1 and ratio.value - 1 > (ratio.high - ratio.low) / 1.96 for ratio in ratios.values())
+    ratios = {name: rmse_ratio(columns, rng, "explored") for name, columns in worlds.items()}
     statistics = (
         Statistic(f"ratio in {STUDY}", ratios[STUDY], Criterion("below", RMSE)),
-        Statistic(f"worlds where it is larger, of {len(ratios)}", _exact(larger), Criterion("within", 0, 0)),
+        Statistic(f"worlds where it is larger, of {len(ratios)}", exact(larger(ratios)), Criterion("within", 0, 0)),
     )
     rows = tuple((name, f"{ratio:.2f}") for name, ratio in ratios.items())
     table = Table(caption="RMSE of all rows over that of explored rows", head=("world", "ratio"), rows=rows)
@@ -182,9 +168,46 @@ def _errors(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Ve
     return Verdict(claim=claim, statistics=statistics), section
 
 
-def _rmse_ratio(columns: Columns, rng: np.random.Generator) -> Estimate:
-    ours, theirs = ((columns[f"{word} value"] - columns["truth"]) ** 2 for word in ("weighted", "explored"))
-    return bootstrap(lambda a, b: np.sqrt(a.mean(-1) / b.mean(-1)), ours, theirs, rng=rng)
+def _past(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
+    """Judge a reward model that has seen rows after the one that it speaks of."""
+    claim = _claim(
+        "past",
+        "Under the evidence clock a reward model of all rows but the one in question does no harm: no bias beyond "
+        f"three standard errors, intervals that cover {100 * EACH[0]:g} % to {100 * EACH[1]:g} % of the time, and "
+        "nowhere a larger error than by a model of earlier rows alone.",
+        "Later draws depend there on earlier arms, so that leaving one row out is no exact cross-fitting, as it is at "
+        "p/t; a model of earlier rows knows nothing of what came later. Both weigh the same rows alike. Larger: by "
+        "more than two standard errors.",
+    )
+    there = {name: columns for name, columns in worlds.items() if name in BY_EVIDENCE}
+    ratios = {name: rmse_ratio(columns, rng, "past") for name, columns in there.items()}
+    statistics = (
+        *(
+            Statistic(f"bias in standard errors, {name}", exact(bias(each, "weighted")), Criterion("within", -3, 3))
+            for name, each in there.items()
+        ),
+        *(
+            Statistic(f"covers, {name}", share(covers(each, "weighted")), Criterion("within", *EACH))
+            for name, each in there.items()
+        ),
+        Statistic(f"worlds where it is larger, of {len(there)}", exact(larger(ratios)), Criterion("within", 0, 0)),
+    )
+    rows = tuple(
+        (
+            name,
+            *(f"{error(columns, word).mean():+.4f} ({bias(columns, word):+.1f})" for word in ("weighted", "past")),
+            f"{ratios[name]:.2f}",
+            *(percent(share(covers(columns, word))) for word in ("weighted", "past")),
+        )
+        for name, columns in there.items()
+    )
+    table = Table(
+        caption="The reward model fitted to all rows but one, and to earlier rows; biases also in standard errors",
+        head=("world", "all but one: bias", "earlier: bias", "ratio of RMSE", "all but one: covers", "earlier: covers"),
+        rows=rows,
+    )
+    section = Section(claim=claim.key, heading="What the reward model may see", tables=(table,))
+    return Verdict(claim=claim, statistics=statistics), section
 
 
 def _own(found: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
@@ -197,19 +220,17 @@ def _own(found: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdic
         "rows as if they were another's, the model seems to be worth more.",
     )
     noise = found["noise"]
-    bias = noise["own value"] - noise["truth"]
-    se = float(bias.std()) / np.sqrt(len(bias))
     naive = bootstrap(mean_of_runs, noise["same rows"] - noise["truth"], rng=rng)
     statistics = (
-        Statistic("bias in standard errors", _exact(float(bias.mean() / se)), Criterion("within", -3, 3)),
+        Statistic("bias in standard errors", exact(bias(noise, "own")), Criterion("within", -3, 3)),
         Statistic("covers in pure noise", share(covers(noise, "own")), Criterion("above", OWN)),
         Statistic("control: bias on its own rows", naive, Criterion("above", 0.0), Role.CONTROL),
     )
     rows = tuple(
         (
             name,
-            f"{(columns['own value'] - columns['truth']).mean():+.4f}",
-            f"{np.sqrt(((columns['own value'] - columns['truth']) ** 2).mean()):.4f}",
+            f"{error(columns, 'own').mean():+.4f}",
+            f"{np.sqrt((error(columns, 'own') ** 2).mean()):.4f}",
             percent(share(covers(columns, "own"))),
             f"{(columns['same rows'] - columns['truth']).mean():+.4f}",
         )
@@ -263,17 +284,13 @@ def _propensities(found: Mapping[str, Columns]) -> tuple[Verdict, Section]:
     right = {name: each for name, each in accused.items() if name != SPOILT}
     statistics = (
         *(
-            Statistic(f"accused, {name}", _exact(float(each.mean())), Criterion("within", 0.0, ACCUSED))
+            Statistic(f"accused, {name}", exact(float(each.mean())), Criterion("within", 0.0, ACCUSED))
             for name, each in right.items()
         ),
-        Statistic("found, of wrong ones", _exact(float(accused[SPOILT].mean())), Criterion("within", FOUND, 1.0)),
+        Statistic("found, of wrong ones", exact(float(accused[SPOILT].mean())), Criterion("within", FOUND, 1.0)),
     )
     rows = tuple((name, f"{len(each):,}", f"{each.sum():.0f}") for name, each in accused.items())
     head = ("logs", "number", "accused")
     table = Table(caption="Accused of wrong propensities", head=head, rows=rows)
     section = Section(claim=claim.key, heading="Wrong propensities", tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value, value, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.watch import Sequences
 from armlet.paper.coverage.logs import Held, play
+from armlet.paper.coverage.past import value_by_past
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
 
 NAME: Final = "target"
+LEVEL: Final = 0.95
 LOOKS: Final = 12
 FIRST_LOOK: Final = 100  # decisions
 OWN_ROWS: Final = 300
@@ -29,25 +31,17 @@ FRESH: Final = 4096  # contexts for the truth
 
 def values(log: Held, target: Function, truth: float) -> dict[str, float]:
     """Give values and ends of intervals by name, and whether intervals covered at all looks."""
-    auto, chosen = _valued(log, target, "auto")
-    weighted = auto if chosen == "weighted" else _valued(log, target, "weighted")[0]
-    explored, _ = _valued(log, target, "explored")
-    found = {
-        f"{word} {name}": number
-        for word, numbers in {"auto": auto, "weighted": weighted, "explored": explored}.items()
-        for name, number in numbers.items()
-    }
+    result = evaluate(log, {NAME: target}, interval="fixed", checks="none")
+    points, auto = result.estimates[NAME], result[NAME]
+    told = {word: (points[word].value, points[word].interval) for word in ("weighted", "explored")}
+    found: dict[str, float] = {}
+    for word, (value, span) in (told | {"auto": (auto.value, auto.interval)}).items():
+        low, high = span or (math.nan, math.nan)
+        found |= {f"{word} value": value, f"{word} low": low, f"{word} high": high}
     rows = log[0]
+    past = value_by_past(rows, target(rows.X, rows.eligible), LEVEL)
+    found |= dict(zip(("past value", "past low", "past high"), past, strict=True))
     return found | _naive(rows, target) | _at_looks(log, rows, target, truth)
-
-
-def _valued(
-    log: Held, target: Function, estimator: Literal["auto", "weighted", "explored"]
-) -> tuple[dict[str, float], str]:
-    """Give value and interval by one estimator, and its name."""
-    result = evaluate(log, {NAME: target}, estimator=estimator, interval="fixed", checks="none")[NAME]
-    low, high = result.interval or (math.nan, math.nan)
-    return {"value": result.value, "low": low, "high": high}, result.estimator
 
 
 def _naive(rows: Rows, target: Function) -> dict[str, float]:
@@ -63,7 +57,7 @@ def _at_looks(log: Held, rows: Rows, target: Function, truth: float) -> dict[str
     if log.reward_range is None:
         return dict.fromkeys(("at all looks", "fixed at all looks", "anytime low", "anytime high"), math.nan)
     ends = np.unique(np.geomspace(FIRST_LOOK, len(rows), LOOKS).astype(np.int64))
-    sequences = Sequences([NAME], log.reward_range, 0.95)
+    sequences = Sequences([NAME], log.reward_range, LEVEL)
     law = target(rows.X, rows.eligible)
     explored = rows.explored == 1
     w = law[np.arange(len(rows)), rows.arm][explored] / rows.given_exploring[explored]

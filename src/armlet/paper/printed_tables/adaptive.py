@@ -121,7 +121,7 @@ def by_algorithm_1(
         rewards = pays[np.arange(horizon), played.arms]
         known = {"explored": played.explored, "rate": rate, "given": np.full(horizon, 1 / K)}
         log = ArrayBlocks(X, played.arms, rewards, played.propensities, labels=range(K), **known)
-        found = evaluate(log, list(range(K)), interval="fixed", level=LEVEL)
+        found = evaluate(log, list(range(K)), interval="fixed", level=LEVEL, checks="none")
         for arm, mean in enumerate(means):
             value = found[str(arm)]
             errors[run, arm] = value.value - mean

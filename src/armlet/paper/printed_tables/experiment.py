@@ -32,7 +32,7 @@ class Settings:
 
 SCALES: dict[Scale, Settings] = {
     "quick": Settings(),
-    "full": Settings(splits=20, tables=tuple(classifiers.TABLES), runs=100, horizon=2000, repeats=400),
+    "full": Settings(splits=40, tables=tuple(classifiers.TABLES), runs=200, horizon=2000, repeats=500),
 }
 
 
