@@ -60,7 +60,7 @@ def main(wanted: list[str]) -> int:
     print("\nwheels")
     for version, outcome in outcomes.items():
         print(f"  Python {version}, Linux x86_64: {outcome}")
-    print("  Linux aarch64, macOS: not run here; .github/workflows/wheels.yml would build and test them")
+    print("  Linux aarch64, macOS: not built here; .github/workflows/wheels.yml would. make wheels-arm tries the bits")
     return 1 if any(outcome.startswith("FAILED") for outcome in outcomes.values()) else 0
 
 
