@@ -13,7 +13,7 @@ CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 export PYTHONDONTWRITEBYTECODE = # nothing: tests start hundreds of Pythons, and each would compile the library anew
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer wheels release-check clean
+.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -141,6 +141,9 @@ newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a du
 wheels: $(VENV)/installed ## Build the wheels of every Python found and try each in an empty environment; WHEELS="3.11 3.13" for those
 	$(PIP) --group wheels
 	$(BIN)/python tools/wheels.py $(WHEELS)
+
+wheels-arm: $(VENV)/installed ## Whether 64-bit ARM decides with the same bits, under qemu; needs Debian, its cross compiler and qemu-user-static
+	$(BIN)/python tools/arm.py
 
 release-check: $(VENV)/installed ## Whether this tree may be released: changelog, versions, links, distributions
 	$(BIN)/python tools/release.py

@@ -44,6 +44,7 @@ std::size_t row_length(nb::handle x);
 const double* doubles(nb::handle array, const char* name, std::initializer_list<std::size_t> shape);
 const bool* booleans(nb::handle array, const char* name, std::size_t length);
 const std::int64_t* integers(nb::handle array, const char* name, std::size_t length);
+inline std::vector<double> copy(const double* values, std::size_t n) { return {values, values + n}; }
 // The number of rows of a matrix argument with `columns` columns.
 std::size_t count_rows(nb::handle array, const char* name, std::size_t columns);
 

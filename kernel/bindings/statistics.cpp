@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "bindings/arrays.hpp"
@@ -154,6 +155,16 @@ Array<double> widths(Statistics& s, nb::handle x) {
     std::vector<std::uint32_t> all(s.n_arms());
     std::iota(all.begin(), all.end(), 0u);
     s.widths(all, view.values, out.data());
+    return to_numpy(std::move(out), {s.n_arms()});
+}
+
+Array<double> width_bounds(Statistics& s, nb::handle x) {
+    const View view(s, x);
+    refresh_factors(s);
+    std::vector<double> out(s.n_arms(), std::numeric_limits<double>::infinity());
+    std::vector<std::uint32_t> all(s.n_arms());
+    std::iota(all.begin(), all.end(), 0u);
+    if (s.keeps_coarse()) s.width_bounds(all, view.values, out.data());
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
@@ -334,6 +345,8 @@ void bind_statistics(nb::module_& m) {
             .def("scores", &scores, nb::arg("x"), "(K,): z' theta_hat, the expected reward less `base`.")
             .def("widths", &widths, nb::arg("x"),
                  "(K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
+            .def("width_bounds", &width_bounds, nb::arg("x"),
+                 "(K,): no less than the widths and little more, where factors are kept coarsely as well; else inf.")
             .def("rough_widths", &rough_widths, nb::arg("x"),
                  "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
             .def("inflations", &inflations,

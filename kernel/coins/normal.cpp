@@ -126,6 +126,7 @@ struct Columns {
     }
 };
 
+using Vec = Double8;
 typedef int Indices __attribute__((vector_size(lanes * sizeof(int))));
 
 // cdf and density at z in [-reach, reach], by Taylor's series about the nearest point of the table.
@@ -149,8 +150,8 @@ ARMLET_INLINE void look_up(Vec z, Vec& cdf, Vec& density) {
 ARMLET_INLINE double stand_at(const Columns& arms, std::size_t n, double u, double* ratio) {
     Vec all = 1.0 - Vec{};
     for (std::size_t i = 0; i < n; i += lanes) {
-        const Vec precision = load(arms.precision.data() + i);
-        Vec z = (u - load(arms.mean.data() + i)) * precision, cdf, density;
+        const Vec precision = load<Vec>(arms.precision.data() + i);
+        Vec z = (u - load<Vec>(arms.mean.data() + i)) * precision, cdf, density;
         z = z >= -reach ? z : -reach - Vec{};  // NaN as well: what is looked up must lie in the table
         z = z > reach ? reach - Vec{} : z;
         look_up(z, cdf, density);
@@ -178,7 +179,7 @@ ARMLET_INLINE void add_panel_body(Columns& arms, std::size_t n, double u, double
     for (std::size_t k = 0; k < nodes.size(); ++k) {
         const double below = stand_at(arms, n, u + half * nodes[k], ratio) * half * node_weights[k];
         for (std::size_t i = 0; i < n; i += lanes)
-            store(arms.chance.data() + i, load(arms.chance.data() + i) + below * load(ratio + i));
+            store(arms.chance.data() + i, load<Vec>(arms.chance.data() + i) + below * load<Vec>(ratio + i));
     }
 }
 
@@ -194,7 +195,7 @@ ARMLET_INLINE void add_points_body(Columns& arms, double from, double step) {
         const double below = stand_at(arms, padded(n), u, ratio);
         if (below < 1e-13) return;
         for (std::size_t i = 0; i < n; i += lanes)
-            store(arms.chance.data() + i, load(arms.chance.data() + i) + below * step * load(ratio + i));
+            store(arms.chance.data() + i, load<Vec>(arms.chance.data() + i) + below * step * load<Vec>(ratio + i));
     }
 }
 

@@ -79,21 +79,19 @@ ARMLET_INLINE void gram_body(const double* F, const double* G, std::size_t n, do
     std::copy(&sums[0][0], &sums[0][0] + n_features * n_features, out);
 }
 
-// Features of up to `some` rows, n_columns apart, the reward after them.
+// Features of up to `some` rows, n_columns apart: those that every log has and the reward, then those of exploring.
 constexpr std::size_t some = 32;
 
 ARMLET_INLINE void fill_features(const EvaluatedRows& rows, std::size_t first, std::size_t n, double most,
                                  double shrink, double* out) {
-    double w[some], v[some], less[some];
+    double w[some], less[some];
     for (std::size_t i = 0; i < n; ++i) {
-        const double pi = rows.pi[first + i];
-        w[i] = pi / rows.chance[first + i];
-        v[i] = rows.explored[first + i] * (pi / rows.given[first + i]);
+        w[i] = rows.pi[first + i] / rows.chance[first + i];
         less[i] = shrink * w[i] / (w[i] * w[i] + shrink);
     }
     for (std::size_t i = 0; i < n; ++i, out += n_columns) {
         const double r = rows.rewards[first + i], direct = rows.direct[first + i], off = r - rows.model[first + i];
-        const double h = rows.h[first + i], x = rows.explored[first + i], wq = w[i] * off;
+        const double wq = w[i] * off;
         out[0] = 1.0;
         out[1] = w[i];
         out[2] = w[i] * r;
@@ -101,14 +99,28 @@ ARMLET_INLINE void fill_features(const EvaluatedRows& rows, std::size_t first, s
         out[4] = wq;
         out[5] = w[i] <= most ? direct + wq : direct;
         out[6] = direct + less[i] * off;
-        out[7] = h;
-        out[8] = h * (direct + wq);
-        out[9] = x;
-        out[10] = v[i];
-        out[11] = v[i] * r;
-        out[12] = x * direct + v[i] * off;
-        out[13] = r;
+        out[7] = r;
     }
+}
+
+ARMLET_INLINE void fill_exploring(const EvaluatedRows& rows, std::size_t first, std::size_t n, double* out) {
+    for (std::size_t i = first; i < first + n; ++i, out += n_columns) {
+        const double r = rows.rewards[i], direct = out[3], off = r - rows.model[i], h = rows.h[i], x = rows.explored[i];
+        const double v = x * (rows.pi[i] / rows.given[i]);
+        out[8] = h;
+        out[9] = h * (direct + out[4]);
+        out[10] = x;
+        out[11] = v;
+        out[12] = v * r;
+        out[13] = x * direct + v * off;
+    }
+}
+
+// Whether no row explored or has a weight for it: then those features are zeros, and so are their sums.
+ARMLET_INLINE bool is_plain_log(const EvaluatedRows& rows, std::size_t first, std::size_t n) {
+    bool none = true;
+    for (std::size_t i = first; i < first + n; ++i) none &= rows.h[i] == 0.0 && rows.explored[i] == 0.0;
+    return none;
 }
 
 // Four rows of the sums, eight columns of each, in registers while n rows of features go by.
@@ -139,10 +151,12 @@ ARMLET_INLINE void sum_features_body(const EvaluatedRows& rows, double most, dou
     for (std::size_t first = 0; first < rows.n; first += some) {
         const std::size_t n = std::min(some, rows.n - first);
         fill_features(rows, first, n, most, shrink, F);
+        const std::size_t columns = is_plain_log(rows, first, n) ? lanes : n_columns;
+        if (columns == n_columns) fill_exploring(rows, first, n, F);
         for (std::size_t i = 0; i < n; ++i)
             if (const double w = F[i * n_columns + 1]; !(w <= *largest)) *largest = w;
-        for (std::size_t left = 0; left < n_columns; left += half)
-            for (std::size_t top = left / lanes * lanes; top < n_columns; top += lanes) add_tile(F, n, left, top, sums);
+        for (std::size_t left = 0; left < columns; left += half)
+            for (std::size_t top = left / lanes * lanes; top < columns; top += lanes) add_tile(F, n, left, top, sums);
     }
     for (std::size_t a = 0; a < n_columns; ++a)
         for (std::size_t b = 0; b < a; ++b) sums[a * n_columns + b] = sums[b * n_columns + a];

@@ -46,7 +46,7 @@ void sum_moments(const double* X, std::size_t n, std::size_t d, const double* or
 
 // Columns of a row's features; reference.py names them.
 constexpr std::size_t n_features = 13;
-// The same, the reward, and columns of zeros up to whole vectors.
+// The first seven, the reward, the others, and columns of zeros up to whole vectors.
 constexpr std::size_t n_columns = 16;
 
 struct EvaluatedRows {

@@ -28,32 +28,36 @@ void factor_small(double* M, std::size_t rows, std::size_t d, const double* diag
 }
 
 // Column 0, and what the d - 1 others lose to it, whole vectors; what is above the diagonal is not read.
+template <typename Vec>
 ARMLET_INLINE void factor_first_body(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor,
                                      double* inverse) {
     inverse[0] = inverse_of(M[0], diagonal[0], floor);
-    for (std::size_t i = 1; i < d; i += lanes) store(M + i, load(M + i) * inverse[0]);
+    for (std::size_t i = 1; i < d; i += lanes) store(M + i, load<Vec>(M + i) * inverse[0]);
     for (std::size_t j = 1; j < d; ++j) {
         double* column = M + j * rows;
         for (std::size_t i = j - (j - 1) % lanes; i < d; i += lanes)
-            store(column + i, load(column + i) - load(M + i) * M[j]);
+            store(column + i, load<Vec>(column + i) - load<Vec>(M + i) * M[j]);
     }
 }
 
-ARMLET_DISPATCH(factor_first,
-                (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse),
-                (M, rows, d, diagonal, floor, inverse))
+ARMLET_DISPATCH_LANES(factor_first,
+                      (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor,
+                       double* inverse),
+                      (M, rows, d, diagonal, floor, inverse))
 
 // Rows i..i+8 of the block of columns j..j+8, less the products of all columns before j.
+template <typename Vec>
 ARMLET_INLINE void gather_tile(const double* M, std::size_t rows, std::size_t i, std::size_t j, Vec* tile) {
-    for (std::size_t c = 0; c < lanes; ++c) tile[c] = load(M + (j + c) * rows + i);
+    for (std::size_t c = 0; c < lanes; ++c) tile[c] = load<Vec>(M + (j + c) * rows + i);
     for (std::size_t k = 0; k < j; ++k) {
-        const Vec column = load(M + k * rows + i);
+        const Vec column = load<Vec>(M + k * rows + i);
         const double* row = M + k * rows + j;
         for (std::size_t c = 0; c < lanes; ++c) tile[c] -= column * row[c];
     }
 }
 
 // Of d columns, d a multiple of eight.
+template <typename Vec>
 ARMLET_INLINE void factor_blocks_body(double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor,
                                       double* inverse) {
     for (std::size_t j = 0; j < d; j += lanes) {
@@ -62,7 +66,7 @@ ARMLET_INLINE void factor_blocks_body(double* M, std::size_t rows, std::size_t d
         gather_tile(M, rows, j, j, tile);
         for (std::size_t c = 0; c < lanes; ++c) store(corner + c * lanes, tile[c]);
         factor_small(corner, lanes, lanes, diagonal + j, floor, inverse + j);
-        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load(corner + c * lanes));
+        for (std::size_t c = 0; c < lanes; ++c) store(M + (j + c) * rows + j, load<Vec>(corner + c * lanes));
         for (std::size_t i = j + lanes; i < d; i += lanes) {
             gather_tile(M, rows, i, j, tile);
             for (std::size_t k = 0; k < lanes; ++k) {
@@ -74,9 +78,10 @@ ARMLET_INLINE void factor_blocks_body(double* M, std::size_t rows, std::size_t d
     }
 }
 
-ARMLET_DISPATCH(factor_blocks,
-                (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor, double* inverse),
-                (M, rows, d, diagonal, floor, inverse))
+ARMLET_DISPATCH_LANES(factor_blocks,
+                      (double* M, std::size_t rows, std::size_t d, const double* diagonal, double floor,
+                       double* inverse),
+                      (M, rows, d, diagonal, floor, inverse))
 
 // A with its shifts as full columns; rows beyond d are those of the identity.
 void unpack(const double* A, double first, double shift, std::size_t d, std::size_t rows, double* M) {

@@ -1,10 +1,10 @@
-// Vectors of half the width, for sums that are to stay in registers.
+// Vectors of half the lanes, for sums that are to stay in registers.
 #pragma once
 #include "linear/simd.hpp"
 
 namespace armlet {
 
-// Half of a Vec: what AVX2 has. Eight of them leave registers for the rest; compilers put as many Vecs into memory.
+// What AVX2 has. Eight of them leave registers for the rest.
 constexpr std::size_t half = lanes / 2;
 typedef double Half __attribute__((vector_size(half * sizeof(double))));
 

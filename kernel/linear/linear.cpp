@@ -26,14 +26,16 @@ ARMLET_INLINE void add_outer_body(double* A, const double* x, double w, std::siz
 }
 
 // A tile of eight by eight at a time stays in registers while all rows go by.
+template <typename Vec>
 ARMLET_INLINE void add_outers_body(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d) {
     const std::size_t width = padded(d);
     for (std::size_t left = 0; left < width; left += lanes)
         for (std::size_t top = left; top < width; top += lanes) {
-            Vec tile[lanes] = {};
+            Vec tile[lanes];
+            for (std::size_t c = 0; c < lanes; ++c) tile[c] = Vec{};
             for (std::size_t r = 0; r < n; ++r) {
                 const double* row = rows + r * width;
-                const Vec column = weights[r] * load(row + top);
+                const Vec column = weights[r] * load<Vec>(row + top);
                 for (std::size_t c = 0; c < lanes; ++c) tile[c] += row[left + c] * column;
             }
             for (std::size_t k = left; k < std::min(left + lanes, d); ++k) {
@@ -44,37 +46,39 @@ ARMLET_INLINE void add_outers_body(double* A, const double* rows, const double* 
         }
 }
 
-template <std::size_t Blocks>
+template <typename Vec, std::size_t Blocks>
 ARMLET_INLINE void score_blocks(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
-    Vec sum[Blocks] = {};
+    Vec sum[Blocks];
+    for (std::size_t b = 0; b < Blocks; ++b) sum[b] = Vec{};
     for (std::size_t j = 0; j < d; ++j)
-        for (std::size_t b = 0; b < Blocks; ++b) sum[b] += x[j] * load(theta + j * width + b * lanes);
+        for (std::size_t b = 0; b < Blocks; ++b) sum[b] += x[j] * load<Vec>(theta + j * width + b * lanes);
     for (std::size_t b = 0; b < Blocks; ++b) store(out + b * lanes, sum[b]);
 }
 
 // Several blocks of arms at a time hide the latency of each one's sum.
+template <typename Vec>
 ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t d, std::size_t width, double* out) {
     for (std::size_t a = 0; a < width;) {
         const std::size_t left = (width - a) / lanes;
         const std::size_t blocks = left <= 6 ? left : left < 12 ? left - left / 2 : 6;
         switch (blocks) {
             case 1:
-                score_blocks<1>(theta + a, x, d, width, out + a);
+                score_blocks<Vec, 1>(theta + a, x, d, width, out + a);
                 break;
             case 2:
-                score_blocks<2>(theta + a, x, d, width, out + a);
+                score_blocks<Vec, 2>(theta + a, x, d, width, out + a);
                 break;
             case 3:
-                score_blocks<3>(theta + a, x, d, width, out + a);
+                score_blocks<Vec, 3>(theta + a, x, d, width, out + a);
                 break;
             case 4:
-                score_blocks<4>(theta + a, x, d, width, out + a);
+                score_blocks<Vec, 4>(theta + a, x, d, width, out + a);
                 break;
             case 5:
-                score_blocks<5>(theta + a, x, d, width, out + a);
+                score_blocks<Vec, 5>(theta + a, x, d, width, out + a);
                 break;
             default:
-                score_blocks<6>(theta + a, x, d, width, out + a);
+                score_blocks<Vec, 6>(theta + a, x, d, width, out + a);
         }
         a += blocks * lanes;
     }
@@ -107,6 +111,7 @@ void backward(const double* L, const double* inverse, std::size_t rows, std::siz
 }
 
 // diagonal[c] = |L^-1 e_c|^2 for eight unit vectors from `first` on, side by side; y holds 8 d numbers.
+template <typename Vec>
 ARMLET_INLINE void unit_norms_body(const double* L, const double* inverse, std::size_t rows, std::size_t d,
                                    std::size_t first, double* y, double* norms) {
     Vec sum = {};
@@ -114,27 +119,27 @@ ARMLET_INLINE void unit_norms_body(const double* L, const double* inverse, std::
     for (std::size_t k = first; k < std::min(first + lanes, d); ++k) y[k * lanes + k - first] = 1.0;
     for (std::size_t k = first; k < d; ++k) {
         const double* column = L + k * rows;
-        const Vec solved = load(y + k * lanes) * inverse[k];
+        const Vec solved = load<Vec>(y + k * lanes) * inverse[k];
         sum += solved * solved;
-        for (std::size_t i = k + 1; i < d; ++i) store(y + i * lanes, load(y + i * lanes) - solved * column[i]);
+        for (std::size_t i = k + 1; i < d; ++i) store(y + i * lanes, load<Vec>(y + i * lanes) - solved * column[i]);
     }
     store(norms, sum);
 }
 
-ARMLET_DISPATCH(unit_norms,
-                (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first, double* y,
-                 double* norms),
-                (L, inverse, rows, d, first, y, norms))
+ARMLET_DISPATCH_LANES(unit_norms,
+                      (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first,
+                       double* y, double* norms),
+                      (L, inverse, rows, d, first, y, norms))
 
 }  // namespace
 
 ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
 
-ARMLET_DISPATCH(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
-                (A, rows, weights, n, d))
+ARMLET_DISPATCH_LANES(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
+                      (A, rows, weights, n, d))
 
-ARMLET_DISPATCH(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
-                (theta, x, d, width, out))
+ARMLET_DISPATCH_LANES(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
+                      (theta, x, d, width, out))
 
 namespace {
 

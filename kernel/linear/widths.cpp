@@ -14,65 +14,73 @@ namespace {
 
 // y = L^-1 y of one corner on the diagonal. The corner is zero from its diagonal up, so a lane stays as it is once its
 // turn has come, and rows beyond the last stay zero.
+template <typename Vec>
 ARMLET_INLINE void corner_step(const double* corner, const double* inverse, std::size_t columns, double* y) {
-    const Vec scale = load(inverse);
-    Vec left = load(y);
+    const Vec scale = load<Vec>(inverse);
+    Vec left = load<Vec>(y);
 #pragma GCC unroll 8
     for (std::size_t c = 0; c < lanes; ++c) {
         if (c == columns) break;
         const Vec solved = left * scale;
-        left -= solved[c] * load(corner + c * lanes);
+        left -= solved[c] * load<Vec>(corner + c * lanes);
     }
     store(y, left * scale);
 }
 
 // Rows below a corner lose the products of its eight columns, in order. Returns the end of the tiles read.
+template <typename Vec>
 ARMLET_INLINE const double* sweep(const double* tiles, const double* solved, double* y, std::size_t rows) {
     double v[lanes];
     std::memcpy(v, solved, sizeof v);
     for (std::size_t i = 0; i < rows; i += lanes, tiles += lanes * lanes) {
-        Vec tile = load(y + i);
-        for (std::size_t c = 0; c < lanes; ++c) tile -= v[c] * load(tiles + c * lanes);
+        Vec tile = load<Vec>(y + i);
+        for (std::size_t c = 0; c < lanes; ++c) tile -= v[c] * load<Vec>(tiles + c * lanes);
         store(y + i, tile);
     }
     return tiles;
 }
 
+template <typename Vec>
 ARMLET_INLINE void advance_body(Substitution* arms, std::size_t n, std::size_t d) {
     const std::size_t rows = padded(d);
     for (Substitution* arm = arms; arm != arms + n; ++arm) {
         const std::size_t j = arm->column;
-        corner_step(arm->at, arm->kept + factor_size(d) - rows + j, d - j, arm->y + j);
+        corner_step<Vec>(arm->at, arm->kept + factor_size(d) - rows + j, d - j, arm->y + j);
     }
     for (Substitution* arm = arms; arm != arms + n; ++arm) {
         double* y = arm->y + arm->column;
         arm->column += lanes;
-        arm->at = sweep(arm->at + lanes * lanes, y, y + lanes, rows - arm->column);
+        arm->at = sweep<Vec>(arm->at + lanes * lanes, y, y + lanes, rows - arm->column);
     }
 }
 
 // out = x - first * column
+template <typename Vec>
 ARMLET_INLINE void take_column_body(const double* x, double first, const double* column, std::size_t n, double* out) {
-    for (std::size_t i = 0; i < n; i += lanes) store(out + i, load(x + i) - first * load(column + i));
+    for (std::size_t i = 0; i < n; i += lanes) store(out + i, load<Vec>(x + i) - first * load<Vec>(column + i));
 }
 
-ARMLET_DISPATCH(take_column, (const double* x, double first, const double* column, std::size_t n, double* out),
-                (x, first, column, n, out))
+ARMLET_DISPATCH_LANES(take_column, (const double* x, double first, const double* column, std::size_t n, double* out),
+                      (x, first, column, n, out))
 
 // out = y[begin]^2 + ... + y[end - 1]^2, whole vectors: in eight columns, then across. What leads is one place before
 // y[0], at the head of the columns.
+template <typename Vec>
 ARMLET_INLINE void sum_squares_body(const double* y, std::size_t begin, std::size_t end, std::size_t leads,
                                     double first, double& out) {
-    Vec sum = {};
-    if (leads) sum[lanes - 1] = first * first;
-    for (std::size_t i = begin; i < end; i += lanes) sum += load(y + i) * load(y + i);
-    out = leads ? sum[lanes - 1] : 0.0;
-    for (std::size_t c = 0; c < lanes - leads; ++c) out += sum[c];
+    double columns[lanes] = {};
+    if (leads) columns[lanes - 1] = first * first;
+    Vec sum = load<Vec>(columns);
+    for (std::size_t i = begin; i < end; i += lanes) sum += load<Vec>(y + i) * load<Vec>(y + i);
+    store(columns, sum);
+    out = leads ? columns[lanes - 1] : 0.0;
+    for (std::size_t c = 0; c < lanes - leads; ++c) out += columns[c];
 }
 
-ARMLET_DISPATCH(sum_squares,
-                (const double* y, std::size_t begin, std::size_t end, std::size_t leads, double first, double& out),
-                (y, begin, end, leads, first, out))
+ARMLET_DISPATCH_LANES(sum_squares,
+                      (const double* y, std::size_t begin, std::size_t end, std::size_t leads, double first,
+                       double& out),
+                      (y, begin, end, leads, first, out))
 
 std::vector<double>& room() {
     thread_local std::vector<double> numbers;
@@ -81,7 +89,7 @@ std::vector<double>& room() {
 
 }  // namespace
 
-ARMLET_DISPATCH(advance, (Substitution * arms, std::size_t n, std::size_t d), (arms, n, d))
+ARMLET_DISPATCH_LANES(advance, (Substitution * arms, std::size_t n, std::size_t d), (arms, n, d))
 
 Substitutions::Substitutions(std::size_t d) : lead_(lead(d)), d_(d - lead_), room_(room()) {
     room_.resize(most * padded(d_));

@@ -35,6 +35,67 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
     return leader < n_arms && means[leader] > second ? leader : n_arms;
 }
 
+// What is added to the estimates of a step, exactly or from above.
+class Bonus {
+  public:
+    Bonus(const LogBonus& rule, const Paced& all, Word t, const double* means)
+        : width_scale_(rule.width_scale), means_(means), sigma_(all.deviations()) {
+        const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
+        even_ = static_cast<double>(t) / ways;
+    }
+
+    double score(std::uint32_t arm, double width) const {
+        const double log = elementary::log(1.0 + even_ * (width * width));
+        return means_[arm] + width_scale_ * sigma_[arm] * width * std::sqrt(2.0 * log);
+    }
+    // No lower than the score of any width up to this one.
+    double bound(std::uint32_t arm, double widest) const {
+        if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
+        const double log = log_above(1.0 + even_ * (widest * widest));
+        return means_[arm] + (1.0 + 1e-9) * width_scale_ * sigma_[arm] * widest * std::sqrt(2.0 * log);
+    }
+
+  private:
+    double width_scale_;
+    const double* means_;
+    std::span<const double> sigma_;
+    double even_;  // of the rows, that each value of each arm would have
+};
+
+// The highest of the scores, where these are bounds so far.
+void settle_bonuses(const Paced& all, const double* z, Arms eligible, const Bonus& bonus, double* scores) {
+    settle_scores(
+        all, z, eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
+        [&](std::uint32_t) { return all.view_size() >= worth_asking; },
+        [&](std::uint32_t arm, double width) { return bonus.score(arm, width); }, 1);
+}
+
+// The arms among these that may have a score as high as the best; the others' become minus infinity.
+void keep_rivals(std::vector<std::uint32_t>& arms, double best, double* scores) {
+    std::erase_if(arms, [=](std::uint32_t arm) {
+        const bool is_out = scores[arm] < best;
+        if (is_out) scores[arm] = none;
+        return is_out;
+    });
+}
+
+// The same: the width of the arm with the highest bound first, then closer bounds of those that may be as high as it.
+void settle_coarsely(const Paced& all, const double* z, const Step& step, const Bonus& bonus, double* scores) {
+    thread_local std::vector<std::uint32_t> rivals;
+    const std::uint32_t leader = best_arm(scores, step.eligible).first;
+    double width, *widest = step.scratch(2, all.width());
+    all.widths({&leader, 1}, z, &width);
+    const double best = bonus.score(leader, width);
+    rivals.assign(step.eligible.begin(), step.eligible.end());
+    std::erase(rivals, leader);
+    keep_rivals(rivals, best, scores);
+    all.width_bounds(rivals, z, widest);
+    for (const auto arm : rivals) scores[arm] = std::min(scores[arm], bonus.bound(arm, widest[arm]));
+    keep_rivals(rivals, best, scores);
+    settle_bonuses(all, z, rivals, bonus, scores);
+    scores[leader] = best;
+}
+
 }  // namespace
 
 // The mixing function of SplitMix64.
@@ -49,29 +110,17 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const double* z = view(all, step);
     const Extent extent = extent_of(all, z);
-    const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
-    const double even = static_cast<double>(step.t) / ways;  // of the rows, that each value of each arm would have
-    const auto sigma = all.deviations();
+    const Bonus bonus(*this, all, step.t, means);
     all.estimates().scores(z, means);
-    const auto bound = [&](std::uint32_t arm) {
-        const double widest = all.widest(arm, extent);
-        if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
-        const double log = log_above(1.0 + even * (widest * widest));
-        return means[arm] + (1.0 + 1e-9) * width_scale * sigma[arm] * widest * std::sqrt(2.0 * log);
-    };
-    for (const auto arm : step.eligible) scores[arm] = bound(arm);
+    for (const auto arm : step.eligible) scores[arm] = bonus.bound(arm, all.widest(arm, extent));
     if (const std::size_t leader = sure_leader(means, scores, step.eligible, all.n_arms()); leader < all.n_arms()) {
         for (const auto arm : step.eligible) scores[arm] = arm == leader ? means[arm] : none;
         return scores;
     }
-    settle_scores(
-        all, z, step.eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
-        [&](std::uint32_t) { return all.view_size() >= worth_asking; },
-        [&](std::uint32_t arm, double width) {
-            const double log = elementary::log(1.0 + even * (width * width));
-            return means[arm] + width_scale * sigma[arm] * width * std::sqrt(2.0 * log);
-        },
-        1);
+    if (all.keeps_coarse())
+        settle_coarsely(all, z, step, bonus, scores);
+    else
+        settle_bonuses(all, z, step.eligible, bonus, scores);
     return scores;
 }
 

@@ -67,4 +67,10 @@ void Solved::raise_floor(const System& s, std::size_t arm) {
     floor.lean = known ? lean : 0.0;
 }
 
+// Unless the constant leads the blocks, it is in them.
+void Solved::take_coarse(const System& s, std::size_t arm) {
+    const bool is_apart = !s.has_constant || lead(dim_) > 0;
+    coarse_.take(arm, factor(arm), is_apart ? reach(arm) : widest(arm, {1.0, 1.0}));
+}
+
 }  // namespace armlet

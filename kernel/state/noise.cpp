@@ -79,6 +79,7 @@ void Solved::restore(std::span<const double> values, const Units& units) {
         for (std::size_t j = 0; j < dim_; ++j) theta_[j * width() + arm] = theta[j];
         std::copy_n(theta + dim_, factor_size(dim_), factors_.data() + arm * factor_size(dim_));
         is_stale_[arm] = 0;
+        if (keeps_coarse()) coarse_.drop(arm);
     }
     stale_.clear();
     noise_ = measured_noise();

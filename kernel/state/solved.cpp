@@ -40,6 +40,7 @@ void Solved::allocate_factors() {
     floors_.assign(n_arms_, {});
     fits_.assign(n_arms_, {});
     if (!variances_.empty()) variances_.assign(dim_ * width(), 0.0);
+    if (keeps_coarse()) coarse_.open(n_arms_, dim_);
 }
 
 void Solved::keep_factors() {
@@ -51,6 +52,13 @@ void Solved::keep_factors() {
 void Solved::keep_variances() {
     if (!variances_.empty()) return;
     variances_.assign(dim_ * width(), 0.0);
+    keep_factors();
+    mark_each();
+}
+
+void Solved::keep_coarse() {
+    if (keeps_coarse()) return;
+    coarse_.open(n_arms_, dim_);
     keep_factors();
     mark_each();
 }
@@ -91,6 +99,7 @@ void Solved::solve_arm(const System& system, std::size_t arm) {
     else if (!is_estimate(theta, dim_, width()))
         solve_as_unseen(system, arm);
     if (keeps_factors()) measure_fit(system, arm);
+    if (keeps_coarse()) take_coarse(system, arm);
 }
 
 void Solved::solve_system(std::size_t arm, const double* A, const double* b, double shift) {
@@ -171,8 +180,8 @@ void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double
 std::size_t Solved::bytes() const {
     const std::size_t numbers =
         theta_.capacity() + factors_.capacity() + log_determinants_.capacity() + variances_.capacity();
-    return numbers * sizeof(double) + stale_.capacity() * sizeof(std::uint32_t) + is_stale_.capacity() +
-           floors_.capacity() * sizeof(Floor) + fits_.capacity() * sizeof(Fit);
+    return numbers * sizeof(double) + coarse_.bytes() + stale_.capacity() * sizeof(std::uint32_t) +
+           is_stale_.capacity() + floors_.capacity() * sizeof(Floor) + fits_.capacity() * sizeof(Fit);
 }
 
 }  // namespace armlet

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "linear/coarse.hpp"
 #include "linear/simd.hpp"
 #include "state/ridge.hpp"
 #include "state/sums.hpp"
@@ -61,6 +62,8 @@ class Solved {
     void keep_factors();
     bool keeps_factors() const { return !log_determinants_.empty(); }
     void keep_variances();
+    // Rounded factors as well, from which widths are bounded.
+    void keep_coarse();
 
     // ---- what was found, while no arm is marked
     std::size_t width() const { return padded(n_arms_); }
@@ -79,6 +82,10 @@ class Solved {
         return (1.0 + 1e-9) * std::sqrt(own * own + others * others);
     }
     double reach(std::size_t arm) const { return floors_[arm].reach; }
+    bool keeps_coarse() const { return coarse_.is_open(); }
+    void width_bounds(std::span<const std::uint32_t> arms, const double* x, double* out) const {
+        coarse_.bounds(arms, factors_.data(), x, out);
+    }
     double noise() const { return noise_; }
     double typical_noise() const { return typical_noise_; }
     // What the noise of each arm is taken to be; `out` has a place for every arm.
@@ -139,6 +146,7 @@ class Solved {
     void solve_system(std::size_t arm, const double* A, const double* b, double shift);
     void solve_as_unseen(const System& system, std::size_t arm);
     void raise_floor(const System& system, std::size_t arm);
+    void take_coarse(const System& system, std::size_t arm);
     void prove_floor(const System& system, Floor& floor) const;
     bool exceeds(const System& system, double value) const;
     void measure_fit(const System& system, std::size_t arm);
@@ -154,6 +162,7 @@ class Solved {
     std::vector<std::uint8_t> is_stale_;
     std::vector<double> factors_, log_determinants_;  // empty unless kept
     std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
+    CoarseFactors coarse_;                            // likewise
     std::vector<Floor> floors_;                       // empty unless factors are kept
     std::vector<Fit> fits_;                           // likewise
     double noise_ = 1.0, typical_noise_ = 1.0;        // likewise

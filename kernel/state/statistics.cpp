@@ -7,7 +7,8 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t worth_waiting = 64;  // values in a row, from which on one pass over A for eight is quicker
+constexpr std::size_t worth_waiting =
+    64;  // values in a row, from which on one pass over A for eight is quicker, or over less
 
 }  // namespace
 
@@ -60,7 +61,9 @@ void Statistics::let_rows_wait() {
 void Statistics::solve_rarely() {
     is_paced_ = true;
     solved_.keep_factors();
-    if (view_size() >= worth_waiting) let_rows_wait();
+    if (view_size() < worth_waiting) return;
+    let_rows_wait();
+    solved_.keep_coarse();
 }
 
 // Once it has grown by a fiftieth; by up to a tenth, while a solve takes longer than that many steps.

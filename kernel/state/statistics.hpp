@@ -79,6 +79,12 @@ class Statistics {
     double widest(std::size_t arm, Extent x) const { return solved_.widest(arm, x); }
     // At least what is left of a width divided by what is left of x, once its first value is solved; likewise.
     double reach(std::size_t arm) const { return solved_.reach(arm); }
+    // out[a] = at least the width at x of each of these arms, and little more; if that is kept. Infinite where nothing
+    // is known.
+    bool keeps_coarse() const { return solved_.keeps_coarse(); }
+    void width_bounds(std::span<const std::uint32_t> arms, const double* x, double* out) const {
+        solved_.width_bounds(arms, x, out);
+    }
     // The deviation of rewards about the estimates, with factors kept and fresh: the squared residuals of the arms that
     // have more than d rows, over their rows beyond d. Before any has, the root of the mean squared reward; 1 if
     // nothing was seen.

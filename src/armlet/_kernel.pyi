@@ -414,6 +414,11 @@ class Statistics:
         (K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.
         """
 
+    def width_bounds(self, x: object) -> NDArray[numpy.float64]:
+        """
+        (K,): no less than the widths and little more, where factors are kept coarsely as well; else inf.
+        """
+
     def rough_widths(self, x: object) -> NDArray[numpy.float64]:
         """
         (K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.

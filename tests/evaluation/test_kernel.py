@@ -63,12 +63,14 @@ def level(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 300])
-def test_features_that_are_never_written_down_have_the_same_sums(n: int, level: int) -> None:
+@pytest.mark.parametrize("explores", [0.0, 0.01, 0.5])
+def test_features_that_are_never_written_down_have_the_same_sums(n: int, explores: float, level: int) -> None:
     rng = np.random.default_rng(n)
     pi = np.where(rng.random(n) < 0.5, 0.0, rng.random(n))
     chance, given_exploring = rng.uniform(0.01, 1, n), rng.uniform(0.1, 1, n)
     direct, rewards, model, h = rng.normal(size=(4, n))
-    parts = Parts(pi, direct, rewards, chance, given_exploring, (rng.random(n) < 0.5).astype(np.float64), model, h)
+    explored = (rng.random(n) < explores).astype(np.float64)
+    parts = Parts(pi, direct, rewards, chance, given_exploring, explored, model, h * (rng.random(n) < explores))
     sums, largest = kernel.sum_features(*parts, 5.0, 2.0)
     expected, most = reference.sum_features(parts, 5.0, 2.0)
     assert same(sums, expected), level
@@ -79,7 +81,7 @@ def test_features_of_the_log_itself_are_columns_of_those_of_any_other() -> None:
     n, rng = 50, np.random.default_rng(1)
     r, chance, ones = rng.normal(size=n), rng.uniform(0.1, 1, n), np.ones(n)
     B = reference.row_features(Parts(chance, r, r, chance, chance, ones, r, ones), 10.0, 1.0)
-    F = np.column_stack([np.ones(n), np.zeros((n, 12)), r, np.zeros((n, 2))])
+    F = np.column_stack([np.ones(n), np.zeros((n, 6)), r, np.zeros((n, 8))])
     assert np.array_equal(F[:, AS_LOGGED], B)
 
 

@@ -269,6 +269,8 @@ def small(d: Desk) -> None:
             lambda: kernel.win_probabilities(d.array(n), d.array(n)),
             lambda: kernel.argmax_rows(d.array(n, d.dim), d.array(d.n_arms, d.dim)),
             lambda: kernel.argmax_rows(d.array(70, d.dim), d.array(d.n_arms, d.dim)),
+            lambda: kernel.clear_argmax(d.array(70, d.dim), d.array(d.n_arms, d.dim)),
+            lambda: kernel.sum_moments(d.array(n, d.dim), d.array(d.dim)),
         ],
     )()
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import armlet
+from armlet import _kernel
 from armlet.core import kernel
 from armlet.core.choosing import best_arms
 from armlet.core.optimism import Noise, PacedReference, deviations, is_optimistic
@@ -81,7 +82,7 @@ def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
     np.testing.assert_array_equal(looked.arrays()["solved"], blind.arrays()["solved"])
 
 
-@pytest.mark.parametrize(("n_arms", "dim"), [(5, 2), (30, 12), (20, 40)])
+@pytest.mark.parametrize(("n_arms", "dim"), [(5, 2), (30, 12), (20, 40), (6, 64), (7, 66)])
 def test_the_best_arm_is_that_of_the_plain_loop(n_arms: int, dim: int) -> None:
     X, rewards = world(n_arms, dim, 1500, seed=n_arms)
     policy = armlet.OccasionalOptimism(share=1.0)
@@ -100,6 +101,39 @@ def test_the_best_arm_is_that_of_the_plain_loop(n_arms: int, dim: int) -> None:
             assert chances.tolist() == expected.tolist()
             one = kernel.rollout(x[None], np.zeros((1, n_arms)), start=state, rule=rule, seed=start + 5, t=start + 299)
             assert one.propensities[0] == expected[one.arms[0]]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("units", ["free", "as given"])
+@pytest.mark.parametrize("dim", [64, 66, 71])
+def test_bounds_on_widths_are_above_them_and_close(dim: int, units: Units, level: int) -> None:
+    """With features that go together, arms of few rows and of many, after rows were taken back, and long contexts."""
+    rng, state = np.random.default_rng(dim), armlet.OccasionalOptimism(units=units).init(4, dim)
+    X = rng.normal(size=(300, dim)) + rng.normal(size=(300, 1))
+    for i, x in enumerate(X):
+        state.add(i % 2 if i < 290 else 2, x, float(rng.normal()))
+    state.add(0, X[0], 0.5, -1.0)
+    _kernel._use_level(level)
+    try:
+        for scale in (1e-3, 1.0, 1e3):
+            x = scale * rng.normal(size=dim)
+            widths, bounds = state.widths(x), state.width_bounds(x)
+            assert (widths <= bounds).all()
+            assert (bounds <= 1.05 * widths).all()
+        assert np.isinf(state.width_bounds(np.full(dim, 1e30))).all()  # beyond float32
+    finally:
+        _kernel._use_level(2)
+
+
+def test_bounds_of_others_are_not_trusted() -> None:
+    policy, x = armlet.OccasionalOptimism(), np.linspace(-1, 1, 64)
+    state, loaded = policy.init(2, 64), policy.init(2, 64)
+    for reward in (0.0, 1.0, 2.0):
+        state.add(0, (1 + reward) * x, reward)
+    assert np.isfinite(state.width_bounds(x)).all()
+    loaded.restore_arrays(state.arrays())
+    assert np.isinf(loaded.width_bounds(x)).all()
+    assert loaded.widths(x).tolist() == state.widths(x).tolist()
 
 
 def test_optimistic_steps_are_a_share_and_as_irregular_as_coins() -> None:

@@ -10,8 +10,6 @@ namespace armlet {
 
 namespace {
 
-std::vector<double> copy(const double* values, std::size_t n) { return {values, values + n}; }
-
 std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
     std::sort(arms.begin(), arms.end());
     arms.erase(std::unique(arms.begin(), arms.end()), arms.end());

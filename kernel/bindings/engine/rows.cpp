@@ -10,8 +10,6 @@ namespace armlet {
 
 namespace {
 
-std::vector<double> copy(const double* values, std::size_t n) { return {values, values + n}; }
-
 using Purpose = Turns::Whole::Purpose;
 
 }  // namespace

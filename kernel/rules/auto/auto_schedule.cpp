@@ -13,21 +13,21 @@ namespace armlet {
 namespace {
 
 // What is known about one arm: its estimate, and how well it is known.
-struct Known {
+struct KnownArm {
     std::vector<double> means, variances;  // (m,) each: x' theta_hat, and x' V^-1 x
     double left;                           // residual sum of squares
 };
 
 // (shift I + A) theta = b, so the residual sum of squares sum r^2 - 2 theta'b + theta'A theta is
 // sum r^2 - theta'b - shift |theta|^2.
-Known know(Statistics& sums, std::size_t arm, std::span<const double> sample) {
+KnownArm know(Statistics& sums, std::size_t arm, std::span<const double> sample) {
     const std::size_t d = sums.dim(), m = sample.size() / d;
     const auto record = sums.record(arm);
     const double *b = record.data() + 3, *A = b + d, n = record[0];
     const double shift = n > 0.0 ? sums.ridge().shift(n) : 1.0;
     std::vector<double> theta(d), factor(factor_size(d));
     solve_and_keep(A, b, shift, d, theta.data(), 1, factor.data(), nullptr);
-    Known known{std::vector<double>(m), std::vector<double>(m), record[2]};
+    KnownArm known{std::vector<double>(m), std::vector<double>(m), record[2]};
     for (std::size_t j = 0; j < d; ++j) known.left -= theta[j] * (b[j] + shift * theta[j]);
     known.left = std::max(known.left, 0.0);
     const double* kept = factor.data();
@@ -42,7 +42,7 @@ Known know(Statistics& sums, std::size_t arm, std::span<const double> sample) {
 }
 
 // The arm that looks best in one context against the rival whose being better would cost most.
-Duel duel(std::span<const Known> arms, std::size_t i, double noise) {
+Duel duel(std::span<const KnownArm> arms, std::size_t i, double noise) {
     std::size_t best = 0;
     for (std::size_t a = 1; a < arms.size(); ++a)
         if (arms[a].means[i] > arms[best].means[i]) best = a;
@@ -102,7 +102,7 @@ Prospect look(const AutoSchedule& rule, Statistics& sums, std::span<const double
     t = std::max(t, n);
     if (m == 0 || n_arms < 2 || !(n > 0.0) || t >= rule.horizon) return out;
     if (is_blank(sums)) return out.p = rule.most * rule.horizon, out;
-    std::vector<Known> known;
+    std::vector<KnownArm> known;
     double left = 0.0;
     for (std::size_t a = 0; a < n_arms; ++a) known.push_back(know(sums, a, sample)), left += known.back().left;
     out.noise = std::sqrt(left / std::max(n - arms * d, 0.25 * n));  // a ridge takes fewer degrees of freedom than K d

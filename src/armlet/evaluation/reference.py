@@ -27,10 +27,12 @@ FEATURES: Final = (
     "xpsi",  # x times direct, + v times what the reward was off
 )
 PLACE: Final = {name: place for place, name in enumerate(FEATURES)}
-REWARD: Final = len(FEATURES)
 COLUMNS: Final = 16
-"""Of `sum_features`: the features, the reward, and zeros."""
-_OF_LOGGED: Final = {"wq": REWARD + 1} | dict.fromkeys(("one", "w", "h", "x", "v"), 0)
+REWARD: Final = 7
+"""The column of `sum_features` that is the reward: features that every log has come before it, others behind."""
+ALL: Final = [place + (place >= REWARD) for place in range(len(FEATURES))]
+"""The columns that are the features."""
+_OF_LOGGED: Final = {"wq": COLUMNS - 1} | dict.fromkeys(("one", "w", "h", "x", "v"), 0)
 AS_LOGGED: Final = [_OF_LOGGED.get(name, REWARD) for name in FEATURES]
 """The columns that are the features of the log's own policy: it weighs 1, and expects what came."""
 
@@ -117,7 +119,7 @@ def gram(F: Float64, G: Float64) -> Float64:
 def sum_features(parts: Parts, most: float, shrink: float) -> tuple[Float64, float]:
     """Give the products of features and reward, summed, (16, 16), and the largest weight."""
     F = np.zeros((len(parts.rewards), COLUMNS))
-    F[:, :REWARD] = row_features(parts, most, shrink)
+    F[:, ALL] = row_features(parts, most, shrink)
     F[:, REWARD] = parts.rewards
     return gram(F, F), float(F[:, PLACE["w"]].max(initial=0.0))
 

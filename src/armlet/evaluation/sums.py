@@ -17,7 +17,7 @@ from armlet.core.types import Bool, Float64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import Opinion, RewardModel, Said, combine
 from armlet.evaluation.predictable import contributions, row_weights
-from armlet.evaluation.reference import AS_LOGGED, Parts
+from armlet.evaluation.reference import ALL, AS_LOGGED, Parts
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 
@@ -83,10 +83,9 @@ def _beside_logged(parts: Sequence[Parts | None], task: SumTask) -> Sums:
     found = [None if part is None else sum_features(*part, *task.dials) for part in parts]
     some = next(each[0] for each in found if each is not None)
     log = some[np.ix_(AS_LOGGED, AS_LOGGED)]
-    n = len(AS_LOGGED)
     return Sums(
-        own=np.stack([log if each is None else each[0][:n, :n] for each in found]),
-        paired=np.stack([log if each is None else each[0][:n, AS_LOGGED] for each in found]),
+        own=np.stack([log if each is None else each[0][np.ix_(ALL, ALL)] for each in found]),
+        paired=np.stack([log if each is None else each[0][np.ix_(ALL, AS_LOGGED)] for each in found]),
         largest=np.array([min(1.0, log[0, 0]) if each is None else each[1] for each in found]),
     )
 

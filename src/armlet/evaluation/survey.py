@@ -104,13 +104,15 @@ def survey_log(
 
 def check_rows(rows: Rows) -> None:
     """Refuse rows that nothing can be made of."""
-    wrong = np.flatnonzero(~((rows.propensity > 0.0) & (rows.propensity <= 1.0 + 1e-9)))
-    if wrong.size:
+    fine = (rows.propensity > 0.0) & (rows.propensity <= 1.0 + 1e-9)
+    if not fine.all():
+        wrong = np.flatnonzero(~fine)
         text = "{log} has a propensity of {value} at step {t}; the probability of an arm that was played is above 0"
         raise ArgumentError(text, value=float(rows.propensity[wrong[0]]), t=int(rows.t[wrong[0]]))
     everyone = rows.eligible.all()
     if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:
         raise ArgumentError("{log} plays an arm at step {t} that was not eligible", t=int(rows.t[wrong[0]]))
-    wrong = np.flatnonzero(~np.isfinite(rows.reward))
-    if wrong.size:
+    finite = np.isfinite(rows.reward)
+    if not finite.all():
+        wrong = np.flatnonzero(~finite)
         raise ArgumentError("{log} has a reward at step {t} that is not finite", t=int(rows.t[wrong[0]]))
