@@ -65,7 +65,7 @@ nb::tuple value_greedy_rows(nb::handle estimates, nb::handle eligible, nb::handl
                             nb::handle X, nb::handle arms, nb::handle rewards, nb::handle learned) {
     const RewardModel model = read_model(theta, inverse);
     const std::size_t n = count_rows(X, "X", model.dim), width = padded(model.n_arms);
-    const LoggedRows rows{doubles(X, "X", {n, model.dim}), read_arms(arms, "arms", n, model.n_arms),
+    const ValuedRows rows{doubles(X, "X", {n, model.dim}), read_arms(arms, "arms", n, model.n_arms),
                           doubles(rewards, "rewards", {n}), booleans(learned, "learned", n), n};
     const double* slopes = doubles(estimates, "estimates", {model.n_arms, model.dim});
     const bool* may = booleans(eligible, "eligible", model.n_arms);

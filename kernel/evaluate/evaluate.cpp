@@ -49,7 +49,7 @@ ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X
 }
 
 // What follows the argmax, for rows whose contexts are still in the cache.
-ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const LoggedRows& rows, std::size_t first,
+ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const ValuedRows& rows, std::size_t first,
                                        std::size_t n, const std::uint32_t* best, const GreedyRows& out) {
     std::vector<double> scratch(model.dim + 1);
     for (std::size_t i = first; i < first + n; ++i) {
@@ -65,7 +65,7 @@ ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const LoggedRow
 }
 
 ARMLET_DISPATCH(predict_greedy,
-                (const RewardModel& model, const LoggedRows& rows, std::size_t first, std::size_t n,
+                (const RewardModel& model, const ValuedRows& rows, std::size_t first, std::size_t n,
                  const std::uint32_t* best, const GreedyRows& out),
                 (model, rows, first, n, best, out))
 
@@ -225,7 +225,7 @@ std::uint32_t clear_best(const Estimates& estimates, Arms eligible, const double
 
 }  // namespace
 
-void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const LoggedRows& rows,
+void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const ValuedRows& rows,
                   const GreedyRows& out) {
     constexpr std::size_t chunk = 512;
     std::uint32_t best[chunk];

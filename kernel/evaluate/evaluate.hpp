@@ -22,7 +22,7 @@ void predict_played(const RewardModel& model, const double* X, const std::int64_
 void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out);
 void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out);
 
-struct LoggedRows {
+struct ValuedRows {
     const double* X;
     const std::int64_t* arms;
     const double* rewards;
@@ -38,7 +38,7 @@ struct GreedyRows {
 };
 
 // All of it while a row is in the cache. `estimates` have a place for every arm of the model.
-void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const LoggedRows& rows,
+void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& model, const ValuedRows& rows,
                   const GreedyRows& out);
 
 // sums (2, d): of x - origin, and of its squares, over n rows in their order.
