@@ -64,22 +64,21 @@ Array<double> predict_target_rows(nb::handle theta, nb::handle inverse, nb::hand
 nb::tuple value_greedy_rows(nb::handle estimates, nb::handle eligible, nb::handle theta, nb::handle inverse,
                             nb::handle X, nb::handle arms, nb::handle rewards, nb::handle learned) {
     const RewardModel model = read_model(theta, inverse);
-    const std::size_t n = count_rows(X, "X", model.dim), width = padded(model.n_arms);
+    const std::size_t n = count_rows(X, "X", model.dim);
     const ValuedRows rows{doubles(X, "X", {n, model.dim}), read_arms(arms, "arms", n, model.n_arms),
                           doubles(rewards, "rewards", {n}), booleans(learned, "learned", n), n};
-    const double* slopes = doubles(estimates, "estimates", {model.n_arms, model.dim});
+    const std::vector<double> slopes =
+        by_feature(doubles(estimates, "estimates", {model.n_arms, model.dim}), model.n_arms, model.dim);
     const bool* may = booleans(eligible, "eligible", model.n_arms);
-    std::vector<double> turned(model.dim * width), direct(n), played(n);
+    std::vector<double> direct(n), played(n);
     std::vector<std::uint32_t> playable;
     std::vector<std::int64_t> best(n);
-    for (std::size_t a = 0; a < model.n_arms; ++a) {
+    for (std::size_t a = 0; a < model.n_arms; ++a)
         if (may[a]) playable.push_back(static_cast<std::uint32_t>(a));
-        for (std::size_t j = 0; j < model.dim; ++j) turned[j * width + a] = slopes[a * model.dim + j];
-    }
     if (playable.empty()) fail(PyExc_ValueError, "eligible has no arm; there must be at least one");
     {
         nb::gil_scoped_release release;
-        value_greedy({turned.data(), model.dim, width}, playable, model, rows,
+        value_greedy({slopes.data(), model.dim, padded(model.n_arms)}, playable, model, rows,
                      {best.data(), direct.data(), played.data()});
     }
     return nb::make_tuple(to_numpy<std::int64_t>(std::move(best), {n}), to_numpy(std::move(direct), {n}),

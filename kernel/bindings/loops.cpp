@@ -82,71 +82,42 @@ nb::tuple replay_rows(nb::handle contexts, nb::handle arms, nb::handle rewards, 
                           to_numpy<bool>(std::move(accepted.explored), {steps}), state);
 }
 
-// theta (n_arms, dim) with the arms of a feature side by side, and all of them eligible.
-struct Turned {
-    std::vector<double> columns;
-    std::vector<std::uint32_t> all;
-    Estimates estimates;
-};
-
-std::size_t dim_of(nb::handle theta) {
+// The best arm of every row where its lead is beyond doubt; elsewhere what settle(estimates, all arms, x) gives.
+template <typename Settle>
+Array<std::int64_t> best_of_rows(nb::handle X, nb::handle theta, Settle settle) {
     if (Py_TYPE(theta.ptr()) != ndarray_type || nb::cast<std::size_t>(theta.attr("ndim")) != 2)
         fail(PyExc_TypeError, "theta must be a numpy array of shape (n_arms, dim)");
-    return nb::cast<std::size_t>(theta.attr("shape")[1]);
-}
-
-Turned turn(nb::handle theta, std::size_t dim) {
-    const std::size_t n_arms = count_rows(theta, "theta", dim), width = padded(n_arms);
+    const std::size_t dim = nb::cast<std::size_t>(theta.attr("shape")[1]);
+    const std::size_t n_arms = count_rows(theta, "theta", dim), rows = count_rows(X, "X", dim);
     if (n_arms == 0) fail(PyExc_ValueError, "theta has no rows: there must be at least one arm");
-    const double* t = doubles(theta, "theta", {n_arms, dim});
-    Turned turned{std::vector<double>(dim * width), std::vector<std::uint32_t>(n_arms), {}};
-    for (std::size_t a = 0; a < n_arms; ++a)
-        for (std::size_t j = 0; j < dim; ++j) turned.columns[j * width + a] = t[a * dim + j];
-    std::iota(turned.all.begin(), turned.all.end(), 0u);
-    turned.estimates = {turned.columns.data(), dim, width};
-    return turned;
+    const double *t = doubles(theta, "theta", {n_arms, dim}), *x = doubles(X, "X", {rows, dim});
+    std::vector<std::int64_t> out(rows);
+    {
+        nb::gil_scoped_release release;
+        const std::vector<double> columns = by_feature(t, n_arms, dim);
+        std::vector<std::uint32_t> all(n_arms), best(rows);
+        std::iota(all.begin(), all.end(), 0u);
+        const Estimates estimates{columns.data(), dim, padded(n_arms)};
+        BatchArgmax(estimates, all)(x, rows, best.data());
+        for (std::size_t i = 0; i < rows; ++i)
+            out[i] = best[i] == undecided ? settle(estimates, Arms(all), x + i * dim) : std::int64_t{best[i]};
+    }
+    return to_numpy<std::int64_t>(std::move(out), {rows});
 }
 
 // The best arm of every row in float64, the first of those that tie.
 Array<std::int64_t> argmax_rows(nb::handle X, nb::handle theta) {
-    const std::size_t dim = dim_of(theta), rows = count_rows(X, "X", dim);
-    const Turned turned = turn(theta, dim);
-    const double* x = doubles(X, "X", {rows, dim});
-    std::vector<std::int64_t> out(rows);
-    {
-        nb::gil_scoped_release release;
-        std::vector<double> scratch(turned.estimates.width);
-        std::vector<std::uint32_t> best(rows);
-        BatchArgmax(turned.estimates, turned.all)(x, rows, best.data());
-        for (std::size_t i = 0; i < rows; ++i) {
-            if (best[i] == undecided) {
-                turned.estimates.scores(x + i * dim, scratch.data());
-                best[i] = best_arm(scratch.data(), turned.all).first;
-            }
-            out[i] = best[i];
-        }
-    }
-    return to_numpy<std::int64_t>(std::move(out), {rows});
+    std::vector<double> scratch;
+    return best_of_rows(X, theta, [&](const Estimates& estimates, Arms all, const double* x) {
+        scratch.resize(estimates.width);
+        estimates.scores(x, scratch.data());
+        return std::int64_t{best_arm(scratch.data(), all).first};
+    });
 }
 
 // The same where the lead is beyond doubt, -1 elsewhere.
 Array<std::int64_t> clear_argmax(nb::handle X, nb::handle theta) {
-    const std::size_t dim = dim_of(theta), rows = count_rows(X, "X", dim);
-    const Turned turned = turn(theta, dim);
-    const double* x = doubles(X, "X", {rows, dim});
-    std::vector<std::int64_t> out(rows);
-    {
-        nb::gil_scoped_release release;
-        constexpr std::size_t some = 1024;
-        std::uint32_t best[some];
-        const BatchArgmax argmax(turned.estimates, turned.all);
-        for (std::size_t first = 0; first < rows; first += some) {
-            const std::size_t n = std::min(some, rows - first);
-            argmax(x + first * dim, n, best);
-            for (std::size_t i = 0; i < n; ++i) out[first + i] = best[i] == undecided ? -1 : std::int64_t{best[i]};
-        }
-    }
-    return to_numpy<std::int64_t>(std::move(out), {rows});
+    return best_of_rows(X, theta, [](const Estimates&, Arms, const double*) { return std::int64_t{-1}; });
 }
 
 // Chooses among the compilations for 0 any processor, 1 AVX2, 2 AVX-512; returns the one in use.

@@ -99,7 +99,7 @@ ARMLET_INLINE void fill_features(const EvaluatedRows& rows, std::size_t first, s
         out[4] = wq;
         out[5] = w[i] <= most ? direct + wq : direct;
         out[6] = direct + less[i] * off;
-        out[7] = r;
+        out[reward_column] = r;
     }
 }
 
@@ -192,22 +192,8 @@ void predict_chosen(const RewardModel& model, const double* X, const std::int64_
 
 namespace {
 
-// The longest theta of an eligible arm.
-double longest(const Estimates& estimates, Arms eligible) {
-    double most = 0.0;
-    for (const auto arm : eligible) {
-        double square = 0.0;
-        for (std::size_t j = 0; j < estimates.dim; ++j) {
-            const double value = estimates.theta[j * estimates.width + arm];
-            square += value * value;
-        }
-        most = std::max(most, std::sqrt(square));
-    }
-    return most;
-}
-
 // The best arm in float64 where no other comes so close that rounding could decide. `scores` holds `width` numbers.
-std::uint32_t clear_best(const Estimates& estimates, Arms eligible, const double* x, double length, double* scores) {
+std::uint32_t clear_best(const Estimates& estimates, Arms eligible, const double* x, double longest, double* scores) {
     estimates.scores(x, scores);
     double top = -INFINITY, second = -INFINITY, square = 0.0;
     std::uint32_t best = undecided;
@@ -219,7 +205,7 @@ std::uint32_t clear_best(const Estimates& estimates, Arms eligible, const double
         }
     }
     for (std::size_t j = 0; j < estimates.dim; ++j) square += x[j] * x[j];
-    const double doubt = 8.0 * static_cast<double>(estimates.dim) * 0x1p-52 * std::sqrt(square) * length;
+    const double doubt = 8.0 * static_cast<double>(estimates.dim) * 0x1p-52 * std::sqrt(square) * longest;
     return top - second > doubt && square <= 1e80 ? best : undecided;  // not if anything is no number
 }
 
@@ -231,13 +217,13 @@ void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& 
     std::uint32_t best[chunk];
     std::vector<double> scores(estimates.width);
     const BatchArgmax argmax(estimates, eligible);
-    const double length = longest(estimates, eligible);
     for (std::size_t first = 0; first < rows.n; first += chunk) {
         const std::size_t n = std::min(chunk, rows.n - first);
         argmax(rows.X + first * model.dim, n, best);
         for (std::size_t i = 0; i < n; ++i)
             if (best[i] == undecided)
-                best[i] = clear_best(estimates, eligible, rows.X + (first + i) * model.dim, length, scores.data());
+                best[i] =
+                    clear_best(estimates, eligible, rows.X + (first + i) * model.dim, argmax.longest(), scores.data());
         predict_greedy(model, rows, first, n, best, out);
     }
 }
@@ -253,24 +239,15 @@ void predict_law(const RewardModel& model, const double* X, const double* P, std
 }
 
 void row_features(const EvaluatedRows& rows, double most, double shrink, double* out) {
-    for (std::size_t i = 0; i < rows.n; ++i) {
-        double* f = out + i * n_features;
-        const double r = rows.rewards[i], direct = rows.direct[i], off = r - rows.model[i];
-        const double w = rows.pi[i] / rows.chance[i], h = rows.h[i];
-        const double x = rows.explored[i], v = x * (rows.pi[i] / rows.given[i]);
-        f[0] = 1.0;
-        f[1] = w;
-        f[2] = w * r;
-        f[3] = direct;
-        f[4] = w * off;
-        f[5] = w <= most ? direct + f[4] : direct;
-        f[6] = direct + shrink * w / (w * w + shrink) * off;
-        f[7] = h;
-        f[8] = h * (direct + f[4]);
-        f[9] = x;
-        f[10] = v;
-        f[11] = v * r;
-        f[12] = x * direct + v * off;
+    double F[some * n_columns];
+    for (std::size_t first = 0; first < rows.n; first += some) {
+        const std::size_t n = std::min(some, rows.n - first);
+        fill_features(rows, first, n, most, shrink, F);
+        fill_exploring(rows, first, n, F);
+        for (const double* f = F; f < F + n * n_columns; f += n_columns, out += n_features) {
+            std::copy_n(f, reward_column, out);
+            std::copy_n(f + reward_column + 1, n_features - reward_column, out + reward_column);
+        }
     }
 }
 

@@ -47,7 +47,7 @@ void sum_moments(const double* X, std::size_t n, std::size_t d, const double* or
 // Columns of a row's features; reference.py names them.
 constexpr std::size_t n_features = 13;
 // The first seven, the reward, the others, and columns of zeros up to whole vectors.
-constexpr std::size_t n_columns = 16;
+constexpr std::size_t n_columns = 16, reward_column = 7;
 
 struct EvaluatedRows {
     const double* pi;      // the target's probability of the arm played

@@ -152,7 +152,6 @@ constexpr std::size_t largest_group = 32;
 // that is a lead in exact arithmetic. The six units more cover float64's own rounding and that of the comparison; the
 // factor 1.03 gamma's divisor and the sum of squares, which is off by one part in 160 at most for so few features.
 BatchArgmax::BatchArgmax(const Estimates& estimates, Arms eligible) : dim_(estimates.dim), eligible_(eligible) {
-    double longest = 0.0;
     panels_.resize(dim_ * padded(eligible.size(), panel));
     for (std::size_t c = 0; c < eligible.size(); ++c) {
         double square = 0.0;
@@ -161,10 +160,10 @@ BatchArgmax::BatchArgmax(const Estimates& estimates, Arms eligible) : dim_(estim
             panels_[c / panel * panel * dim_ + j * panel + c % panel] = static_cast<float>(value);
             square += value * value;
         }
-        longest = std::max(longest, std::sqrt(square));
+        longest_ = std::max(longest_, std::sqrt(square));
     }
-    margin_ = 2.0 * static_cast<double>(dim_ + 8) * 0x1p-24 * 1.03 * longest;
-    usable_ = eligible.size() <= most_arms && dim_ < 100'000 && longest >= 1e-6 && longest <= 1e6;
+    margin_ = 2.0 * static_cast<double>(dim_ + 8) * 0x1p-24 * 1.03 * longest_;
+    usable_ = eligible.size() <= most_arms && dim_ < 100'000 && longest_ >= 1e-6 && longest_ <= 1e6;
 }
 
 void BatchArgmax::operator()(const double* X, std::size_t rows, std::uint32_t* best) const {

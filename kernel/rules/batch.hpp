@@ -20,11 +20,15 @@ class BatchArgmax {
     // best[i] = the one best arm of row i of X (rows, dim), or `undecided`.
     void operator()(const double* X, std::size_t rows, std::uint32_t* best) const;
 
+    // The length of the longest theta.
+    double longest() const { return longest_; }
+
   private:
     std::size_t dim_;
     Arms eligible_;
     std::vector<float> panels_;  // theta of the eligible arms in panels of (dim, 4)
-    double margin_;              // times |x|: a lead that float32 cannot fake
+    double longest_ = 0.0;
+    double margin_;  // times |x|: a lead that float32 cannot fake
     bool usable_;
 };
 

@@ -23,6 +23,15 @@ struct Estimates {
     void scores(const double* x, double* out) const { score(theta, x, dim, width, out); }
 };
 
+// A theta (n_arms, dim) as `Estimates` have it: the arms of a feature side by side.
+inline std::vector<double> by_feature(const double* theta, std::size_t n_arms, std::size_t dim) {
+    const std::size_t width = padded(n_arms);
+    std::vector<double> out(dim * width);
+    for (std::size_t arm = 0; arm < n_arms; ++arm)
+        for (std::size_t j = 0; j < dim; ++j) out[j * width + arm] = theta[arm * dim + j];
+    return out;
+}
+
 // How the noise of an arm is estimated: from all arms alike; or no less than their mean, or their median, and more if
 // its own residuals say so.
 enum class NoiseRule { pool, max, median };

@@ -7,8 +7,8 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t worth_waiting =
-    64;  // values in a row, from which on one pass over A for eight is quicker, or over less
+// Values in a row, from which on one pass over A for eight rows, or over rounded factors, is quicker.
+constexpr std::size_t worth_waiting = 64;
 
 }  // namespace
 

@@ -21,11 +21,11 @@ from armlet.evaluation.targets import Law
 
 SUMS: Final = 9
 """Explored rows and their sum of pi^2/c^2; exploited rows and their sums of pi^2 and of pi^2/c. Where eligible arms
-differ also the rows, their sum of m, and of late^8 and late^8 times the rate, where late is the step."""
+differ also the rows, their sum of m, and of t^8 and t^8 times the rate, where t is the step."""
 
 
 def contributions(law: Law, pi: Float64, basis: Basis) -> Float64:
-    """Give what each row adds to the running sums, (n, 9)."""
+    """Give what each row adds to the running sums, (n, SUMS)."""
     m, c, x = basis.n_eligible, basis.given, basis.explored
     squares = np.ones(len(pi)) if law.ndim == 1 else np.einsum("ij,ij->i", law, law)
     even = c == 1.0 / m
@@ -43,14 +43,14 @@ def contributions(law: Law, pi: Float64, basis: Basis) -> Float64:
 
 
 def row_weights(added: Float64, start: Float64, basis: Basis) -> Float64:
-    """Give h for every row, (n,), from the sums of all rows before the first, (9,).
+    """Give h for every row, (n,), from the sums of all rows before the first, (SUMS,).
 
     Examples
     --------
     >>> ones = np.ones(3)
     >>> basis = Basis(ones / 2, ones / 2, ones, ones == 1, 2 * ones, ones == 1, ones == 1, ones, whole=True)
     >>> pi = np.array([1.0, 0.0, 1.0])
-    >>> row_weights(contributions(np.array([0, 0, 0]), pi, basis), np.zeros(9), basis)
+    >>> row_weights(contributions(np.array([0, 0, 0]), pi, basis), np.zeros(SUMS), basis)
     array([0.5, 0.5, 0.5])
     """
     before = np.cumsum(np.vstack([start, added]), axis=0)[:-1]

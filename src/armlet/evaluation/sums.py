@@ -45,7 +45,7 @@ class SumTask:
     targets: tuple[Target, ...]
     baseline: int
     model: RewardModel
-    starts: Float64  # (J, 9): of the running sums
+    starts: Float64  # (J, SUMS): of the running sums
     most: float = MOST
     shrink: float = SHRINK
 
@@ -115,7 +115,7 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
 
 
 def running_sums(law: Law, rows: Rows, basis: Basis) -> Float64:
-    """Give what a block adds to the running sums of a target, (9,)."""
+    """Give what a block adds to the running sums of a target, (SUMS,)."""
     added = contributions(law, chance_of_played(law, rows.arm), basis)
     total: Float64 = np.cumsum(np.vstack([np.zeros(added.shape[1]), added]), axis=0)[-1]
     return total

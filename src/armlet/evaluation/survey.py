@@ -41,7 +41,7 @@ class Survey:
     missing: Float64 = field(default_factory=lambda: np.zeros(0))  # (K,)
     _values: set[float] = field(default_factory=set)
     parts: list[Float64] = field(default_factory=list)  # sums of the reward model, block by block
-    starts: list[Float64] = field(default_factory=list)  # (J, 9) each
+    starts: list[Float64] = field(default_factory=list)  # (J, SUMS) each
 
     def add(self, rows: Rows, rewarded: Rows, basis: Basis) -> None:
         """Count a block."""
