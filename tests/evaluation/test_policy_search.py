@@ -78,3 +78,14 @@ def test_searches_that_cannot_be_are_refused() -> None:
         search(drawn(10, 1), many(2))
     with pytest.raises(EvaluationError, match="no row of the log"):
         search(drawn(0, 1), many(2), reward_range=(0, 1))
+
+
+def test_policies_about_a_bandit_that_cannot_be_are_refused() -> None:
+    bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
+    with pytest.raises(ValueError, match="n is 0; give 1 or more policies"):
+        around(bandit, 0, seed=1)
+    with pytest.raises(ValueError, match=r"spread is -0\.1; give 0 or a positive number"):
+        around(bandit, 3, seed=1, spread=-0.1)
+    normalized = armlet.Bandit(["a", "b"], 2, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1, normalize="l2")
+    with pytest.raises(ValueError, match="divides contexts by their length"):
+        around(normalized, 3, seed=1)

@@ -16,7 +16,13 @@ examples:
 Those that are surely worse than another drop out; the interval of the winner holds although it was selected, at any
 look. The model must have been trained on other rows.
 """
-OPTIONS = {"bandit": "--around", "reward_range": "--reward-range", "level": "--level"}
+OPTIONS = {
+    "bandit": "--around",
+    "n": "--policies",
+    "spread": "--spread",
+    "reward_range": "--reward-range",
+    "level": "--level",
+}
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +48,6 @@ def _search(arguments: argparse.Namespace) -> None:
 
     a = arguments
     try:
-        if a.policies < 1 or not 0.0 <= a.spread < float("inf"):
-            raise ValueError(f"--policies is {a.policies} and --spread {a.spread}; give 1 at least, and 0 or more")
         if a.reward_range is not None and not isinstance(a.reward_range, tuple):
             raise ValueError(f"--reward-range is {a.reward_range}; write two numbers as in 0..1")
         how = {"reward_range": a.reward_range, "level": a.level, "seed": a.seed, "spread": a.spread}

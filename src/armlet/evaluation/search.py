@@ -112,6 +112,13 @@ def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64
     >>> around(bandit, 100, seed=1).shape
     (100, 2, 2)
     """
+    if n < 1:
+        raise ArgumentError("{n} is {value}; give 1 or more policies", value=n)
+    if not 0.0 <= spread < np.inf:
+        raise ArgumentError("{spread} is {value!r}; give 0 or a positive number", value=spread)
+    if bandit.normalize is not None:
+        text = "{bandit} divides contexts by their length, so it is not linear in them; give one without normalize="
+        raise ArgumentError(text)
     sign = 1.0 if bandit.objective == "max" else -1.0
     at_zero = bandit.predict_expectations(np.zeros((1, bandit.dim)))[0]
     units = bandit.predict_expectations(np.eye(bandit.dim))
