@@ -1,7 +1,8 @@
 """Tutorials are doctests on disk and notebooks on the site: one text, run by pytest and again by the build.
 
 A block of `>>>` lines becomes code cells without prompts. What the page shows below a cell, the build has computed;
-pytest compares the same with what is written in the text.
+pytest compares the same with what is written in the text. Examples on data that has to be fetched are marked `+SKIP`:
+pytest needs no network. The build runs them too, and then compares all of the page with its text.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from docutils import nodes
     from sphinx.application import Sphinx
 
 KIND = "docs/tutorials/"
 BLOCK = re.compile(r"^```python\n(>>> .*?)^```$", re.MULTILINE | re.DOTALL)
 END = re.compile(r"\n\n```\n")  # a doctest needs the empty line that ends its block, a reader does not
+SKIP = re.compile(r" *# doctest: \+SKIP")
 HEAD = """---
 file_format: mystnb
 kernelspec:
@@ -41,6 +44,15 @@ inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick
 papers = ("figure.facecolor", "axes.facecolor", "legend.facecolor")
 matplotlib.rcParams |= dict.fromkeys(inks, "#808080") | dict.fromkeys(papers, "none") | {"svg.fonttype": "none"}
 """
+# A page that pytest skips in part, run as a doctest of which nothing is skipped.
+COMPARISON = """
+import doctest
+
+page = doctest.DocTestParser().get_doctest({text!r}, {{"__name__": "__main__"}}, "page", None, 0)
+runner, said = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), []
+if runner.run(page, out=said.append).failed:
+    raise AssertionError("".join(said))
+"""
 
 
 def cell(code: str, *tags: str) -> str:
@@ -58,12 +70,12 @@ def cell(code: str, *tags: str) -> str:
 
 
 def cells(block: str) -> Iterator[str]:
-    r"""Cut the examples of a block after each that shows something.
+    r"""Cut the examples of a block after each that shows something; those after the last of them show nothing.
 
     Examples
     --------
     >>> [each.splitlines()[1:-1] for each in cells(">>> x = 1\n>>> x + 1\n2\n>>> y = x\n")]
-    [['x = 1', 'x + 1'], ['y = x']]
+    [['x = 1', 'x + 1'], [':tags: [remove-output]', 'y = x']]
     """
     code = ""
     for example in doctest.DocTestParser().get_examples(block):
@@ -75,7 +87,7 @@ def cells(block: str) -> Iterator[str]:
             yield cell(code)
             code = ""
     if code:
-        yield cell(code)
+        yield cell(code, "remove-output")
 
 
 def notebook(text: str) -> str:
@@ -89,6 +101,8 @@ def notebook(text: str) -> str:
     """
     title, rest = text.split("\n", 1)
     found = BLOCK.sub(lambda block: "\n\n".join(cells(block[1])), rest)
+    if SKIP.search(text):
+        found = f"{found}\n{cell(COMPARISON.format(text=SKIP.sub('', text)), 'remove-cell')}\n"
     return f"{HEAD}\n{title}\n\n{cell(START, 'remove-cell')}\n{found}"
 
 
@@ -97,6 +111,14 @@ def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = notebook(source[0])
     else:
         source[0] = END.sub("\n```\n", source[0])
+
+
+def _on_tree(_: Sphinx, tree: nodes.document) -> None:
+    """Take the marks for pytest out of what readers see; whatever they are for has been run by now."""
+    for block in tree.findall(lambda node: node.tagname == "literal_block"):
+        if SKIP.search(block.astext()):
+            block.rawsource = SKIP.sub("", block.astext())
+            block.children = [type(block.children[0])(block.rawsource)]
 
 
 def _on_start(app: Sphinx) -> None:
@@ -112,4 +134,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Have every tutorial run when it is read."""
     app.connect("builder-inited", _on_start)
     app.connect("source-read", _on_source)
+    app.connect("doctree-read", _on_tree)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
