@@ -42,6 +42,7 @@ extensions = [
     "hooks.cells",
     "hooks.commands",
     "hooks.contents",
+    "hooks.figures",
     "hooks.plain",
     "hooks.signatures",
     "hooks.mathml",

@@ -60,6 +60,9 @@ def draw(curves: dict[str, npt.NDArray[np.float64]], out: Path) -> None:
     from matplotlib.figure import Figure
 
     mpl.rcParams["svg.hashsalt"] = "digits"  # the same file every time
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    papers = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    mpl.rcParams |= dict.fromkeys(inks, "#808080") | dict.fromkeys(papers, "none")  # for light pages and for dark ones
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for name, curve in curves.items():

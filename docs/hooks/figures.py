@@ -1,0 +1,41 @@
+"""Cells of tables that hold figures are marked, so that an interval or a score is not broken over lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+
+FIGURES = re.compile(r"[-+~<>=\d.,:;/%()\[\] \u00b1\u00b5e]|\b(?:to|none|s|ms|us|ns|kB|MB|GB)\b")
+WIDEST = 32  # letters: a longer cell may break, or tables would be wider than need be
+LONG = 24
+
+
+def kind(text: str) -> str:
+    """Say what a cell holds: figures, words that want some width, or neither.
+
+    Examples
+    --------
+    >>> [kind(text) for text in ("0.031 [0.019 to 0.047]", "34-3 (27-1)", "3.945 %", "8.9e+09, 24, 20")]
+    ['figures', 'figures', 'figures', 'figures']
+    >>> kind("VW RegCB-opt"), kind("an arm here is a label with a model of its own"), kind("")
+    ('', 'words', '')
+    """
+    if any(letter.isdigit() for letter in text) and len(text) <= WIDEST and not FIGURES.sub("", text):
+        return "figures"
+    return "words" if len(text) > LONG and " " in text else ""
+
+
+def _on_tree(_: Sphinx, tree: nodes.document) -> None:
+    for entry in tree.findall(lambda node: node.tagname == "entry"):
+        if found := kind(entry.astext()):
+            entry["classes"].append(found)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Mark cells when a page has been read."""
+    app.connect("doctree-read", _on_tree)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
