@@ -24,6 +24,7 @@ POLICIES: dict[str, Policy | None] = {
     'Algorithm 1 by evidence, p="auto"': armlet.ContextualEpsilonGreedy(p="auto"),
     "Greedy": armlet.Greedy(),
 }
+GREY = "#808080"  # is seen on light pages and on dark ones
 
 
 def play(policy: Policy | None, order: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.float64]:
@@ -60,9 +61,12 @@ def draw(curves: dict[str, npt.NDArray[np.float64]], out: Path) -> None:
     from matplotlib.figure import Figure
 
     mpl.rcParams["svg.hashsalt"] = "digits"  # the same file every time
-    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    papers = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
-    mpl.rcParams |= dict.fromkeys(inks, "#808080") | dict.fromkeys(papers, "none")  # for light pages and for dark ones
+    mpl.rc("text", color=GREY)
+    mpl.rc("axes", labelcolor=GREY, edgecolor=GREY, facecolor="none")
+    mpl.rc("xtick", color=GREY)
+    mpl.rc("ytick", color=GREY)
+    mpl.rc("figure", facecolor="none")
+    mpl.rc("legend", facecolor="none")
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for name, curve in curves.items():

@@ -12,12 +12,11 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from docutils import nodes
     from sphinx.application import Sphinx
 
 KIND = "docs/tutorials/"
@@ -113,7 +112,7 @@ def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = END.sub("\n```\n", source[0])
 
 
-def _on_tree(_: Sphinx, tree: nodes.document) -> None:
+def _on_tree(_: Sphinx, tree: Any) -> None:
     """Take the marks for pytest out of what readers see; whatever they are for has been run by now."""
     for block in tree.findall(lambda node: node.tagname == "literal_block"):
         if SKIP.search(block.astext()):

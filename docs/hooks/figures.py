@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from docutils import nodes
     from sphinx.application import Sphinx
 
 FIGURES = re.compile(r"[-+~<>=\d.,:;/%()\[\] \u00b1\u00b5e]|\b(?:to|none|s|ms|us|ns|kB|MB|GB)\b")
@@ -29,7 +28,7 @@ def kind(text: str) -> str:
     return "words" if len(text) > LONG and " " in text else ""
 
 
-def _on_tree(_: Sphinx, tree: nodes.document) -> None:
+def _on_tree(_: Sphinx, tree: Any) -> None:
     for entry in tree.findall(lambda node: node.tagname == "entry"):
         if found := kind(entry.astext()):
             entry["classes"].append(found)
