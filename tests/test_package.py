@@ -1,4 +1,4 @@
-"""What is handed out: the source distribution, its metadata, and the extras that errors name."""
+"""What is handed out: the source distribution and the wheel, their metadata, and the extras that errors name."""
 
 from __future__ import annotations
 
@@ -22,13 +22,27 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return package.build_sdist(tmp_path_factory.mktemp("sdist"))
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return package.build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
 def test_the_source_distribution_holds_what_it_should(sdist: Path) -> None:
     assert package.faults(sdist) == []
     assert sdist.stat().st_size < 1_500_000
 
 
-def test_an_index_would_take_its_metadata(sdist: Path) -> None:
-    assert package.metadata_faults([sdist]) == []
+def test_a_wheel_holds_every_module_and_the_kernel_and_nothing_else(wheel: Path) -> None:
+    assert package.faults(wheel) == []
+    sources = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "armlet").rglob("*.py")}
+    kernel = {name for name in package.names_in(wheel) if name.endswith(".so")}
+    others = {name for name in package.names_in(wheel) if ".dist-info/" not in name}
+    assert others == sources | kernel | {"armlet/_kernel.pyi", "armlet/py.typed"}
+    assert len(kernel) == 1
+
+
+def test_an_index_would_take_their_metadata(sdist: Path, wheel: Path) -> None:
+    assert package.metadata_faults([sdist, wheel]) == []
 
 
 def test_a_distribution_that_lacks_something_or_holds_too_much_is_told(

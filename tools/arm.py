@@ -10,11 +10,14 @@ Neither a wheel nor speed is tried here: qemu translates every instruction.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
+import debian
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 WORK: Final = ROOT / "build" / "arm"
@@ -28,45 +31,23 @@ EMULATORS: Final = ("qemu-aarch64-static", "qemu-aarch64")
 def main() -> int:
     """Fetch, compile, compare; give 1 if a digest differs."""
     emulator = next(filter(None, map(shutil.which, EMULATORS)), None)
-    if emulator is None or not shutil.which(COMPILER) or not shutil.which("apt-get"):
+    if emulator is None or not shutil.which(COMPILER) or not debian.available():
         print("needs Debian, and as root: apt-get install g++-aarch64-linux-gnu qemu-user-static", file=sys.stderr)
         return 2
-    interpreter, site = python(WORK / "python"), packages(WORK / "site")
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    root = debian.unpack(WORK / "python", PACKAGES, release=release, architecture="arm64")
+    site = packages(WORK / "site")
     install(compile_kernel(site), site)
-    command = [emulator, "-L", str(interpreter.parents[2]), str(interpreter), "-m", "support.digest"]
+    command = [emulator, "-L", str(root), str(root / "usr" / "bin" / f"python{VERSION}"), "-m", "support.digest"]
     settings = {**os.environ, "PYTHONPATH": f"{site}:{ROOT / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
     print(f"==> digests of Linux aarch64, Python {VERSION}, under {Path(emulator).name}", flush=True)
     return subprocess.run(command, env=settings).returncode
 
 
-def python(folder: Path) -> Path:
-    """Unpack Debian's packages of Python for ARM with all that they need; give the interpreter."""
-    interpreter = folder / "root" / "usr" / "bin" / f"python{VERSION}"
-    if interpreter.exists():
-        return interpreter
-    for name in ("state/lists/partial", "cache/archives/partial", "root"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "status").touch()
-    settings = {
-        "APT::Architecture": "arm64",
-        "APT::Architectures": "arm64",
-        "Dir::State": folder / "state",
-        "Dir::State::status": folder / "status",
-        "Dir::Cache": folder / "cache",
-        "Debug::NoLocking": "1",
-    }
-    apt = ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in settings.items())]
-    run(*apt, "update")
-    run(*apt, "install", "--yes", "--download-only", "--no-install-recommends", *PACKAGES)
-    for package in sorted((folder / "cache" / "archives").glob("*.deb")):
-        run("dpkg-deb", "--extract", package, folder / "root")
-    return interpreter
-
-
 def packages(folder: Path) -> Path:
     """Unpack numpy for ARM."""
     if not (folder / "numpy").exists():
-        where = [word for platform in PLATFORMS for word in ("--platform", platform)]
+        where = [word for tag in PLATFORMS for word in ("--platform", tag)]
         options = ["--quiet", "--no-deps", "--only-binary=:all:", f"--python-version={VERSION}", "--target", folder]
         run(sys.executable, "-m", "pip", "install", *options, *where, "-c", ROOT / "constraints.txt", "numpy")
     return folder

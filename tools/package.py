@@ -33,9 +33,18 @@ NOT_IN_WHEEL: Final = ("tests/", "kernel/", "benchmarks/", "docs/", "examples/",
 
 def build_sdist(folder: Path) -> Path:
     """Build the source distribution with the tools of this environment."""
-    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    return _build("--sdist", folder, "*.tar.gz")
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build a wheel of what is compiled here: for looking into it, not for an index."""
+    return _build("--wheel", folder, "*.whl")
+
+
+def _build(kind: str, folder: Path, pattern: str) -> Path:
+    command = [sys.executable, "-m", "build", kind, "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
-    (made,) = folder.glob("*.tar.gz")
+    (made,) = folder.glob(pattern)
     return made
 
 
