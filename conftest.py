@@ -1,13 +1,13 @@
 """How tests are run: examples in a folder of their own, and on several workers what is made once in one place.
 
-With `-n` of pytest-xdist, the tests of one file stay together, so that what they share is made once; so do all that
-look at the reproduction of the paper, wherever they are. Files marked `spread` share nothing, so that their tests are
-dealt out one by one.
+With `-n` of pytest-xdist, the tests of one file stay together, so that what they share is made once. Files marked
+`spread` share nothing, so that their tests are dealt out one by one.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -23,23 +23,22 @@ def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run on one worker, and begin with what takes longest in one piece.
+    """Begin with what takes longest in one piece: the paper's evaluation, then whole files, then single tests.
 
-    That is the paper's evaluation, then whole files, then what is dealt out one by one: workers end together.
+    So workers end together.
     """
     items.sort(key=_turn)
-    for item in items:
-        if made := _reproductions(item):
-            item.add_marker(pytest.mark.xdist_group(made[0]))
-        elif item.get_closest_marker("spread") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+@pytest.hookimpl(optionalhook=True)  # where pytest-xdist is installed
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deal tests out by file."""
+    from support.dealing import ByFile  # needs pytest-xdist
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def _turn(item: pytest.Item) -> int:
-    if _reproductions(item):
+    if any(name.endswith("reproduction") for name in getattr(item, "fixturenames", ())):
         return 0
     return 1 if item.get_closest_marker("spread") is None else 2
-
-
-def _reproductions(item: pytest.Item) -> list[str]:
-    return [name for name in getattr(item, "fixturenames", ()) if name.endswith("reproduction")]

@@ -18,6 +18,8 @@ from armlet import cli
 from fuzz import __main__ as fuzzer
 from fuzz import threads
 
+pytestmark = pytest.mark.spread
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "armlet").rglob("*.py"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,30 @@ def test_a_browser_is_needed_only_where_it_is_asked_for() -> None:
     usual = collected("tests", *(f"--ignore={path}" for path in others))
     assert "tests/theory/test_theory.py" in usual
     assert not needy & usual
+
+
+def test_tests_of_a_file_stay_on_one_worker_unless_they_are_spread(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text())
+    tests = "import pytest\n@pytest.mark.parametrize('i', range(6))\ndef test_it(i): pass\n"
+    for name, mark in (("a", ""), ("b", ""), ("spread", "pytestmark = pytest.mark.spread\n")):
+        (tmp_path / f"test_{name}.py").write_text(tests + mark)
+    options = [
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        str(tmp_path),
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        f"pythonpath={ROOT}/tests",
+    ]
+    command = [sys.executable, "-m", "pytest", "-v", "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"]
+    ended = subprocess.run(
+        [*command, *options, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    ran = re.findall(r"\[(gw\d)\].* PASSED test_(\w+)\.py", ended.stdout)
+    assert len(ran) == 18, ended.stdout + ended.stderr
+    assert [len({worker for worker, name in ran if name == each}) for each in ("a", "b", "spread")] == [1, 1, 2]
 
 
 def test_every_command_of_the_tests_is_run_where_it_should_be() -> None:

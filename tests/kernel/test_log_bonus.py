@@ -53,7 +53,7 @@ def reference(
 def test_kernel_plays_the_same_steps_as_the_reference(
     n_arms: int, dim: int, units: Units, share: float, noise: Noise
 ) -> None:
-    X, rewards = world(n_arms, dim, 250)
+    X, rewards = world(n_arms, dim, 120)
     policy = armlet.OccasionalOptimism(p=0.1 * n_arms, units=units, noise=noise, floor=0.1, share=share)
     played = kernel.rollout(X, rewards, start=policy.init(n_arms, dim), rule=policy.rule(), seed=7)
     plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1, share=share)

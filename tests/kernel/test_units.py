@@ -80,7 +80,7 @@ def test_kernel_equals_the_reference_whatever_rows_come_and_go(
 
 @settings(max_examples=scaled(150))
 @given(
-    stream=streams(),
+    stream=streams(work=6_000),
     spare=st.floats(0, 20),
     seed=seeds,
     ridge=ridges,

@@ -17,7 +17,7 @@ from support.policies import every_policy
 
 pytestmark = pytest.mark.spread
 
-COMPILED, OTHERS = 1500, 60  # decisions; benchmarks/logged.py plays 20,000 and 500
+COMPILED, OTHERS = 400, 60  # decisions; benchmarks/logged.py plays 20,000 and 500
 
 
 @pytest.mark.parametrize("policy", every_policy(), ids=repr)

@@ -35,8 +35,8 @@ from armlet.simulation.run import simulate_all
 
 WORLD = FigureA.draw(np.random.default_rng(2))
 GREEDY = armlet.Algorithm1(p=30)
-SETTINGS: dict[str, Any] = {"world": WORLD, "horizon": 4000, "seed": 6}
-# some in Python, slow enough to be killed in the middle, and some in the kernel
+SETTINGS: dict[str, Any] = {"world": WORLD, "horizon": 1000, "seed": 6}
+# some in Python, slow enough to be killed in the middle by one who waits for three, and some in the kernel
 JOBS = [
     Job(policy=armlet.Oracle(theta=WORLD.theta), runs=10, **SETTINGS),
     Job(policy=GREEDY, runs=3, method="python", **SETTINGS),

@@ -1,4 +1,4 @@
-"""Plays policies with numbers that are extreme but accepted: `python -m support.extremes NAME` prints what went wrong.
+"""Plays policies with numbers that are extreme but accepted: `python -m support.extremes NAMES` prints what went wrong.
 
 A process of its own, so that a crash or an endless loop is a finding as well. Warnings are errors here.
 """
@@ -18,6 +18,7 @@ from armlet.core.border.columns import LARGEST
 from armlet.core.errors import ArmletError
 from armlet.core.types import Float64, Policy
 from armlet.policies import POLICIES
+from support import examples
 from support.policies import DIM, N_ARMS, SETTINGS
 
 STEPS, ARMS = 12, list(range(N_ARMS))
@@ -55,6 +56,7 @@ MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contrac
     "SCRiBLe": [{"eta": 0.05, "axes": "reflection"}],
     "ThompsonSampling": [{}, {"v": 0.5, "ridge": 1e-40}],
 }
+EXTREME = ("smallest", "usual", "largest", "mixed", "by column")  # contexts for settings that are extreme themselves
 NUMBERS = (0.0, 1e-40, 1e-8, 1.0, LARGEST)  # what any setting that is a number is tried with
 
 
@@ -62,20 +64,24 @@ class FaultError(Exception):
     pass
 
 
-def require(holds: bool, what: str) -> None:
+def require(holds: bool, what: Callable[[], str]) -> None:  # numbers are put into words only if they are wrong
     if not holds:
-        raise FaultError(what)
+        raise FaultError(what())
 
 
 def check_chances(chances: np.ndarray, eligible: list[int]) -> None:
     barred = np.delete(chances, eligible)
-    require(bool(np.isfinite(chances).all() and (chances >= 0).all()), f"probabilities are {chances}")
-    require(abs(chances.sum() - 1) < 1e-9 and not barred.any(), f"probabilities are {chances}, eligible {eligible}")
+    fine = bool(np.isfinite(chances).all() and (chances >= 0).all()) and abs(chances.sum() - 1) < 1e-9
+    require(fine and not barred.any(), lambda: f"probabilities are {chances}, eligible {eligible}")
+
+
+def check_expectations(expected: Float64) -> None:
+    require(bool(np.isfinite(expected).all()), lambda: f"expectations are {expected}")
 
 
 def check_decision(decision: armlet.Decision, eligible: list[int]) -> None:
-    require(decision.arm in eligible, f"the arm is {decision.arm}")
-    require(0 < decision.propensity <= 1 + 1e-12, f"the propensity is {decision.propensity}")
+    require(decision.arm in eligible, lambda: f"the arm is {decision.arm}")
+    require(0 < decision.propensity <= 1 + 1e-12, lambda: f"the propensity is {decision.propensity}")
 
 
 def allow(call: Callable[[], object], *words: str) -> bool:
@@ -83,7 +89,8 @@ def allow(call: Callable[[], object], *words: str) -> bool:
     try:
         call()
     except (ArmletError, ValueError, TypeError) as error:
-        require(any(word in str(error) for word in words), f"{type(error).__name__}: {error}")
+        told = f"{type(error).__name__}: {error}"
+        require(any(word in told for word in words), lambda: told)
         return False
     return True
 
@@ -128,9 +135,8 @@ def step(bandit: armlet.Bandit, stream: Stream, number: int) -> None:
 def read(bandit: armlet.Bandit, X: Float64) -> None:
     for chances in bandit.predict_proba(X):
         check_chances(chances, ARMS)
-    allow(lambda: require(set(bandit.predict(X).tolist()) <= set(ARMS), "predict"), *NO_ESTIMATES)
-    expected = "an expectation is not finite"
-    allow(lambda: require(bool(np.isfinite(bandit.predict_expectations(X)).all()), expected), *NO_ESTIMATES)
+    allow(lambda: require(set(bandit.predict(X).tolist()) <= set(ARMS), lambda: "predict"), *NO_ESTIMATES)
+    allow(lambda: check_expectations(bandit.predict_expectations(X)), *NO_ESTIMATES)
     if isinstance(bandit.policy, armlet.ContextualEpsilonGreedy) and bandit.policy.p == "auto":
         allow(lambda: bandit.policy.look(bandit.state, bandit.t), "every context is zero")  # type: ignore[attr-defined]
 
@@ -181,10 +187,14 @@ def main(name: str) -> None:
             attempt(policy, (context, reward, next(weights)))
             if len(REWARDS[policy.rewards]) < len(WEIGHTS):
                 attempt(policy, (context, reward, next(weights)))
+    turns = itertools.cycle(EXTREME)  # 2 of 5 for each number: over the numbers of a setting, all of them
     for policy in settings_of(name):
-        for context in ("smallest", "usual", "largest", "mixed", "by column"):
+        chosen = EXTREME if examples.find_profile() == "nightly" else (next(turns), next(turns))
+        for context in chosen:
             attempt(policy, (context, list(REWARDS[policy.rewards])[-1], "mixed"), 8)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    for each in sys.argv[1:]:
+        print(each, file=sys.stderr, flush=True)  # the last one is that of a crash
+        main(each)

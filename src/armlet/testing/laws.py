@@ -29,7 +29,8 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("smallest", said.smallest, decision.smallest),
         ("greedy", said.greedy if said.explored else True, decision.greedy),
     ):
-        require(own == played, f"decide says that {name} is {own} at step {t}, but the engine played {played}")
+        if own != played:
+            raise AssertionError(f"decide says that {name} is {own} at step {t}, but the engine played {played}")
 
 
 def _step(policy: Policy, bandit: Bandit, x: Float64, rewards: Float64, eligible: list[int]) -> None:
@@ -37,7 +38,8 @@ def _step(policy: Policy, bandit: Bandit, x: Float64, rewards: Float64, eligible
     said = policy.decide(own, t, x.copy(), coins(bandit.seed, t), mask.copy())
     chances = policy.probabilities(own, t, x.copy(), mask.copy())
     played = bandit.predict_proba([x], eligible=eligible)[0]
-    require(np.array_equal(chances, played), f"probabilities says {chances} at step {t}, but the engine plays {played}")
+    if not np.array_equal(chances, played):  # arrays are put into words only if they differ
+        raise AssertionError(f"probabilities says {chances} at step {t}, but the engine plays {played}")
     decision = bandit.decide(x, eligible=eligible)
     _check_choice(said, decision)
     reward = float(rewards[int(decision.arm)])

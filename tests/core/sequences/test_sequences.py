@@ -13,7 +13,8 @@ from armlet.core.intervals import Interval
 from armlet.core.sequences import BetaBinomial, DifferenceSequence, Kind, MeanSequence, Scores
 from armlet.core.types import Float64
 
-RUNS, ROWS = 100, 600
+RUNS = [40, pytest.param(100, marks=pytest.mark.long)]  # of plain intervals, a third would miss at some look
+ROWS = 600
 LOOKS = (1, 3, 6, 10, 20, 40, 80, 120, 180, 250, 350, 500, 600)
 
 
@@ -57,15 +58,16 @@ CASES: list[tuple[Scores, Kind]] = [
 ]
 
 
+@pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize(("scores", "kind"), CASES)
-def test_sequences_cover_at_all_looks(scores: Scores, kind: Kind) -> None:
+def test_sequences_cover_at_all_looks(scores: Scores, kind: Kind, runs: int) -> None:
     rng, missed = np.random.default_rng(11), 0
-    for _ in range(RUNS):
+    for _ in range(runs):
         rewards, weights, mean = rows_of(scores, rng, ROWS)
         sequence = MeanSequence((0.0, 1.0), scores=scores, kind=kind)
         intervals = looks(sequence, rewards, weights)
         missed += any(not low <= mean <= high for low, high in intervals)
-    assert 1 - missed / RUNS >= 0.95
+    assert 1 - missed / runs >= 0.95
 
 
 def looks(sequence: MeanSequence, rewards: Float64, weights: Float64 | None) -> list[Interval]:
@@ -78,10 +80,11 @@ def looks(sequence: MeanSequence, rewards: Float64, weights: Float64 | None) -> 
     return found
 
 
+@pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize("largest_weight", [None, 4.0])
-def test_differences_cover_at_all_looks(largest_weight: float | None) -> None:
+def test_differences_cover_at_all_looks(largest_weight: float | None, runs: int) -> None:
     rng, missed = np.random.default_rng(12), 0
-    for _ in range(RUNS):
+    for _ in range(runs):
         arms, rewards = rng.integers(4, size=ROWS), rng.random(ROWS)
         rewards = (rewards < 0.3 + 0.1 * (arms == 0)).astype(np.float64)  # always arm 0 beside always arm 1
         sequence, start, wrong = DifferenceSequence((0.0, 1.0), largest_weight=largest_weight), 0, False
@@ -91,7 +94,7 @@ def test_differences_cover_at_all_looks(largest_weight: float | None) -> None:
             low, high = sequence.interval()
             wrong, start = wrong or not low <= 0.1 <= high, look
         missed += wrong
-    assert 1 - missed / RUNS >= 0.95
+    assert 1 - missed / runs >= 0.95
 
 
 def test_rows_where_both_policies_agree_widen_nothing_once_weights_are_bounded() -> None:
