@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -80,7 +81,11 @@ def read(module: str) -> str:
 def test_a_module_of_the_reference_says_what_is_public(module: str) -> None:
     assert f"automodule:: armlet.{module}\n" in read(module)
     found = importlib.import_module(f"armlet.{module}")
-    assert [name for name in getattr(found, "__all__", ()) if not hasattr(found, name)] == []
+    names = getattr(found, "__all__", ())
+    assert [name for name in names if not hasattr(found, name)] == []
+    listed = {name for name, value in vars(found).items() if inspect.isclass(value) or inspect.isfunction(value)}
+    lines = {line.rpartition(" ")[2] for line in read(module).splitlines()}
+    assert [name for name in names if name not in listed and f"armlet.{module}.{name}" not in lines] == []
 
 
 def test_figures_about_others_stand_in_the_results() -> None:
