@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -74,6 +75,7 @@ def draw_world(name: str, seeds: Seeds, index: int = 0) -> LinearArms:
     return ARENAS[name](seeds.rng("worlds", name, index))
 
 
+@lru_cache(maxsize=1024)  # every contender asks for the same
 def brief(world: LinearArms, horizon: int) -> Brief:
     """Look at a world before the policies meet it.
 
