@@ -31,7 +31,7 @@ def findings(snippet: str, folder: Path) -> list[str]:
     With our own settings, which are strict too, so that what `make lint` knows of the library is not found out again.
     """
     program = folder / "snippet.py"
-    program.write_text(f"{snippet}# {folder}\n")  # or the checker repeats what it said of the same text in another folder
+    program.write_text(f"{snippet}# {folder}\n")  # or it repeats what it said of the same text elsewhere
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--hide-error-context", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.stderr == ""
