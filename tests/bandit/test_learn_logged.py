@@ -229,7 +229,7 @@ def test_an_interrupted_log_is_taken_back_to_the_bit() -> None:
         raise InterruptedError("stopped")
 
     previous = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0.05, 0.05)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.05)  # once: another could come while the first is on its way
     try:
         with pytest.raises(InterruptedError, match="stopped"):
             bandit.learn_logged(table)
