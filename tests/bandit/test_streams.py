@@ -203,3 +203,16 @@ def test_what_an_arm_knew_before_it_was_removed_cannot_be_changed_later(policy: 
             lived.correct(restored(decisions["b"]), 1.0, 2.0)
         assert lived.to_bytes() == before
     bandit.correct(decisions["a"], 1.0, 2.0)
+
+
+def test_since_a_base_without_a_common_arm_is_all_of_it() -> None:
+    """Policies with a table of contexts took the places of no arm for an index of another kind."""
+    policy = armlet.Exp3(gamma=0.1)
+    bandit = Bandit(["new"], 2, policy=policy, seed=1)
+    bandit.learn(bandit.decide([1.0, 0.0]), 1.0)
+    base = Bandit(["gone"], 2, policy=policy, seed=1)
+    base.add_arm("left")
+    assert bandit.since(base).digest() == bandit.digest()
+    other = Bandit(["gone"], 2, policy=policy, seed=1)
+    other.learn(other.decide([0.0, 1.0]), 1.0)
+    assert bandit.since(other).t == 0

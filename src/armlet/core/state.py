@@ -302,7 +302,7 @@ class Table:
 
     def _add(self, other: Self, into: list[int], sign: float) -> None:
         check_mergeable(self, other, into)
-        arms: Int64 = np.array(into)
+        arms: Int64 = np.array(into, dtype=np.int64)  # or no arm in common would be no index
         for key, place in other._places.items():
             row = self.write(np.frombuffer(key) if key else np.zeros(self._dim))
             for name in self._fields:
