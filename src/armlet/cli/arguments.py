@@ -56,12 +56,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
 
 
-def fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoReturn:
-    """End with exit code 1 and one line; a missing module that no extra provides is a defect of ours and stays one."""
+def fail(arguments: argparse.Namespace, error: Exception, *extras: str, code: int = 1) -> NoReturn:
+    """End with an exit code and one line; a missing module that no extra provides is a defect of ours and stays one."""
     if isinstance(error, ModuleNotFoundError) and error.name not in extras:
         raise error
     parser: argparse.ArgumentParser = arguments.parser
-    parser.exit(1, f"{parser.prog}: error: {_words(error)}\n")
+    parser.exit(code, f"{parser.prog}: error: {_words(error)}\n")
 
 
 def _words(error: Exception) -> str:

@@ -21,7 +21,9 @@ class Recorder(Protocol):
     """A log, as a bandit sees it: `armlet.Bandit(..., log=recorder)`.
 
     A bandit calls one method at a time, whatever its threads do. What they are told is enough to do the same again on
-    a bandit that was made of the start's bytes.
+    a bandit that was made of the start's bytes. A recorder that can also be called by others, as a log can be closed,
+    has a `lock`, a `threading.RLock`: the bandit holds it around every change and its record, so that whoever holds it
+    finds both or neither.
 
     Examples
     --------

@@ -1,26 +1,31 @@
 """Does a log tell what happened? Its start model plays it again, and everything must come out as it is written.
 
 Proved are ids, arms, probabilities and whatever else a decision says, the state at every checkpoint and at the end;
-that no line was changed, dropped, added or moved; and, by the seals, that whoever wrote it held the start model.
+that no line was changed, dropped, added or moved; and, by the seals, that whoever wrote it held the start model. What
+must be sealed is known from the kind of reader: a log on disk is, a loop is guarded by its store. O(events).
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.core.errors import ArmletError, LogError
 from armlet.core.types import Policy
-from armlet.log.lines import DamagedLineError, encode_event
+from armlet.log.faults import MissingFileError, NotALogError, explain, is_fault
+from armlet.log.lines import carried, encode_checked, encode_event
 from armlet.log.reading import Source, read
-from armlet.log.replaying import Player, explain
-from armlet.log.schema import OPTIONAL, Event, Events
+from armlet.log.recording import Log
+from armlet.log.replaying import Player
+from armlet.log.schema import OPTIONAL, Event, Events, InvalidEventError
 from armlet.log.sealing import Sealer
 
+Status: TypeAlias = Literal["ok", "incomplete", "mismatch"]
 Start: TypeAlias = str | os.PathLike[str] | bytes | Bandit
 _UNSEEN: Final = object()
 _SINCE: Final = "an event since the last checkpoint was changed"
@@ -51,24 +56,33 @@ class Audit:
     digest: str
     """Of the state that the log leads to, or that was reached."""
     mismatch: Mismatch | None
+    incomplete: str | None = None
+    """What is not proved, though nothing differs: events without a seal, or an end that nobody vouches for."""
     note: str | None = None
 
     @property
+    def status(self) -> Status:
+        """ "ok": everything is as written, and proved. "incomplete": as written, but its end is not proved, as after
+        a crash or while it is being written. "mismatch": something differs.
+        """  # fmt: skip
+        return "mismatch" if self.mismatch is not None else "incomplete" if self.incomplete is not None else "ok"
+
+    @property
     def ok(self) -> bool:
-        """Whether everything came out as it is written."""
-        return self.mismatch is None
+        """Whether everything came out as it is written, and nothing is left unproved."""
+        return self.status == "ok"
 
     def __str__(self) -> str:
         done = f"{self.events:,} events, {self.decisions:,} decisions, {self.checkpoints:,} checkpoints"
-        told = [f"{done} as written" if self.ok else f"{self.mismatch}", f"state {self.digest}"]
-        if not self.ok:
+        told = [f"{done} as written" if self.mismatch is None else f"{self.mismatch}", f"state {self.digest}"]
+        if self.mismatch is not None:
             told.insert(1, f"before it {done} as written")
-        if self.unsealed and self.ok:
-            told.append(f"{self.unsealed:,} events after the last checkpoint bear no seal")
+        elif self.incomplete is not None:
+            told.insert(0, f"incomplete: {self.incomplete}")
         return "\n".join([*told, *([self.note] if self.note else [])])
 
 
-def audit(log: Source, start: Start, *, policy: Policy | None = None) -> Audit:
+def audit(log: Source, start: Start, *, policy: Policy | None = None, digest: str | None = None) -> Audit:
     """Replay a log from its start model and compare everything, bit for bit.
 
     Parameters
@@ -79,6 +93,9 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None) -> Audit:
         The model that the log starts from: a path, its bytes, or a Bandit.
     policy
         The policy, if it is not one of Armlet's own.
+    digest
+        A digest that was noted elsewhere, of the state at a checkpoint or at the end: a log that does not lead to it is
+        a mismatch. One that ends with it was not cut, whether it was closed or not.
 
     Examples
     --------
@@ -93,10 +110,10 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None) -> Audit:
     (True, 2, True)
     >>> _ = path.write_text(path.read_text().replace('"reward":0.25', '"reward":0.35'))
     >>> print(armlet.audit(path, log.start_path).mismatch)
-    event 4 (learn): it is not as it was written
+    event 4 (learn): its check value differs: it was changed, dropped or moved after it was written
     """
-    events = read(log)
-    auditor = _Auditor(events, _model_bytes(start), policy)
+    events = log.file() if isinstance(log, Log) else read(log)
+    auditor = _Auditor(events, _model_bytes(start), policy, digest)
     mismatch = auditor.run()
     return Audit(
         events=auditor.events,
@@ -105,6 +122,7 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None) -> Audit:
         unsealed=auditor.unsealed,
         digest=auditor.player.bandit.digest(),
         mismatch=mismatch,
+        incomplete=auditor.incomplete() if mismatch is None else None,
         note=_unfinished(events),
     )
 
@@ -116,7 +134,11 @@ def _model_bytes(start: Start) -> bytes:
         return start
     if not isinstance(start, str | os.PathLike):
         raise TypeError(f"start is {start!r}; give the path of the start model, its bytes, or a Bandit")
-    return Path(start).read_bytes()
+    try:
+        return Path(start).read_bytes()
+    except OSError as error:
+        what = f"{start}, the model that the log starts from, cannot be read: {explain(error)}; name it by start"
+        raise MissingFileError(what) from error
 
 
 def _unfinished(events: Events) -> str | None:
@@ -125,13 +147,15 @@ def _unfinished(events: Events) -> str | None:
 
 
 class _Auditor:
-    def __init__(self, events: Events, start: bytes, policy: Policy | None) -> None:
+    def __init__(self, events: Events, start: bytes, policy: Policy | None, noted: str | None) -> None:
         self.player = Player(from_bytes(start, policy=policy), getattr(events, "find", None))
         self.events = self.decisions = self.checkpoints = 0
-        self._source = events
+        self._source, self._noted = events, noted
+        self._is_sealed = getattr(type(events), "sealed", False) is True
         self._sealer = Sealer(start)
-        self._is_sealed = False
         self._sealed = 0  # events up to the last seal
+        self._closed = False  # whether the last event is a checkpoint that closes the log
+        self._seen = noted is None  # whether the state that was noted has been reached
         self._crc = 0
 
     @property
@@ -140,50 +164,73 @@ class _Auditor:
 
     def run(self) -> Mismatch | None:
         """Play until something differs."""
-        for event in self._read():
-            if isinstance(event, Mismatch):
-                return event
-            try:
-                what = self._differs(event)
-            except (ArmletError, ValueError, TypeError, KeyError, AttributeError) as error:
-                what = f"it cannot be played: {explain(error)}"
-            if what:
-                return Mismatch(seq=self.events, kind=str(event.get("kind")), what=what)
-            self.events += 1
-            self.decisions += event["kind"] == "decide"
+        try:
+            for line, event in self._read():
+                if what := self._try(line, event):
+                    return Mismatch(seq=self.events, kind=event["kind"], what=what)
+                self.events += 1
+                self.decisions += event["kind"] == "decide"
+        except InvalidEventError as error:
+            return Mismatch(seq=self.events, kind=error.kind, what=error.why)
+        except LogError as error:
+            if isinstance(error, NotALogError | MissingFileError):
+                raise
+            return Mismatch(seq=self.events, kind="the file", what=str(error))
+        if not self._seen and self.player.bandit.digest() != self._noted:
+            what = f"it does not lead to state {self._noted}, which was noted: it was cut before, or is another log"
+            return Mismatch(seq=self.events, kind="the end", what=what)
         return None if self.events else Mismatch(seq=0, kind="start", what="the log is empty")
 
-    def _read(self) -> Iterator[Event | Mismatch]:
-        try:
-            yield from self._source
-        except DamagedLineError as error:
-            yield Mismatch(seq=self.events, kind=error.kind, what=error.why)
-        except LogError as error:
-            if error.seq is None:
-                raise
-            yield Mismatch(seq=self.events, kind="start", what=str(error))
-
-    def _differs(self, event: Event) -> str | None:
-        if event["seq"] != self.events:
-            return f"its number should be {self.events:,}"
-        if event["kind"] == "start" or self.events == 0:
-            return self._start_differs(event)
-        line, crc = encode_event(event, self._crc)
-        if event["kind"] == "checkpoint" and (what := self._checkpoint_differs(event)):
-            return what
-        self._sealer.add(line)
-        self._crc = crc
-        decision = self.player.play(event)
-        if decision is None:
+    def incomplete(self) -> str | None:
+        """Say what is not proved of a log in which nothing differs."""
+        if not self._is_sealed:
             return None
-        return _first_difference(event, decision.to_dict())
+        if self.unsealed:
+            return f"{self.unsealed:,} events after the last checkpoint are not sealed"
+        if getattr(self._source, "unfinished", 0):
+            return "it ends in the middle of a line"
+        if not self._closed and (self._noted is None or self.player.bandit.digest() != self._noted):
+            return "it was not closed, so that it may have been cut after its last checkpoint"
+        return None
+
+    def _read(self) -> Iterator[tuple[bytes, Event]]:
+        """Give every event with its line, as a reader of files does."""
+        with_lines = getattr(self._source, "with_lines", None)
+        if with_lines is not None:
+            yield from with_lines()
+            return
+        crc = 0
+        for seq, event in enumerate(self._source):
+            line, crc = encode_checked(event, seq, crc, "the log")
+            yield line, event
+
+    def _try(self, line: bytes, event: Event) -> str | None:
+        try:
+            return self._differs(line, event)
+        except Exception as error:
+            if isinstance(error, ArmletError) or is_fault(error) or isinstance(error, AttributeError):
+                return f"it cannot be played: {explain(error)}"
+            raise
+
+    def _differs(self, line: bytes, event: Event) -> str | None:
+        kind = event["kind"]
+        self._closed = kind == "checkpoint" and event.get("closed", False)
+        if kind == "start" or self.events == 0:
+            what = self._start_differs(event)
+        elif kind == "checkpoint":
+            what = self._checkpoint_differs(event)
+        else:
+            what = None
+        if what is None:
+            self._sealer.add(line)
+            self._crc = carried(line)
+            decision = self.player.play(event)
+            what = None if decision is None else _first_difference(event, decision.to_dict())
+        return what
 
     def _start_differs(self, event: Event) -> str | None:
         if self.events or event["kind"] != "start":
             return "a log has one start, at its beginning"
-        self._is_sealed = "start_model" in event  # else it is kept by something that guards it in its own way
-        line, self._crc = encode_event(event, 0)
-        self._sealer.add(line)
         here, written = self.player.bandit.digest(), event["digest"]
         return None if here == written else f"the log starts from state {written}, and the start model is in {here}"
 
@@ -193,11 +240,12 @@ class _Auditor:
             return f"the state is {event['digest']} by the log and {here} by replay: {_SINCE}"
         if self._is_sealed:
             bare, _ = encode_event({name: value for name, value in event.items() if name != "seal"}, self._crc)
-            if self._sealer.seal(bare) != event["seal"]:
+            if not hmac.compare_digest(self._sealer.seal(bare), event.get("seal", "")):
                 return f"its seal is broken: it or {_SINCE}"
             self._sealer.restart()
             self._sealed = event["seq"] + 1
         self.checkpoints += 1
+        self._seen = self._seen or here == self._noted
         return None
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from armlet.core.errors import ArgumentError
-from armlet.log.lines import encode_event
+from armlet.log.faults import reading
+from armlet.log.lines import encode_checked
 from armlet.log.parquet.compacting import compact
 from armlet.log.parquet.layout import Contexts
 from armlet.log.reading import LogFile, Source, read
@@ -43,14 +44,15 @@ def write(log: Source, target: str | os.PathLike[str], *, contexts: Contexts = "
     5
     """
     path, events = Path(target), read(log)
-    if path.exists():
+    if os.path.lexists(path):
         raise ArgumentError("{target} is {name}, which is there already; move it away", name=path.name)
     if path.suffix == ".jsonl":
         return _write_lines(events, path)
     if path.suffix not in (".parquet", ".csv", ".arrow", ".feather"):
         endings = ".jsonl, .parquet, .csv, .arrow or .feather"
         raise ArgumentError("{target} is {name}; give a name that ends in {endings}", name=path.name, endings=endings)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".armlet-") as folder:
+    name = getattr(events, "name", "the log")
+    with reading(name, "exported"), tempfile.TemporaryDirectory(dir=path.parent, prefix=".armlet-") as folder:
         lines = events.path if isinstance(events, LogFile) else _write_lines(events, Path(folder) / "lines.jsonl")
         if path.suffix == ".parquet":
             return compact(lines, path, contexts=contexts)
@@ -58,12 +60,12 @@ def write(log: Source, target: str | os.PathLike[str], *, contexts: Contexts = "
 
 
 def _write_lines(events: Events, path: Path) -> Path:
-    crc = 0
+    crc, name = 0, getattr(events, "name", "the log")
     part = path.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
     try:
         with part.open("xb", buffering=2**20) as file:
-            for event in events:
-                line, crc = encode_event(event, crc)
+            for seq, event in enumerate(events):
+                line, crc = encode_checked(event, seq, crc, name)
                 file.write(line)
         return part.rename(path)
     except BaseException:

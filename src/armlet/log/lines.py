@@ -1,30 +1,33 @@
 """An event as a line of JSON, and back. Every line ends with a check value of itself and all lines before it.
 
 The check value, CRC-32 carried on from line to line, finds and names the line that was changed, dropped or moved by
-somebody who did not mean to hide it; what proves a log against others is its seals and its replay. O(bytes).
+somebody who did not mean to hide it; what proves a log against others is its seals and its replay. A line is read only
+if the event in it is written as the same bytes: nothing can be in a line that its reader does not see. O(bytes).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import IO, Final
 from zlib import crc32
 
 from armlet.core.errors import LogError
 from armlet.core.kernel import json_line
-from armlet.log.schema import HEAD, Event
+from armlet.log.faults import NotALogError, explain
+from armlet.log.schema import FORMAT, HEAD, Event, InvalidEventError, check_event, check_start
 
+PIECE: Final = 2**20  # bytes of a line that are read before its beginning is looked at
+LONGEST: Final = 2**30  # bytes of a line: a batch of rows is one event
 _MARK: Final = b',"crc":"'
 _TAIL: Final = len(_MARK) + 8 + len(b'"}\n')
+_START: Final = b'{"seq":0,"kind":"start","at":'
 
 
-class DamagedLineError(LogError):
+class DamagedLineError(InvalidEventError):
     """A line is not the one that was written in its place."""
-
-    def __init__(self, name: str, seq: int, kind: str, why: str) -> None:
-        super().__init__(f"event {seq:,} of {name} ({kind}) cannot be trusted: {why}", seq)
-        self.kind, self.why = kind, why
 
 
 def encode(seq: int, kind: str, at: int, fields: Event, crc: int) -> tuple[bytes, int]:
@@ -44,6 +47,62 @@ def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
     return encode(event["seq"], event["kind"], event["at"], fields, crc)
 
 
+def encode_checked(event: Event, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[bytes, int]:
+    """Write an event of any origin, or refuse it by name."""
+    check_event(event, seq, name, dim)
+    return _encode(event, crc, name)
+
+
+def _encode(event: Event, crc: int, name: str) -> tuple[bytes, int]:
+    try:
+        return encode_event(event, crc)
+    except (ValueError, TypeError) as error:
+        why = f"it cannot be written: {explain(error)}"
+        raise InvalidEventError(name, event["seq"], event["kind"], why) from error
+
+
+# ---- reading
+
+
+def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Give the lines of a file, the last one perhaps without its end; what is no log is refused at its beginning."""
+    for seq in itertools.count():
+        line = file.readline(PIECE)
+        if seq == 0:
+            check_head(line, name)
+        elif not line:
+            return
+        if len(line) == PIECE and not line.endswith(b"\n"):
+            line += _rest(file, line, seq, name)
+        yield line
+
+
+def check_head(data: bytes, name: str) -> None:
+    """Refuse the beginning of a file that is not that of a log."""
+    if not data:
+        raise LogError(f"{name} is empty: no bandit has begun it yet", 0)
+    if not data.startswith(_START[: len(data)]) and FORMAT.encode() not in data:  # else it was one before it was changed
+        raise NotALogError(
+            f"{name} is not an Armlet log: its first line is not an event; for other formats: armlet log import"
+        )
+
+
+def is_beginning(file: IO[bytes]) -> bool:
+    """Say whether a file is the beginning of a log, with nothing after its first line."""
+    line = file.readline(LONGEST)
+    return bool(line) and line.startswith(_START[: len(line)]) and not file.read(1)
+
+
+def _rest(file: IO[bytes], begin: bytes, seq: int, name: str) -> bytes:
+    """Read on in a long line, which must be an event's as far as it is known."""
+    if not begin.startswith(b'{"seq":'):
+        raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")
+    rest = file.readline(LONGEST)
+    if len(rest) == LONGEST:
+        raise DamagedLineError(name, seq, kind_of(begin), f"it is longer than {LONGEST:,} bytes")
+    return rest
+
+
 def carried(line: bytes) -> int:
     """Give the check value that a line ends with, unchecked; -1 if it ends with none."""
     if line[-_TAIL : -_TAIL + len(_MARK)] != _MARK:
@@ -58,33 +117,46 @@ def verify(line: bytes, seq: int, crc: int, name: str) -> int:
     """Give the check value of the line of event `seq`, which follows one of check value `crc`; refuse any other."""
     found = crc32(line[:-_TAIL], crc)
     if line[-_TAIL:] != b',"crc":"%08x"}\n' % found:
-        raise DamagedLineError(name, seq, _kind(line), "it is not as it was written")
+        why = "its check value differs: it was changed, dropped or moved after it was written"
+        raise DamagedLineError(name, seq, kind_of(line), why)
     return found
 
 
-def decode(line: bytes, seq: int, crc: int, name: str) -> tuple[Event, int]:
+def decode(line: bytes, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[Event, int]:
     r"""Read the line of event `seq`, which follows one of check value `crc`; refuse any other.
 
     Examples
     --------
-    >>> line = encode(0, "add_arm", 5, {"arm": 7}, 0)[0]
+    >>> line = encode(0, "advance", 5, {"t": 7}, 0)[0]
     >>> decode(line, 0, 0, "a.jsonl")[0]
-    {'seq': 0, 'kind': 'add_arm', 'at': 5, 'arm': 7}
+    {'seq': 0, 'kind': 'advance', 'at': 5, 't': 7}
     >>> decode(line.replace(b"7", b"8"), 0, 0, "a.jsonl")
     Traceback (most recent call last):
-    armlet.log.lines.DamagedLineError: event 0 of a.jsonl (add_arm) cannot be trusted: it is not as it was written
+    armlet.log.lines.DamagedLineError: event 0 of a.jsonl (advance) is not valid: its check value differs: ...
     """
     found = verify(line, seq, crc, name)
+    return parse(line, seq, name, dim), found
+
+
+def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Event:
+    """Read the event of a line without comparing its check value; of any number, if `seq` is None."""
+    event: Event
     try:
-        event = json.loads(line)
-        if event["seq"] != seq:
-            raise DamagedLineError(name, seq, _kind(line), f"its number is {event['seq']!r}")
-    except (ValueError, TypeError, KeyError) as error:
-        raise DamagedLineError(name, seq, _kind(line), f"it is no event: {error}") from error
-    del event["crc"]
-    return event, found
+        event = json.loads(line.decode())
+        number = event["seq"] if seq is None else seq
+        if event["kind"] == "start":
+            check_start(event, name)
+        del event["crc"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DamagedLineError(name, seq or 0, kind_of(line), f"it is not an event: {explain(error)}") from error
+    check_event(event, number, name, dim)
+    if _encode(event, 0, name)[0][:-_TAIL] != line[:-_TAIL]:
+        why = "it would not be written with these bytes: a key is there twice, or the spelling is not Armlet's"
+        raise DamagedLineError(name, number, event["kind"], why)
+    return event
 
 
-def _kind(line: bytes) -> str:
-    found = re.search(rb'"kind":"(\w+)"', line)
-    return found[1].decode() if found else "no event"
+def kind_of(line: bytes) -> str:
+    """Say which kind of event a line seems to be, for errors."""
+    found = re.search(rb'"kind":"(\w{1,20})"', line[:200])
+    return found[1].decode(errors="replace") if found else "not an event"

@@ -5,16 +5,19 @@ A decision of long ago, whose reward comes only now, is found again by its step:
 
 from __future__ import annotations
 
-import json
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from armlet.core.errors import ArgumentError, LogError
-from armlet.log.lines import decode
-from armlet.log.schema import Event, Events, check_start
+from armlet.core.errors import LogError
+from armlet.log.faults import check_ordinary, reading
+from armlet.log.lines import decode, parse, read_lines
+from armlet.log.schema import Event, Events
+
+if TYPE_CHECKING:
+    from armlet.log.parquet.reading import ParquetLog
 
 STRIDE: Final = 4096
 _DECIDE: Final = b'"kind":"decide"'
@@ -32,6 +35,9 @@ class LogFile:
         Of the file.
     """
 
+    sealed: ClassVar = True
+    """Whether its events must be sealed: so says the reader, never the file."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.unfinished = 0
@@ -47,46 +53,42 @@ class LogFile:
     @property
     def about(self) -> Mapping[str, Any]:
         """The fields of the start."""
-        with self.path.open("rb") as file:
-            line = file.readline()
-        if not line.endswith(b"\n"):
-            raise LogError(f"{self.name} is empty: no bandit has begun it yet", 0)
-        event, _ = decode(line, 0, 0, self.name)
-        check_start(event, self.name)
-        return event
+        with reading(self.name), self._open() as file:
+            line = next(read_lines(file, self.name))
+            if not line.endswith(b"\n"):
+                raise LogError(f"{self.name} is empty: no bandit has begun it yet", 0)
+            return decode(line, 0, 0, self.name)[0]
+
+    def _open(self) -> IO[bytes]:
+        check_ordinary(self.path, "log")
+        return self.path.open("rb", buffering=2**20)
 
     def __iter__(self) -> Iterator[Event]:
-        for _, event in self.placed():
+        for _, event in self.with_lines():
             yield event
 
-    def placed(self) -> Iterator[tuple[int, Event]]:
-        """Give every event with the offset of its line; refuse a line that is not as it was written."""
+    def with_lines(self) -> Iterator[tuple[bytes, Event]]:
+        """Give every event with its line; refuse a line that is not as it was written."""
         offset = crc = decisions = 0
+        dim: int | None = None
         self.unfinished = 0
-        with self.path.open("rb", buffering=2**20) as file:
-            for seq, line in enumerate(file):
+        with reading(self.name), self._open() as file:
+            for seq, line in enumerate(read_lines(file, self.name)):
                 if not line.endswith(b"\n"):
                     self.unfinished = len(line)
-                    return
-                event, crc = decode(line, seq, crc, self.name)
-                if seq == 0:
-                    check_start(event, self.name)
+                    break
+                event, crc = decode(line, seq, crc, self.name, dim)
                 if event["kind"] == "decide":
                     if decisions == STRIDE * len(self._steps):  # a log only grows: an earlier reading may know them
                         self._steps.append(event["t"])
                         self._offsets.append(offset)
                     decisions += 1
-                yield offset, event
+                elif seq == 0:
+                    dim = event["dim"]
+                yield line, event
                 offset += len(line)
         if offset == 0:
             raise LogError(f"{self.name} is empty: no bandit has begun it yet", 0)
-
-    def at(self, offset: int) -> Event:
-        """Read the event whose line begins there, unchecked."""
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            event: Event = json.loads(file.readline())
-        return event
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id among those read so far; None if it is not there."""
@@ -102,8 +104,7 @@ class LogFile:
         while place >= 0:
             line = data[data.rfind(b"\n", 0, place) + 1 : data.find(b"\n", place)]
             if _DECIDE in line[: line.find(wanted)]:
-                event: Event = json.loads(line)
-                return event
+                return parse(line + b"\n", None, self.name)
             place = data.find(wanted, place + 1)
         return None
 
@@ -120,11 +121,12 @@ def read(log: Source) -> Events:
         if not isinstance(log, Events):
             raise TypeError(f"log is {log!r}; give a path, an armlet.Log, or what has `about` and iterates over events")
         return log
-    path = Path(log)
-    if not path.exists():
-        raise FileNotFoundError(f"log is {path}, which does not exist")
-    if path.is_dir():
-        raise ArgumentError("{log} is {path}, a directory; give a file", path=path)
+    return read_file(Path(log))
+
+
+def read_file(path: Path) -> LogFile | ParquetLog:
+    """Open a log on disk by the ending of its name."""
+    check_ordinary(path, "log")
     if path.suffix == ".parquet":
         from armlet.log.parquet.reading import ParquetLog  # needs pyarrow
 

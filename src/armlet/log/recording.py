@@ -17,16 +17,25 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
 from armlet.core.errors import LogError
+from armlet.core.files.disk import write_new
+from armlet.core.running.forks import give_up_in_children
+from armlet.log.faults import MissingFileError, explain
 from armlet.log.journal import Journal
-from armlet.log.reading import LogFile, read
-from armlet.log.schema import FORMAT, SCHEMA, Event, Events
+from armlet.log.lines import is_beginning
+from armlet.log.reading import LogFile, read_file
+from armlet.log.schema import FORMAT, RESERVED, SCHEMA, Event, InvalidEventError
 from armlet.log.sink import Flush
 from armlet.log.tail import last_stretch
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Decision, Decisions
+    from armlet.log.parquet.reading import ParquetLog
 
 CHECKPOINT: Final = 1000  # events from one digest of the state to the next
+
+
+class NoteError(LogError, ValueError):
+    """A note names or holds what a log cannot take."""
 
 
 class Log:
@@ -60,7 +69,9 @@ class Log:
             raise ValueError(f"flush is {flush!r}; choose one of {', '.join(map(repr, get_args(Flush)))}")
         self.path = Path(path)
         self._flush = flush
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
+        """The one lock of the log and of its bandit, which holds it around every change and its record."""
+        give_up_in_children(self)
         self._journal: Journal | None = None
         self._append: Callable[[str, Event], int] = self._refuse  # the journal's own, once it is there
         self._digest: Callable[[], str] | None = None
@@ -82,17 +93,20 @@ class Log:
     @property
     def about(self) -> Mapping[str, Any]:
         """The fields of the start."""
-        return self._events().about
+        return self.file().about
 
     def __iter__(self) -> Iterator[Event]:
         """Give the events, those that are not with the system yet included."""
-        return iter(self._events())
+        return iter(self.file())
 
-    def _events(self) -> Events:
-        self.flush()
-        return read(self.path)
+    def file(self) -> LogFile | ParquetLog:
+        """Give the reader of the file, with all that has happened so far in it."""
+        with self.lock:
+            if self._journal is not None and self._journal.sink.refusal is None:
+                self._journal.drain()
+        return read_file(self.path)
 
-    # ---- what a bandit calls
+    # ---- what a bandit calls, which holds the lock
 
     def open(self, start: bytes, about: Mapping[str, Any], digest: Callable[[], str] | None = None) -> None:
         """Begin the log of a bandit, or continue it if the bandit is in the state in which the log ends.
@@ -106,7 +120,7 @@ class Log:
         digest
             Gives the digest of the state at any later time.
         """
-        with self._lock:
+        with self.lock:
             if self._journal is not None:
                 raise LogError(f"{self.name} is the log of another bandit already; give each a log of its own")
             if self.path.suffix == ".parquet":
@@ -115,7 +129,7 @@ class Log:
                 )
             journal = Journal(self.path, self._flush)
             try:
-                if journal.sink.size:
+                if journal.sink.size and not self._is_unborn():
                     self._continue(journal, about)
                 else:
                     self._begin(journal, start, about)
@@ -124,30 +138,41 @@ class Log:
                 raise
             self._journal, self._append = journal, journal.append
             self._digest, self._due = digest, journal.sealed + CHECKPOINT
-            self._finish = weakref.finalize(self, journal.close)
+            self._finish = weakref.finalize(self, _let_go, journal, self.lock)
 
     def expect(self, events: int, digest: str) -> None:
         """Take it that so many events lead to a state, as a replay has found; `open` need not replay them again."""
         self._replayed = (events, digest)
 
+    def _is_unborn(self) -> bool:
+        """Whether a crash left the file while the log was begun: no more than its start, and no start model."""
+        if os.path.lexists(self.start_path):
+            return False
+        with self.path.open("rb") as file:
+            return is_beginning(file)
+
     def _begin(self, journal: Journal, start: bytes, about: Mapping[str, Any]) -> None:
-        journal.seal_by(start)
+        """Write the start line, then the start model: a log without any is one that nothing was decided in yet."""
         fields = {"format": FORMAT, "schema": SCHEMA, **about, "start_model": hashlib.sha256(start).hexdigest()}
         try:
-            write_privately(self.start_path, start)
-            try:
-                journal.append("start", fields)
-                journal.drain()
-            except BaseException:
-                self.start_path.unlink()
-                raise
-        except BaseException:
-            self.path.unlink()
+            journal.sink.truncate(0)
+            journal.seal_by(start)
+            journal.append("start", fields)
+            journal.drain()
+            write_new(self.start_path, start, 0o600)
+        except BaseException as error:
+            journal.sink.remove()
+            if isinstance(error, FileExistsError):
+                text = f"{self.start_path.name} is there but its log is not; move it away, or bring the log back"
+                raise LogError(text) from None
+            if isinstance(error, OSError) and not isinstance(error, LogError):
+                text = f"{self.start_path.name} cannot be written: {explain(error)}; nothing was begun"
+                raise LogError(text) from error
             raise
 
     def _continue(self, journal: Journal, about: Mapping[str, Any]) -> None:
         if not self.start_path.exists():
-            raise LogError(f"{self.start_path.name}, which {self.name} starts from, is missing; bring it back")
+            raise MissingFileError(f"{self.start_path.name}, which {self.name} starts from, is missing; bring it back")
         stretch = last_stretch(self.path)
         expected = stretch.digest or self._state_after(stretch.seq)
         if about["digest"] != expected:
@@ -174,25 +199,21 @@ class Log:
 
     def decided(self, decision: Decision) -> None:
         """Append a decision."""
-        with self._lock:
-            if self._append("decide", decision.to_dict()) >= self._due:
-                self._checkpoint()
+        if self._append("decide", decision.to_dict()) >= self._due:
+            self._checkpoint()
 
     def decided_many(self, decisions: Decisions) -> None:
         """Append the decisions of a batch, all or none."""
-        with self._lock:
-            if self._begun().append_all("decide", [decision.to_dict() for decision in decisions]) >= self._due:
-                self._checkpoint()
+        if self._begun().append_all("decide", [decision.to_dict() for decision in decisions]) >= self._due:
+            self._checkpoint()
 
     def happened(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append what else changes a bandit."""
-        with self._lock:
-            self._append(kind, fields if type(fields) is dict else dict(fields))
+        self._append(kind, fields if type(fields) is dict else dict(fields))
 
     def happened_many(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
         """Append several events of a kind, all or none."""
-        with self._lock:
-            self._begun().append_all(kind, [dict(fields) for fields in many])
+        self._begun().append_all(kind, [dict(fields) for fields in many])
 
     def _checkpoint(self) -> None:
         if self._digest is not None:
@@ -216,35 +237,48 @@ class Log:
         decision
             A decision or its id.
         fields
-            Such as `outcomes={"latency": 0.2}`, `source="checkout"`, `unit="user 17"`, `epoch=3`: plain JSON types.
+            Such as `outcomes={"latency": 0.2}`, `source="checkout"`, `unit="user 17"`, `epoch=3`: plain JSON types. A
+            log keeps the names `id`, `seq`, `kind`, `at` and `crc` for itself.
         """
-        with self._lock:
-            self._append("note", {"id": decision if isinstance(decision, str) else decision.id, **fields})
+        if taken := sorted(RESERVED & fields.keys()):
+            raise NoteError(f"a note has a field {taken[0]!r}, which is the log's own; give it another name")
+        if not isinstance(name := getattr(decision, "id", decision), str):
+            raise NoteError(f"decision is {decision!r}; give a decision or its id")
+        try:
+            with self.lock:
+                self._append("note", {"id": name, **fields})
+        except InvalidEventError as error:
+            raise NoteError(f"a note cannot be written: {error.why}") from error
+        except (ValueError, TypeError) as error:
+            raise NoteError(f"a note cannot be written: {explain(error)}") from error
 
     def flush(self) -> None:
         """Give the system all lines that wait."""
-        with self._lock:
+        with self.lock:
             if self._journal is not None:
                 self._journal.drain()
 
     def sync(self) -> None:
         """Have all lines on the disk."""
-        with self._lock:
+        with self.lock:
             if self._journal is not None:
                 self._journal.drain()
                 self._journal.sink.sync()
 
     def close(self) -> None:
-        """Write the last state down and let go of the file; the bandit refuses to go on after that."""
-        with self._lock:
+        """Write the last state down, seal it, and let go of the file; the bandit refuses to go on after that."""
+        with self.lock:
             journal = self._journal
-            if journal is None or journal.sink.refusal is not None:
+            if journal is None:
                 return
-            if self._digest is not None and journal.seq > journal.sealed:
-                journal.checkpoint(self._digest())
-            journal.drain()
-            self._finish()
+            if journal.sink.refusal is None and self._digest is not None and not journal.is_closed:
+                journal.checkpoint(self._digest(), closing=True)
             self._digest = None
+            self._finish()
+
+    def forked(self) -> None:
+        """Have a lock that no thread of the parent holds, in a child; the file is the parent's."""
+        self.lock = threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -267,13 +301,10 @@ def start_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.start.armlet")
 
 
-def write_privately(path: Path, data: bytes) -> None:
-    """Write a new file that only its owner may read; refuse to write over one."""
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise LogError(f"{path.name} is there but its log is not; move it away, or bring the log back") from None
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
+def _let_go(journal: Journal, lock: threading.RLock) -> None:  # type: ignore[valid-type]
+    """Close a log that nobody else does, at the latest when the process ends."""
+    if journal.sink.refusal is None:  # else it is closed, or the parent's: a thread of it may have held the lock
+        with lock:
+            journal.close()
+    else:
+        journal.sink.close()

@@ -12,6 +12,7 @@ from typing import Any, Final
 from armlet.bandit import Bandit, from_bytes
 from armlet.core.errors import ArmletError, LogError
 from armlet.core.kernel import Decision
+from armlet.log.faults import explain, is_fault
 from armlet.log.schema import HEAD, UNPLAYED, Event
 from armlet.policies import POLICIES
 
@@ -140,14 +141,11 @@ def replay(events: Iterable[Event], bandit: Bandit) -> int:
     for event in events:
         try:
             player.play(event)
-        except (ArmletError, ValueError, TypeError, KeyError, AttributeError) as error:
-            if isinstance(error, LogError):
+        except LogError:
+            raise
+        except Exception as error:
+            if not (isinstance(error, ArmletError | AttributeError) or is_fault(error)):
                 raise
             raise LogError(f"event {event['seq']:,} cannot be played: {explain(error)}", event["seq"]) from error
         played += 1
     return played
-
-
-def explain(error: Exception) -> str:
-    """Say what an error says, a missing field included."""
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)

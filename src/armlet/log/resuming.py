@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from armlet.bandit import Bandit, from_bytes, load
 from armlet.core.types import Policy
+from armlet.log.faults import MissingFileError, reading
 from armlet.log.reading import LogFile
 from armlet.log.recording import Log
 from armlet.log.replaying import replay
@@ -33,6 +34,9 @@ def resume(log: Log, *, policy: Policy | None = None) -> Bandit:
     ...     again = armlet.log.resume(log)
     ...     again.learn(armlet.Decision.from_dict(decision.to_dict()), 0.5)
     """
-    bandit = load(log.start_path, policy=policy)
+    if not log.start_path.exists():
+        raise MissingFileError(f"{log.start_path.name}, which {log.name} starts from, is missing; bring it back")
+    with reading(log.start_path.name):
+        bandit = load(log.start_path, policy=policy)
     log.expect(replay(LogFile(log.path), bandit), bandit.digest())
     return from_bytes(bandit.to_bytes(), policy=policy, log=log)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from armlet.core.errors import LogError
-from armlet.log.lines import carried, decode
-from armlet.log.schema import check_start
+from armlet.log.faults import check_ordinary, reading
+from armlet.log.lines import PIECE, carried, check_head, decode, parse
 
-_STEP: Final = 2**20
-_CHECKPOINT: Final = b'"kind":"checkpoint"'
+_CHECKPOINT: Final = re.compile(rb'\n(\{"seq":[0-9]+,"kind":"checkpoint",[^\n]*\n)')
 
 
 class Stretch(NamedTuple):
@@ -23,52 +22,48 @@ class Stretch(NamedTuple):
     sealed: int  # the number of the event after the last checkpoint
     end: int  # bytes of whole lines in the file
     digest: str | None  # of the state after the last event, where that is the checkpoint
+    is_closed: bool  # whether that was written when the log was closed
 
 
 def last_stretch(path: Path) -> Stretch:
     """Read a log's lines from the last checkpoint on, and check that they follow each other."""
-    size = path.stat().st_size
+    check_ordinary(path, "log")
+    with reading(path.name):
+        begin, data = _read_back(path)
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            raise LogError(
+                f"{path.name} has no whole line: it is no log, or a crash left nothing of it; begin a new one", 0
+            )
+        found = [match.start(1) for match in _CHECKPOINT.finditer(data[:end])]
+        lines = data[found[-1] if found else 0 : end].splitlines(keepends=True)
+        return _checked(lines, begin + end, not found, path.name)
+
+
+def _read_back(path: Path) -> tuple[int, bytes]:
+    """Read from the end back to a whole checkpoint's line, or to the beginning; say where that is."""
+    begin = path.stat().st_size
+    parts: list[bytes] = []
     with path.open("rb") as file:
-        begin, data = size, b""
-        while begin and not _whole_stretch(data):
-            step = min(_STEP, begin)
+        check_head(file.read(256), path.name)
+        while begin:
+            step = min(PIECE, begin)
             begin -= step
             file.seek(begin)
-            data = file.read(step) + data
-    end = data.rfind(b"\n") + 1
-    if end == 0:
-        raise LogError(
-            f"{path.name} has no whole line: it is no log, or a crash left nothing of it; begin a new one", 0
-        )
-    lines = data[:end].splitlines(keepends=True)
-    place = _last_checkpoint(lines) if begin or _last_checkpoint(lines) else 0
-    return _checked(lines[place:], begin + end, place == 0 and begin == 0, path.name)
-
-
-def _whole_stretch(data: bytes) -> bool:
-    """Say whether a checkpoint's line is in the data from its beginning on."""
-    place = data.rfind(_CHECKPOINT)
-    return place >= 0 and data.rfind(b"\n", 0, place) >= 0 and data.find(b"\n", place) >= 0
-
-
-def _last_checkpoint(lines: list[bytes]) -> int:
-    return max((i for i, line in enumerate(lines) if _CHECKPOINT in line[:60]), default=0)
+            parts.insert(0, file.read(step))
+            if _CHECKPOINT.search(b"".join(parts[:2])):
+                break
+    return begin, b"".join(parts)
 
 
 def _checked(lines: list[bytes], end: int, from_start: bool, name: str) -> Stretch:
-    try:
-        first = json.loads(lines[0])
-        seq, kind = int(first["seq"]), str(first["kind"])
-    except (ValueError, KeyError, TypeError):
-        raise LogError(f"{name} is no log of Armlet: a line of it is no event") from None
     if from_start:
-        check_start(first, name)
-        _, crc = decode(lines[0], 0, 0, name)
+        event, crc = decode(lines[0], 0, 0, name)
     else:
-        crc = carried(lines[0])
-    event = first
-    for at, line in enumerate(lines[1:], seq + 1):
-        event, crc = decode(line, at, crc, name)
-    sealed = seq + 1 if kind == "checkpoint" else 0
-    digest = event["digest"] if event["kind"] == "checkpoint" else None
-    return Stretch(lines, seq + len(lines), crc, sealed, end, digest)
+        event, crc = parse(lines[0], None, name), carried(lines[0])
+    first, kind = event["seq"], event["kind"]
+    for seq, line in enumerate(lines[1:], first + 1):
+        event, crc = decode(line, seq, crc, name)
+    sealed = first + 1 if kind == "checkpoint" else 0
+    last = event if event["kind"] == "checkpoint" else {}
+    return Stretch(lines, first + len(lines), crc, sealed, end, last.get("digest"), last.get("closed", False))

@@ -116,6 +116,33 @@ def write_atomically(target: Path, parts: Iterable[bytes]) -> None:
     _sync_directory(target.parent)
 
 
+def write_new(target: Path, data: bytes, mode: int) -> None:
+    """Write a file that is not there yet, whole or not at all; FileExistsError if it is."""
+    temporary = target.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        _put_in_place(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_directory(target.parent)
+
+
+def _put_in_place(temporary: Path, target: Path) -> None:
+    """Give a file its name, unless there is one of that name; a rename would write over it."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:  # of a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "file exists", str(target)) from error
+        temporary.rename(target)
+
+
 def _check_target(target: Path) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such directory; create it first", str(target.parent))

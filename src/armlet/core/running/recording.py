@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
-import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import new_class
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -20,6 +18,7 @@ from armlet.core.errors import BusyError
 from armlet.core.files import model
 from armlet.core.kernel import Act, Decision, Decisions, Engine
 from armlet.core.recorder import Fields, Recorder
+from armlet.core.running.forks import give_up_in_children
 from armlet.core.settings import check_step
 from armlet.core.types import Arm, Bool, Context, Float64, Int64, Policy
 
@@ -38,8 +37,9 @@ class Recording:
     def __init__(self, recorder: Recorder, t: int) -> None:
         self.recorder: Recorder = recorder
         self.since = t
-        self.lock = threading.RLock()
-        _all.add(self)
+        lock = getattr(recorder, "lock", None)
+        self.lock = lock if isinstance(lock, _RLOCK) else threading.RLock()  # one owner: a log's own, if it has one
+        give_up_in_children(self)
 
     def forked(self) -> None:
         """Leave the recorder to the process that began it."""
@@ -47,7 +47,7 @@ class Recording:
         self.recorder = _Elsewhere()
 
 
-_all: weakref.WeakSet[Recording] = weakref.WeakSet()
+_RLOCK = type(threading.RLock())
 
 
 class _Elsewhere:
@@ -60,15 +60,6 @@ class _Elsewhere:
         )
 
     open = decided = decided_many = happened = happened_many = _refuse
-
-
-def _after_fork() -> None:
-    for recording in list(_all):
-        recording.forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Recorded(Base):

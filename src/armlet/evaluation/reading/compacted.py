@@ -6,7 +6,6 @@ Blocks are runs of whole row groups, so that a worker reads its own and nothing 
 from __future__ import annotations
 
 import copy
-import gzip
 import importlib
 import json
 import os
@@ -21,8 +20,10 @@ from armlet.core.types import Bool, Float64, Int64
 from armlet.evaluation.reading.roster import CHANGES, Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
 from armlet.log.fitting.files import open_file
-from armlet.log.parquet.compacting import events_beside
+from armlet.log.faults import reading
+from armlet.log.lines import parse
 from armlet.log.parquet.layout import read_metadata
+from armlet.log.parquet.reading import side_lines
 
 _NUMBERS: Final = ("propensity", "rate", "given_exploring", "smallest", "reward")
 _COLUMNS: Final = ("t", "seq", "arm", "eligible", "explored", "greedy", "design", "probabilities", "weight", *_NUMBERS)
@@ -40,7 +41,7 @@ class CompactedBlocks(Blocks):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        with open_file(self._path) as file:
+        with reading(self._path.name), open_file(self._path) as file:
             about, self._layout = read_metadata(file.schema_arrow, self._path.name)
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         super().__init__(about)
@@ -54,6 +55,12 @@ class CompactedBlocks(Blocks):
         return len(self._groups)
 
     def __getitem__(self, block: int) -> Rows:
+        if not 0 <= block < len(self):
+            raise IndexError(block)
+        with reading(self._path.name):
+            return self._block(block)
+
+    def _block(self, block: int) -> Rows:
         names = [*_COLUMNS, *self._x_names()]
         with open_file(self._path, ["arm"] if self._layout.labels != "int" else []) as file:
             options = {"batch_size": _BATCH, "row_groups": self._groups[block], "columns": names}
@@ -77,6 +84,9 @@ class CompactedBlocks(Blocks):
         return ["x"] if self._layout.contexts == "binary" else [f"x.{name}" for name in self._layout.features]
 
     def _read(self, batch: Any) -> dict[str, Any]:
+        for name in ("seq", "t", "propensity"):
+            if batch.column(name).null_count:
+                raise LogError(f"{self._path.name} has a row without {name}; read the log that it was made from")
         seq = _whole(batch.column("seq"))
         arms = self._places(batch.column("arm"), self._path.name)
         columns: dict[str, Any] = {name: _floats(batch.column(name), np.nan) for name in _NUMBERS}
@@ -169,14 +179,11 @@ def _runs(sizes: list[int]) -> Iterator[list[int]]:
 def _eras(path: Path, roster: Roster) -> list[tuple[int, Roster]]:
     """Give the arms as they were from the event of a number on, each time that they changed."""
     eras = [(0, copy.deepcopy(roster))]
-    beside = events_beside(path)
-    if not beside.exists():
-        raise FileNotFoundError(f"{beside} is missing: it says which arms came and went in {path.name}; bring it along")
     marks = [f'"kind":"{kind}"'.encode() for kind in CHANGES]
-    with gzip.open(beside, "rb") as file:
-        for line in file:
+    with reading(path.name):
+        for line in side_lines(path, f"it says which arms came and went in {path.name}"):
             if any(mark in line[:60] for mark in marks):
-                event = json.loads(line)
+                event = parse(line, None, path.name)
                 roster.happen(event)
                 eras.append((event["seq"], copy.deepcopy(roster)))
     return eras

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from armlet.core.errors import LogError
 from armlet.core.files.encoding import decode_model
 from armlet.core.types import Arm, Bool, Int64
 from armlet.log.schema import Event
@@ -46,20 +47,28 @@ class Roster:
             case "add_arm":
                 self._add(event["arm"], plays=True)
             case "retire_arm":
-                self._plays.discard(self.places[event["arm"]])
+                self._plays.discard(self._place(event))
             case "restore_arm":
-                self._plays.add(self.places[event["arm"]])
+                self._plays.add(self._place(event))
             case "remove_arm":
-                self._order.remove(self.places[event["arm"]])
-                self._plays.discard(self.places[event["arm"]])
+                place = self._place(event)
+                self._order.remove(place)
+                self._plays.discard(place)
             case "merge":
                 self._merge(event)
+
+    def _place(self, event: Event) -> int:
+        place = self.places.get(event["arm"])
+        if place is None or place not in self._order:
+            raise LogError(f"event {event['seq']:,} is about arm {event['arm']!r}, which is not there", event["seq"])
+        return place
 
     def _add(self, label: Arm, *, plays: bool) -> None:
         if label not in self.places:
             self.places[label] = len(self.labels)
             self.labels.append(label)
-        self._order.append(self.places[label])
+        if self.places[label] not in self._order:
+            self._order.append(self.places[label])
         if plays:
             self._plays.add(self.places[label])
 

@@ -19,6 +19,7 @@ from armlet.core.errors import LogError
 from armlet.core.types import Float64, Int64
 from armlet.evaluation.reading.roster import Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, widened, without_erased
+from armlet.log.faults import reading
 from armlet.log.schema import Event, Events
 
 _NUMBERS: Final = ("rate", "given_exploring", "smallest")
@@ -80,9 +81,10 @@ class _Spooler:
         self._dim = int(about["dim"])
         self._roster = Roster(about)
         try:
-            for event in events:
-                self._take(event)
-            self._flush()
+            with reading(getattr(events, "name", "the log")):
+                for event in events:
+                    self._take(event)
+                self._flush()
         finally:
             self._names.close()
             self._told.close()
@@ -126,6 +128,10 @@ class _Spooler:
         if event.get("probabilities") is None:
             return None
         chances = np.zeros(len(self._roster.labels))
+        if len(event["probabilities"]) != len(self._roster.order):
+            n, there = len(event["probabilities"]), len(self._roster.order)
+            text = f"event {event['seq']:,} has {n} probabilities, but there are {there} arms"
+            raise LogError(text, event["seq"])
         chances[self._roster.order] = event["probabilities"]
         return chances
 

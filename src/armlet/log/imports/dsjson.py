@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,9 +13,11 @@ from typing import Any, Final
 
 from armlet.core.errors import ArgumentError
 from armlet.core.types import Arm
+from armlet.log.faults import check_ordinary, explain
 from armlet.log.imports.imported import Imported, Logged, origin_of
 
 MOST_FEATURES: Final = 10_000
+LONGEST: Final = 2**26  # bytes of a line
 
 
 def from_dsjson(
@@ -50,7 +54,8 @@ def from_dsjson(
     for number, line in _lines(place):
         most = max(most, len(line["a"]))
         if features is None:
-            names |= dict.fromkeys(_flat(line["c"], number))
+            with _in_line(number):
+                names |= dict.fromkeys(_flat(line["c"], number))
             if len(names) > MOST_FEATURES:
                 text = "{path} has more than {most:,} features by line {number:,}; name those to use by {features}"
                 raise ArgumentError(text, most=MOST_FEATURES, number=number)
@@ -59,7 +64,7 @@ def from_dsjson(
         raise ArgumentError("{arms} has {n} names, but a line has {most} actions", n=len(labels), most=most)
     order = list(names)
     return Imported(
-        lambda: (_row(line, number, order, labels) for number, line in _lines(place)),
+        lambda: _rows(place, order, labels),
         arms=labels,
         features=order,
         origin=origin_of(place, "dsjson"),
@@ -67,17 +72,40 @@ def from_dsjson(
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    check_ordinary(path, "path")
     with path.open("rb") as file:
-        for number, text in enumerate(file, 1):
+        for number, text in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
             if not text.strip():
                 continue
             try:
                 line = json.loads(text)
                 if not ({"_label_cost", "_label_probability", "_labelIndex", "a", "c"} <= set(line)):
                     continue  # a line about something else, such as an observation of its own
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 raise ArgumentError("{path} is no dsjson: line {number:,} is no JSON object", number=number) from error
+            with _in_line(number):
+                if type(line["a"]) is not list or not line["a"] or type(line["c"]) is not dict:
+                    raise ValueError("a is not a list of actions, or c not an object")
             yield number, line
+
+
+@contextlib.contextmanager
+def _in_line(number: int) -> Iterator[None]:
+    """Name the line of which a value cannot be used."""
+    try:
+        yield
+    except ArgumentError:
+        raise
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        text = "{path} has a line {number:,} that cannot be read: {why}"
+        raise ArgumentError(text, number=number, why=explain(error)) from error
+
+
+def _finite(line: Mapping[str, Any], name: str) -> float:
+    value = line[name]
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}, not a number")
+    return float(value)
 
 
 def _flat(context: Mapping[str, Any], number: int, prefix: str = "") -> dict[str, float]:
@@ -94,7 +122,7 @@ def _flat(context: Mapping[str, Any], number: int, prefix: str = "") -> dict[str
         elif isinstance(value, list):
             found |= _listed(value, place, number)
         elif value is not None:
-            found[place] = float(value)
+            found[place] = _finite(context, name)
     return found
 
 
@@ -104,9 +132,16 @@ def _listed(values: list[Any], place: str, number: int) -> dict[str, float]:
     return _flat({str(i): value for i, value in enumerate(values)}, number, f"{place}.")
 
 
+def _rows(path: Path, features: list[str], labels: list[Arm]) -> Iterator[Logged]:
+    for number, line in _lines(path):
+        with _in_line(number):
+            row = _row(line, number, features, labels)
+        yield row
+
+
 def _row(line: dict[str, Any], number: int, features: list[str], labels: list[Arm]) -> Logged:
     values = _flat(line["c"], number)
-    actions = [labels[action - 1] for action in line["a"]]
+    actions = [labels[_place(action - 1, labels)] for action in line["a"]]
     chances = line.get("p") or []
     by_arm = dict(zip(actions, chances, strict=True)) if len(chances) == len(actions) else {}
     kept = 1.0 - float(line.get("pdrop", 0.0))
@@ -114,15 +149,21 @@ def _row(line: dict[str, Any], number: int, features: list[str], labels: list[Ar
         raise ArgumentError("{path} has a pdrop of {pdrop} in line {number:,}", pdrop=1.0 - kept, number=number)
     return Logged(
         x=[values.get(name, 0.0) for name in features],
-        arm=labels[int(line["_labelIndex"])],
-        propensity=float(line["_label_probability"]),
-        reward=None if line.get("_skipLearn") else -float(line["_label_cost"]),
+        arm=labels[_place(line["_labelIndex"], labels)],
+        propensity=_finite(line, "_label_probability"),
+        reward=None if line.get("_skipLearn") else 0.0 - _finite(line, "_label_cost"),
         weight=1.0 / kept,
         eligible=None if len(actions) == len(labels) else sorted(actions, key=labels.index),
         probabilities=[float(by_arm.get(label, 0.0)) for label in labels] if by_arm else None,
         event=str(line["EventId"]) if "EventId" in line else None,
         at=_time(line["Timestamp"]) if "Timestamp" in line else 0,
     )
+
+
+def _place(index: int, labels: list[Arm]) -> int:
+    if not 0 <= index < len(labels):
+        raise ValueError(f"an action has number {index + 1}, but there are {len(labels)}")
+    return index
 
 
 def _time(text: str) -> int:

@@ -10,22 +10,21 @@ import gzip
 import importlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.errors import ArgumentError, LogError
-from armlet.log.lines import carried, decode, verify
+from armlet.core.errors import ArgumentError
+from armlet.log.faults import reading
+from armlet.log.lines import carried
 from armlet.log.parquet.layout import Contexts, Labels, Layout, is_plain_learn
 from armlet.log.parquet.places import Places
 from armlet.log.reading import LogFile
-from armlet.log.schema import Event, check_start
+from armlet.log.schema import Event
 from armlet.log.tables import load_pyarrow
 
 ROWS: Final = 2**14  # rows of a group
-_ARM: Final = re.compile(rb'"arm":(")?')
 
 
 def compact(
@@ -53,12 +52,16 @@ def compact(
     if path.suffix != ".parquet":
         raise ArgumentError("{target} is {name}; give a name that ends in .parquet", name=path.name)
     for there in (path, events_beside(path)):
-        if there.exists():
+        if os.path.lexists(there):
             raise ArgumentError("{target} is {name}, which is there already; move it away", name=there.name)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".armlet-") as folder:
+    with reading(source.name, "compacted"), tempfile.TemporaryDirectory(dir=path.parent, prefix=".armlet-") as folder:
         _Compactor(source, Path(folder), contexts).write(path.name)
-        (Path(folder) / events_beside(path).name).rename(events_beside(path))
-        (Path(folder) / path.name).rename(path)
+        beside = (Path(folder) / events_beside(path).name).rename(events_beside(path))
+        try:
+            (Path(folder) / path.name).rename(path)
+        except BaseException:
+            beside.unlink()  # it is of no use alone
+            raise
     return path
 
 
@@ -88,7 +91,7 @@ class _Compactor:
             schema = layout.schema(about)
             beside = events_beside(self._folder / name)
             with (
-                pq.ParquetWriter(self._folder / name, schema, compression="zstd") as writer,
+                pq.ParquetWriter(self._folder / name, schema, compression="zstd", write_page_checksum=True) as writer,
                 gzip.GzipFile(beside, "wb", compresslevel=6, mtime=0) as side,
             ):
                 rows: list[dict[str, Any]] = []
@@ -100,32 +103,26 @@ class _Compactor:
 
     def _survey(self, places: Places) -> Event:
         """Check every line, and note where rewards are."""
-        crc, about = 0, None
-        for seq, line in enumerate(self._lines()):
-            if about is None or not places.note(line, self._end):
-                event, crc = decode(line, seq, crc, self._source.name)
-                if about is None:
-                    check_start(event, self._source.name)
-                    about = event
-                self._learn_kinds(event)
-            else:
-                crc = verify(line, seq, crc, self._source.name)
-                if (found := _ARM.search(line)) and b'"kind":"decide"' in line[:60]:
-                    self._kinds.add("str" if found[1] else "int")
+        about: Event = {}
+        for line, event in self._source.with_lines():
+            about = about or event
+            places.note(line, self._end)
+            self._learn_kinds(event)
             self._end += len(line)
-        if about is None:
-            raise LogError(f"{self._source.name} is empty: no bandit has begun it yet", 0)
         places.settle()
         return about
 
     def _lines(self) -> Iterator[bytes]:
+        """Give the lines again that the survey has checked."""
+        left = self._end
         with self._source.path.open("rb", buffering=2**20) as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield line
+            while left > 0 and (line := file.readline()):
+                left -= len(line)
+                yield line
 
     def _learn_kinds(self, event: Event) -> None:
-        labels = event["arms"] if event["kind"] == "start" else [event["arm"]] if "arm" in event else []
+        kind = event["kind"]
+        labels = event["arms"] if kind == "start" else [event["arm"]] if kind in ("decide", "add_arm") else []
         for label in labels:
             small = isinstance(label, str) or -(2**63) <= label < 2**63
             self._kinds.add("json" if not small else "str" if isinstance(label, str) else "int")
@@ -139,8 +136,6 @@ class _Compactor:
     def _rows(self, places: Places, layout: Layout, file: Any, side: gzip.GzipFile) -> Iterator[dict[str, Any]]:
         offset = decisions = 0
         for line in self._lines():
-            if offset >= self._end:
-                return  # what was added since the first pass
             event = json.loads(line)
             kind = event["kind"]
             if kind == "decide":

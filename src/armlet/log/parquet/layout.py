@@ -7,11 +7,13 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armlet.core.errors import LogError
 from armlet.core.types import Arm
-from armlet.log.schema import DECIDE, HEAD, LEARN, OPTIONAL, Event
+from armlet.log.faults import NotALogError
+from armlet.log.lines import parse
+from armlet.log.schema import DECIDE, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
 
 Labels: TypeAlias = Literal["str", "int", "json"]
 Contexts: TypeAlias = Literal["binary", "columns"]
@@ -70,6 +72,14 @@ class Layout:
         metadata = {METADATA: json.dumps({"about": dict(about), "layout": asdict(self)}).encode()}
         return pa.schema(fields, metadata=metadata)
 
+    def check(self, about: Mapping[str, Any], name: str) -> None:
+        """Refuse a layout that is not that of a log which starts so."""
+        features = about.get("features")
+        named = tuple(features) if features is not None else tuple(str(i) for i in range(about["dim"]))
+        same = (self.dim, self.features) == (about["dim"], named)
+        if not same or self.labels not in get_args(Labels) or self.contexts not in get_args(Contexts):
+            raise LogError(f"{name} is damaged: its layout is not that of its start")
+
     # ---- events to rows
 
     def fits(self, event: Event) -> bool:
@@ -111,24 +121,28 @@ class Layout:
 
     # ---- rows to events
 
-    def read_events(self, batch: Any) -> Iterator[tuple[Event, Event | None, dict[str, Any]]]:
-        """Give the decision of every row, its reward's event if it has one, and the row."""
+    def read_events(self, batch: Any, name: str) -> Iterator[tuple[Event, Event | None, dict[str, Any]]]:
+        """Give the decision of every row, its reward's event if it has one, and the row: all as events must be."""
         pa = importlib.import_module("pyarrow")
         columns = {}
-        for name in batch.schema.names:
-            column = batch.column(name)
-            columns[name] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for field in batch.schema.names:
+            column = batch.column(field)
+            columns[field] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
         for values in zip(*columns.values(), strict=True):
             row = dict(zip(columns, values, strict=True))
-            yield self._decision(row), learn_event(row), row
+            decision, reward = self._decision(row, name), learn_event(row)
+            for event in (decision, reward):
+                if event is not None:
+                    check_event(event, _number(event), name, self.dim)
+            if (decision["seq"], decision["kind"]) != (row["seq"], "decide"):
+                raise LogError(f"{name} is damaged: row {row['seq']} holds the line of another event")
+            yield decision, reward, row
 
-    def _decision(self, row: dict[str, Any]) -> Event:
+    def _decision(self, row: dict[str, Any], name: str) -> Event:
         if row["line"] is not None:
-            event: Event = json.loads(row["line"])
-            del event["crc"]
-            return event
+            return parse(row["line"], None, name)
         eligible = row["eligible"]
-        event = {"seq": row["seq"], "kind": "decide", "at": row["decided_at"], "id": row["id"], "t": row["t"]}
+        event: Event = {"seq": row["seq"], "kind": "decide", "at": row["decided_at"], "id": row["id"], "t": row["t"]}
         event["x"] = self._unpacked(row)
         event["eligible"] = None if eligible is None else [self._arm(label) for label in eligible]
         event["arm"] = self._arm(row["arm"])
@@ -151,6 +165,11 @@ class Layout:
         return None if row["x"] is None else list(struct.unpack(f"<{self.dim}d", row["x"]))
 
 
+def _number(event: Event) -> int:
+    seq = event["seq"]
+    return seq if type(seq) is int and seq >= 0 else 0
+
+
 def is_plain_learn(event: Event) -> bool:
     """Say whether the columns of a row can hold a reward's event."""
     return tuple(event) == HEAD + LEARN and type(event["reward"]) is type(event["weight"]) is float
@@ -166,10 +185,30 @@ def learn_event(row: dict[str, Any]) -> Event | None:
 
 
 def read_metadata(schema: Any, name: str) -> tuple[Mapping[str, Any], Layout]:
-    """Read what a compacted log says of itself."""
+    """Read what a compacted log says of itself; its columns must be those that it says it has."""
     try:
         found = json.loads(schema.metadata[METADATA])
-        layout = found["layout"]
-        return found["about"], Layout(**{**layout, "features": tuple(layout["features"])})
-    except (KeyError, TypeError, ValueError):
-        raise LogError(f"{name} is no compacted log of Armlet: its metadata do not say so") from None
+        about = dict(found["about"])
+        layout = Layout(**{**found["layout"], "features": tuple(found["layout"]["features"])})
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise NotALogError(f"{name} is not a compacted log of Armlet: its metadata do not say so") from None
+    check_start(about, name)
+    check_event(about, 0, name)
+    layout.check(about, name)
+    _check_columns(schema, layout.schema({}), name)
+    return about, layout
+
+
+def _check_columns(found: Any, wanted: Any, name: str) -> None:
+    for field in wanted:
+        if found.get_all_field_indices(field.name) != [found.get_field_index(field.name)]:
+            raise LogError(f"{name} is damaged: column {field.name} is missing, or there twice")
+        here = found.field(field.name).type
+        if _plain_type(here) != _plain_type(field.type):
+            raise LogError(f"{name} is damaged: column {field.name} is of type {here}, not {field.type}")
+
+
+def _plain_type(kind: Any) -> Any:
+    """Give the type of values: texts may come by their dictionary."""
+    pa = importlib.import_module("pyarrow")
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

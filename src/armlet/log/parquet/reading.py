@@ -7,23 +7,35 @@ from __future__ import annotations
 
 import gzip
 import heapq
-import json
+import itertools
 import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
-from armlet.log.lines import DamagedLineError, encode_event
+from armlet.log.faults import MissingFileError, check_ordinary, reading
+from armlet.log.lines import DamagedLineError, carried, encode_event, parse, read_lines
 from armlet.log.parquet.compacting import events_beside
 from armlet.log.parquet.layout import read_metadata
 from armlet.log.schema import Event
 from armlet.log.tables import load_pyarrow
 
 _BATCH: Final = 2**12
-_SIDE: Final = -1  # the source of events that have no row
+_ROW, _SIDE = 0, 1  # the sources of events: rows, and what is beside them
 _GROUPS: Final = 4  # groups of rows that are kept for decisions of long ago
+
+
+class _Stored(NamedTuple):
+    """An event as it is stored, to be merged with others by its number."""
+
+    seq: int
+    order: int  # in which it was found: of two events of one number
+    event: Event
+    crc: int | None
+    line: bytes | None  # of an event that has one
+    source: int
 
 
 class ParquetLog:
@@ -35,11 +47,16 @@ class ParquetLog:
         Of the Parquet file; its other events are beside it.
     """
 
+    sealed: ClassVar = True
+    """Whether its events must be sealed: so says the reader, never the file."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         _, pq = load_pyarrow()
         self.path = Path(path)
-        self._file = pq.ParquetFile(self.path)
-        self._about, self.layout = read_metadata(self._file.schema_arrow, self.name)
+        check_ordinary(self.path, "log")
+        with reading(self.name):
+            self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
+            self._about, self.layout = read_metadata(self._file.schema_arrow, self.name)
         self._groups: OrderedDict[int, dict[str, Event]] = OrderedDict()
 
     @property
@@ -53,75 +70,92 @@ class ParquetLog:
         return self._about
 
     def __iter__(self) -> Iterator[Event]:
-        crc = seq = 0
-        for event, written in self._ordered():
-            kind = event["kind"]
-            if event["seq"] != seq:
-                raise DamagedLineError(self.name, seq, kind, f"it is missing, or its number is {event['seq']:,}")
-            crc_now = encode_event(event, crc)[1]
-            if crc_now != written:
-                raise DamagedLineError(self.name, seq, kind, "it is not as it was written")
+        for _, event in self.with_lines():
             yield event
-            crc, seq = crc_now, seq + 1
 
-    def _ordered(self) -> Iterator[tuple[Event, int]]:
+    def with_lines(self) -> Iterator[tuple[bytes, Event]]:
+        """Give every event with the line that it was; refuse one that is not as it was written."""
+        crc = seq = 0
+        with reading(self.name):
+            for stored in self._ordered():
+                event = stored.event
+                if stored.seq != seq:
+                    why = f"it is missing, or its number is {stored.seq:,}"
+                    raise DamagedLineError(self.name, seq, event["kind"], why)
+                line, crc = encode_event(event, crc)
+                if crc != stored.crc or (stored.line is not None and stored.line != line):
+                    why = "its check value differs: it was changed, dropped or moved after it was written"
+                    raise DamagedLineError(self.name, seq, event["kind"], why)
+                if seq == 0 and event != self._about:
+                    raise DamagedLineError(self.name, 0, event["kind"], "the metadata tell of another start")
+                yield line, event
+                seq += 1
+        if seq == 0:
+            raise DamagedLineError(self.name, 0, "start", "it is missing")
+
+    def _ordered(self) -> Iterator[_Stored]:
         """Merge rows, the rewards in them and the other events by number."""
-        waiting: list[tuple[int, int, int, Event]] = []  # number, source, check value
-        side = self._side()
+        waiting: list[_Stored] = []
+        side, order = self._side(), itertools.count()
 
-        def before(seq: float) -> Iterator[tuple[Event, int]]:
-            while waiting and waiting[0][0] < seq:
-                _, source, crc, event = heapq.heappop(waiting)
-                yield event, crc
-                if source == _SIDE:
-                    _push(waiting, next(side, None))
+        def before(seq: float) -> Iterator[_Stored]:
+            while waiting and waiting[0].seq < seq:
+                stored = heapq.heappop(waiting)
+                yield stored
+                if stored.source == _SIDE:
+                    push_side()
 
-        _push(waiting, next(side, None))
+        def push_side() -> None:
+            line = next(side, None)
+            if line is not None:
+                event = parse(line, None, self.name)
+                heapq.heappush(waiting, _Stored(event["seq"], next(order), event, carried(line), line, _SIDE))
+
+        push_side()
         for decision, reward, row in self._rows():
             yield from before(row["seq"])
-            yield decision, row["crc"]
+            yield _Stored(row["seq"], next(order), decision, row["crc"], row["line"], _ROW)
             if reward is not None:
-                heapq.heappush(waiting, (reward["seq"], row["seq"], row["learned_crc"], reward))
+                stored = _Stored(reward["seq"], next(order), reward, row["learned_crc"], None, _ROW)
+                heapq.heappush(waiting, stored)
         yield from before(math.inf)
 
-    def _side(self) -> Iterator[tuple[Event, int]]:
-        beside = events_beside(self.path)
-        if not beside.exists():
-            raise FileNotFoundError(
-                f"{beside} is missing: it holds the events of {self.name} that have no row; bring it along"
-            )
-        with gzip.open(beside, "rb") as file:
-            for line in file:
-                event = json.loads(line)
-                yield event, int(event.pop("crc"), 16)
+    def _side(self) -> Iterator[bytes]:
+        return side_lines(self.path, f"it holds the events of {self.name} that have no row")
 
     def _rows(self) -> Iterator[tuple[Event, Event | None, dict[str, Any]]]:
         for batch in self._file.iter_batches(batch_size=_BATCH):
-            yield from self.layout.read_events(batch)
+            yield from self.layout.read_events(batch, self.name)
 
     def find(self, name: str) -> Event | None:
         """Find a decision by its id; None if it is not there."""
         t = int(name.partition("-")[0])
-        place = self._file.schema_arrow.get_field_index("t")
-        for group in range(self._file.num_row_groups):
-            known = self._file.metadata.row_group(group).column(place).statistics
-            if known.min <= t <= known.max:
-                return self._group(group).get(name)
+        with reading(self.name):
+            place = self._file.schema_arrow.get_field_index("t")
+            for group in range(self._file.num_row_groups):
+                known = self._file.metadata.row_group(group).column(place).statistics
+                if known is None or not known.has_min_max or known.min <= t <= known.max:
+                    found = self._group(group).get(name)
+                    if found is not None:
+                        return found
         return None
 
     def _group(self, group: int) -> dict[str, Event]:
         if group not in self._groups:
-            table = self._file.read_row_group(group)
-            batches = table.to_batches()
-            found = {event["id"]: event for batch in batches for event, _, _ in self.layout.read_events(batch)}
-            self._groups[group] = found
+            batches = self._file.read_row_group(group).to_batches()
+            rows = (row for batch in batches for row in self.layout.read_events(batch, self.name))
+            self._groups[group] = {event["id"]: event for event, _, _ in rows}
             if len(self._groups) > _GROUPS:
                 self._groups.popitem(last=False)
         self._groups.move_to_end(group)
         return self._groups[group]
 
 
-def _push(waiting: list[tuple[int, int, int, Event]], found: tuple[Event, int] | None) -> None:
-    if found is not None:
-        event, crc = found
-        heapq.heappush(waiting, (event["seq"], _SIDE, crc, event))
+def side_lines(path: Path, what: str) -> Iterator[bytes]:
+    """Give the lines beside a compacted log: of the events that have no row, the start first."""
+    beside = events_beside(path)
+    if not beside.exists():
+        raise MissingFileError(f"{beside} is missing: {what}; bring it along")
+    check_ordinary(beside, "log")
+    with reading(beside.name), gzip.open(beside, "rb") as file:
+        yield from read_lines(file, beside.name)

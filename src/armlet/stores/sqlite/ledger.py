@@ -6,7 +6,6 @@ beside it; readers of the same process do not wait. Every row carries a checksum
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Literal, TypeAlias
 import apsw
 
 from armlet.core.errors import StoreError
+from armlet.core.running.forks import LockedFile
 from armlet.stores.ledger import Kept, Row
 from armlet.stores.sqlite.pen import SQLitePen
 from armlet.stores.sqlite.rows import KEPT, ROW, kept_of, row_of, rows_after
@@ -84,7 +84,7 @@ class SQLite:
             self._connection.pragma("secure_delete", True)
             bring_up_to_date(self._connection, str(path))
         except BaseException as error:
-            os.close(self._lock)
+            self._lock.close()
             if isinstance(error, (apsw.Error, OSError)):
                 raise StoreError(f"{path} cannot be opened: {error}") from error
             raise
@@ -170,18 +170,14 @@ class SQLite:
     def close(self) -> None:
         """Let go of the file and of its lock."""
         self._connection.close()
-        os.close(self._lock)
+        self._lock.close()
 
 
-def _lock(path: Path) -> int:
+def _lock(path: Path) -> LockedFile:
     """Take the lock beside a file, which ends with the process whatever ends it."""
     try:
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        return LockedFile(Path(f"{path}.lock"), 0o600)
+    except BlockingIOError as error:
+        raise StoreError(f"{path} is open already, here or in another process; close it there first") from error
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
-        raise StoreError(f"{path} is open already, here or in another process; close it there first") from error
-    return lock

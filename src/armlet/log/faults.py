@@ -1,0 +1,84 @@
+"""Whatever goes wrong while a log is read, as one sentence that names the file. The one place for that."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from armlet.core.errors import ArgumentError, ArmletError, LogError
+
+FAULTS: Final = (
+    OSError,
+    EOFError,
+    ValueError,  # of json, UTF-8, base64 and most of Arrow
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+    struct.error,
+    zlib.error,
+)
+"""What damaged bytes make readers raise: files, JSON, gzip, Arrow, numpy and the bandit that plays an event."""
+
+
+class NotALogError(LogError):
+    """A file is not a log: nothing says that it ever was one."""
+
+
+class MissingFileError(LogError, FileNotFoundError):
+    """A log, or a file that belongs to it, is not there."""
+
+
+@contextlib.contextmanager
+def reading(name: str, done: str = "read") -> Iterator[None]:
+    """Raise a LogError about the file where something else would be raised; `done` is what could not be.
+
+    Examples
+    --------
+    >>> with reading("a.parquet"):
+    ...     {}["seq"]
+    Traceback (most recent call last):
+    armlet.core.errors.LogError: a.parquet cannot be read: 'seq' is missing
+    """
+    try:
+        yield
+    except (ArmletError, ArgumentError):
+        raise
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise LogError(f"{name} cannot be {done}: {explain(error)}") from error
+
+
+def is_fault(error: Exception) -> bool:
+    """Say whether damaged bytes can be the reason for an error."""
+    return isinstance(error, FAULTS) or type(error).__module__.startswith("pyarrow")
+
+
+def explain(error: Exception) -> str:
+    """Say what an error says in one line, a missing field included."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    if isinstance(error, RecursionError):
+        return "it nests too deeply"
+    if isinstance(error, MemoryError):
+        return "it needs more memory than there is"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def check_ordinary(path: Path, what: str) -> None:
+    """Refuse a path where there is no ordinary file to be read."""
+    if not path.exists():
+        raise MissingFileError(f"{what} is {path}, which does not exist")
+    if path.is_dir():
+        raise NotALogError(f"{what} is {path}, a directory; give a file")
+    if not path.is_file():
+        raise NotALogError(f"{what} is {path}, a device or a pipe; give an ordinary file")
