@@ -63,7 +63,15 @@ def test_import_makes_a_log_of_a_table(tmp_path: Path, capsys: pytest.CaptureFix
         (["compact", "a.jsonl", "--out", "a.txt"], 2, "OUT is a.txt; give a name that ends in .parquet"),
         (["export", "a.jsonl", "a.txt"], 2, "OUT is a.txt; give a name that ends in .jsonl"),
         (["show", "damaged.jsonl"], 1, "event 3 of damaged.jsonl"),
-        (["show", "other.jsonl"], 1, "event 0 of other.jsonl (no event) cannot be trusted"),
+        (["show", "garbage.parquet"], 1, "garbage.parquet cannot be read: "),
+        (["export", "garbage.parquet", "b.csv"], 1, "garbage.parquet cannot be read: "),
+        (["show", "/dev/zero"], 1, "log is /dev/zero, a device or a pipe; give an ordinary file"),
+        (
+            ["import", "null.json", "b.jsonl", "--kind", "dsjson"],
+            2,
+            "LOG has a line 1 that cannot be read: _label_cost",
+        ),
+        (["show", "other.jsonl"], 1, "other.jsonl is not an Armlet log: its first line is not an event; for other"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
@@ -77,6 +85,9 @@ def test_what_cannot_be_done_is_said_in_one_line(
     monkeypatch.chdir(path.parent)
     lines = path.read_bytes().splitlines(keepends=True)
     Path("damaged.jsonl").write_bytes(b"".join(lines[:3] + lines[4:]))
+    Path("garbage.parquet").write_bytes(b"garbage" * 100)
+    line = {"_label_cost": None, "_label_probability": 0.8, "_labelIndex": 1, "a": [2, 1], "p": [0.8, 0.2], "c": {}}
+    Path("null.json").write_text(json.dumps(line))
     Path("other.jsonl").write_bytes(b'{"a": 1}\n')
     with pytest.raises(SystemExit) as ended:
         cli.main(["log", *arguments])

@@ -170,7 +170,9 @@ def ends_early(rng: Random, lines: list[bytes]) -> bytes:
 def garbage(rng: Random, lines: list[bytes]) -> bytes:
     whole = b"".join(lines)
     deep = b"[" * rng.choice((10, 5000, 200_000))
-    return rng.choice((rng.randbytes(300), b"\n", b'{"a":1}\n', deep, whole[: len(whole) // 2] + deep + b"\n", b"null\n"))
+    return rng.choice(
+        (rng.randbytes(300), b"\n", b'{"a":1}\n', deep, whole[: len(whole) // 2] + deep + b"\n", b"null\n")
+    )
 
 
 def chained(lines: list[bytes]) -> bytes:
@@ -204,10 +206,14 @@ def _place(rng: Random, lines: list[bytes]) -> int:
 
 
 def _spelled(event: Event) -> bytes:
-    event["crc"] = "00000000"
-    crc = event.pop("crc")
-    text = json.dumps({**event, "crc": crc}, ensure_ascii=False, separators=(",", ":"))
-    return text.replace(f'"{files.DIGITS}"', "7" * 5000).encode(errors="surrogatepass") + b"\n"
+    """Write whatever an event has become, with a place for its check value at the end."""
+    event = {name: value for name, value in event.items() if name != "crc"} | {"crc": "00000000"}
+    return _json(event) + b"\n"
+
+
+def _json(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace(f'"{files.DIGITS}"', "7" * 5000).encode(errors="surrogatepass")
 
 
 def doubled_key(rng: Random, lines: list[bytes]) -> bytes:
@@ -348,7 +354,7 @@ def edited_metadata(rng: Random, path: Path) -> None:
     table = pq.read_table(path)
     told = json.loads(table.schema.metadata[b"armlet"])
     files.replace(rng, told, told)
-    text = _spelled(told)[:-1] if rng.random() < 0.9 else rng.randbytes(20)
+    text = _json(told) if rng.random() < 0.9 else rng.randbytes(20)
     pq.write_table(table.replace_schema_metadata({b"armlet": text}), path)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from armlet.core.kernel import json_bytes
 from armlet.log.lines import DamagedLineError, decode, encode, encode_event
-from armlet.log.schema import Event
+from armlet.log.schema import Event, InvalidEventError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.recursive(
@@ -51,6 +51,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 
 
 EVENT: Event = {"seq": 7, "kind": "learn", "at": 1_700_000_000_000_000, "id": "3-00ff00ff00ff00ff", "reward": 0.25}
+EVENT["weight"] = 1.0
 
 
 def test_an_event_that_was_read_is_written_as_it_was() -> None:
@@ -72,7 +73,7 @@ def test_every_changed_byte_is_found() -> None:
 
 def test_a_line_that_follows_another_one_is_refused() -> None:
     line = encode(1, "advance", 5, {"t": 3}, 10)[0]
-    with pytest.raises(DamagedLineError, match="it is not as it was written"):
+    with pytest.raises(DamagedLineError, match="its check value differs"):
         decode(line, 1, 11, "a.jsonl")
-    with pytest.raises(DamagedLineError, match="its number is 1"):
+    with pytest.raises(InvalidEventError, match="its number is 1"):
         decode(line, 2, 10, "a.jsonl")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,59 @@ def test_threads_leave_a_log_that_can_be_replayed(tmp_path: Path) -> None:
     found = armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet")
     assert found.ok
     assert (found.decisions, found.digest) == (1200, bandit.digest())
+
+
+@pytest.mark.parametrize("call", ["decide", "learn"])
+def test_a_log_is_closed_between_a_change_and_the_next_never_within_one(
+    tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody closes it after a decision was made, or a reward told, and before both bandit and log know of it."""
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    decision = bandit.decide([1.0, 0.0, 0.0])
+    closing = threading.Thread(target=log.close)
+    was_closed: list[bool] = []
+    append = log._append
+
+    def interrupted(*event: Any) -> int:
+        if call == "learn":
+            append(*event)
+        closing.start()
+        closing.join(0.05)  # which the lock makes it use up
+        was_closed.append(not closing.is_alive())
+        return 0 if call == "learn" else append(*event)
+
+    monkeypatch.setattr(log, "_append", interrupted)
+    if call == "learn":
+        bandit.learn(decision, 1.0)
+    else:
+        bandit.decide([1.0, 0.0, 0.0])
+    closing.join()
+    assert was_closed == [False]
+    found = armlet.audit(log, log.start_path)
+    assert (found.status, found.digest) == ("ok", bandit.digest())
+
+
+def test_a_signal_handler_cannot_write_into_the_middle_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
+    decision = bandit.decide([1.0, 0.0, 0.0])
+    assert log._journal is not None
+    put, refused = log._journal.sink.put, []
+
+    def interrupted(lines: bytes) -> None:
+        try:
+            log.note(decision, source="signal")
+        except armlet.BusyError as error:
+            refused.append(str(error))
+        put(lines)
+
+    monkeypatch.setattr(log._journal.sink, "put", interrupted)
+    log.flush()
+    monkeypatch.undo()
+    log.close()
+    assert refused == ["a.jsonl is being written by this very thread; write to it after that"]
+    assert armlet.audit(log, log.start_path).ok
 
 
 def test_a_refused_call_leaves_no_event(tmp_path: Path) -> None:
@@ -176,6 +230,8 @@ def test_what_was_answered_survives_a_kill(tmp_path: Path, flush: str) -> None:
     answered += [line.strip() for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
     process.wait()
     process.stdout.close()
+    killed = armlet.audit(path, tmp_path / "a.start.armlet")
+    assert (killed.status, killed.mismatch) == ("incomplete", None)
     log = armlet.Log(path)
     again = armlet.log.resume(log)
     logged = [event for event in armlet.log.read(path) if event["kind"] == "learn"]

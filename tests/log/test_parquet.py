@@ -16,6 +16,7 @@ from armlet.log.parquet.compacting import compact, events_beside
 from armlet.log.parquet.layout import Contexts
 from armlet.log.parquet.reading import ParquetLog
 from armlet.log.reading import LogFile, read
+from armlet.log.schema import InvalidEventError
 from support.logs import DIM, made_events, write_events
 
 
@@ -90,7 +91,7 @@ def test_a_changed_value_in_a_row_is_found_at_its_event(tmp_path: Path) -> None:
     ]:
         changed = [{**row, name: value} if i == place else row for i, row in enumerate(rows)]
         pq.write_table(table.from_pylist(changed, schema=table.schema), path)
-        with pytest.raises(DamagedLineError) as found:
+        with pytest.raises(InvalidEventError) as found:
             list(ParquetLog(path))
         assert found.value.seq == seq
     pq.write_table(table.from_pylist(rows[:place] + rows[place + 1 :], schema=table.schema), path)
@@ -110,7 +111,7 @@ def test_refusals_of_compacting(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"holds the events of a\.parquet that have no row; bring it along"):
         list(ParquetLog(target))
     pq.write_table(pq.read_table(target).replace_schema_metadata(None), tmp_path / "b.parquet")
-    with pytest.raises(LogError, match=r"b\.parquet is no compacted log of Armlet"):
+    with pytest.raises(LogError, match=r"b\.parquet is not a compacted log of Armlet"):
         read(tmp_path / "b.parquet")
     damaged = path.read_bytes().replace(b'"rate":0.1,', b'"rate":0.2,', 1)
     (tmp_path / "c.jsonl").write_bytes(damaged)

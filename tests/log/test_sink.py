@@ -31,7 +31,7 @@ def test_a_line_that_did_not_reach_the_disk_ends_the_log(tmp_path: Path, monkeyp
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(LogError, match="did not reach the disk: Input/output error; open it anew"):
+    with pytest.raises(LogError, match="did not reach the disk: Input/output error; open it again"):
         sink.put(b"ab\n")
     monkeypatch.undo()
     with pytest.raises(LogError, match="did not reach the disk earlier"):

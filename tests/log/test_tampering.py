@@ -6,8 +6,10 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
@@ -176,11 +178,104 @@ def test_another_start_model_is_found_at_once(honest: Path) -> None:
     assert (found.mismatch.seq, found.mismatch.kind) == (0, "start")
 
 
-def test_a_log_without_its_end_is_a_shorter_log(honest: Path, tmp_path: Path) -> None:
-    """Nobody can tell from the log alone; whoever knows a later digest can."""
+def test_a_log_without_its_end_is_incomplete(honest: Path, tmp_path: Path) -> None:
     lines = honest.read_bytes().splitlines(keepends=True)
     found = audited(honest, tmp_path, [*lines[:90], lines[90][:30]])
-    assert found.ok
+    assert (found.status, found.mismatch, found.ok) == ("incomplete", None, False)
     assert (found.events, found.unsealed) == (90, 90)
     assert found.note == "the last 30 bytes are no whole line, as after a crash, and were left out"
-    assert "90 events after the last checkpoint bear no seal" in str(found)
+    assert str(found).startswith("incomplete: 90 events after the last checkpoint are not sealed")
+
+
+def test_a_log_cut_at_a_checkpoint_is_not_closed(honest: Path, tmp_path: Path) -> None:
+    events = list(LogFile(honest))
+    lines = honest.read_bytes().splitlines(keepends=True)
+    places = [event["seq"] for event in events if event["kind"] == "checkpoint"]
+    for place in places[:-1]:
+        found = audited(honest, tmp_path, lines[: place + 1])
+        assert (found.status, found.unsealed) == ("incomplete", 0)
+        assert "may have been cut after its last checkpoint" in str(found)
+    only_start = audited(honest, tmp_path, lines[:1])
+    assert (only_start.status, only_start.unsealed) == ("incomplete", 1)
+
+
+def test_a_digest_that_was_noted_elsewhere_must_be_reached(honest: Path, tmp_path: Path) -> None:
+    """Nobody can tell from a log alone that it was cut where it was closed once; whoever knows a digest can."""
+    path, start = tmp_path / "a.jsonl", honest.with_name("a.start.armlet")
+    shutil.copy(honest, path)
+    shutil.copy(start, tmp_path)
+    with armlet.Log(path) as log:
+        bandit = armlet.log.resume(log)
+        bandit.decide([1.0, 0.0, 0.0])
+    earlier, later = armlet.audit(honest, start).digest, bandit.digest()
+    assert armlet.audit(path, start, digest=earlier).ok
+    assert armlet.audit(path, start, digest=later).ok
+    assert armlet.audit(honest, start).ok  # closed, and cut before it was continued
+    cut = armlet.audit(honest, start, digest=later)
+    assert (cut.status, str(cut.mismatch).partition(" which")[0]) == (
+        "mismatch",
+        f"event {cut.events:,} (the end): it does not lead to state {later},",
+    )
+    events = list(LogFile(honest))
+    last = max(event["seq"] for event in events[:-1] if event["kind"] == "checkpoint")
+    lines = honest.read_bytes().splitlines(keepends=True)[: last + 1]
+    assert audited(honest, tmp_path, lines).status == "incomplete"
+    assert armlet.audit(path, start, digest=events[last]["digest"]).ok  # not closed, but known to end there
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("how", ["without start_model", "without checkpoints", "without seals"])
+def test_a_file_cannot_say_that_it_need_not_be_sealed(honest: Path, tmp_path: Path, how: str, ending: str) -> None:
+    events = [dict(event) for event in LogFile(honest)]
+    for event in events:
+        if event["kind"] == "decide":
+            event["at"] += 1  # what no replay finds
+    if how == "without start_model":
+        del events[0]["start_model"]
+    elif how == "without seals":
+        for event in events:
+            event.pop("seal", None)
+    else:
+        events = [event for event in events if event["kind"] != "checkpoint"]
+    found = audited(honest, tmp_path, mended(events))
+    if ending == ".parquet":
+        found = armlet.audit(armlet.log.compact(tmp_path / "a.jsonl"), tmp_path / "a.start.armlet")
+    assert not found.ok
+    assert found.status == ("incomplete" if how == "without checkpoints" else "mismatch")
+
+
+def test_a_key_that_is_there_twice_is_found_at_its_event(honest: Path, tmp_path: Path) -> None:
+    lines = honest.read_bytes().splitlines(keepends=True)
+    seq = next(event["seq"] for event in LogFile(honest) if event["kind"] == "learn")
+    body = lines[seq][: lines[seq].rindex(b',"crc"')].replace(b'"reward"', b'"reward":0.0,"reward"')
+    forged = rechained([*lines[:seq], body + b',"crc":""}\n', *lines[seq + 1 :]])
+    found = audited(honest, tmp_path, forged)
+    assert found.mismatch is not None
+    assert (found.mismatch.seq, "a key is there twice" in found.mismatch.what) == (seq, True)
+
+
+def rechained(lines: Lines) -> Lines:
+    """Give lines the check values that they should have, whatever they hold."""
+    out, crc = [], 0
+    for line in lines:
+        body = line[: line.rindex(b',"crc"')]
+        crc = crc32(body, crc)
+        out.append(body + b',"crc":"%08x"}\n' % crc)
+    return out
+
+
+def test_columns_of_a_compacted_log_that_only_people_read_are_audited_too(honest: Path, tmp_path: Path) -> None:
+    """A reward that was corrected is in no event of its row: evaluate takes it from the column."""
+    shutil.copy(honest, tmp_path)
+    path = armlet.log.compact(tmp_path / "a.jsonl")
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    place = next(i for i, row in enumerate(rows) if row["first_reward"] is not None and row["reward"] is not None)
+    assert armlet.audit(path, honest.with_name("a.start.armlet")).ok
+    for name, value in (("reward", 99.0), ("unit", "nobody")):
+        changed = [{**row, name: value} if i == place else row for i, row in enumerate(rows)]
+        pq.write_table(table.from_pylist(changed, schema=table.schema), path)
+        found = armlet.audit(path, honest.with_name("a.start.armlet"))
+        assert found.mismatch is not None
+        assert (found.mismatch.seq, found.mismatch.kind) == (rows[place]["seq"], "decide")
+        assert found.mismatch.what.startswith(f"its column {name} is {value!r}, but by its events ")

@@ -62,9 +62,11 @@ class Audit:
 
     @property
     def status(self) -> Status:
-        """ "ok": everything is as written, and proved. "incomplete": as written, but its end is not proved, as after
-        a crash or while it is being written. "mismatch": something differs.
-        """  # fmt: skip
+        """Say in a word what was found.
+
+        "ok": everything is as written, and proved. "incomplete": as written, but its end is not proved, as after a
+        crash or while it is being written. "mismatch": something differs.
+        """
         return "mismatch" if self.mismatch is not None else "incomplete" if self.incomplete is not None else "ok"
 
     @property
@@ -170,16 +172,30 @@ class _Auditor:
                     return Mismatch(seq=self.events, kind=event["kind"], what=what)
                 self.events += 1
                 self.decisions += event["kind"] == "decide"
-        except InvalidEventError as error:
-            return Mismatch(seq=self.events, kind=error.kind, what=error.why)
         except LogError as error:
-            if isinstance(error, NotALogError | MissingFileError):
-                raise
-            return Mismatch(seq=self.events, kind="the file", what=str(error))
-        if not self._seen and self.player.bandit.digest() != self._noted:
-            what = f"it does not lead to state {self._noted}, which was noted: it was cut before, or is another log"
-            return Mismatch(seq=self.events, kind="the end", what=what)
-        return None if self.events else Mismatch(seq=0, kind="start", what="the log is empty")
+            return self._unreadable(error)
+        if not self.events:
+            return Mismatch(seq=0, kind="start", what="the log is empty")
+        return self._end_differs()
+
+    def _unreadable(self, error: LogError) -> Mismatch:
+        if isinstance(error, NotALogError | MissingFileError):
+            raise error
+        if isinstance(error, InvalidEventError):
+            return Mismatch(seq=self.events, kind=error.kind, what=error.why)
+        return Mismatch(seq=self.events, kind="the file", what=str(error))
+
+    def _end_differs(self) -> Mismatch | None:
+        """Compare what is known of the whole: copies of events in columns, and a digest that was noted."""
+        try:
+            if (check := getattr(self._source, "check_columns", None)) is not None:
+                check()
+        except InvalidEventError as error:
+            return Mismatch(seq=error.at, kind=error.kind, what=error.why)
+        if self._seen or self.player.bandit.digest() == self._noted:
+            return None
+        what = f"it does not lead to state {self._noted}, which was noted: it was cut before, or is another log"
+        return Mismatch(seq=self.events, kind="the end", what=what)
 
     def incomplete(self) -> str | None:
         """Say what is not proved of a log in which nothing differs."""

@@ -81,7 +81,9 @@ def check_head(data: bytes, name: str) -> None:
     """Refuse the beginning of a file that is not that of a log."""
     if not data:
         raise LogError(f"{name} is empty: no bandit has begun it yet", 0)
-    if not data.startswith(_START[: len(data)]) and FORMAT.encode() not in data:  # else it was one before it was changed
+    if (
+        not data.startswith(_START[: len(data)]) and FORMAT.encode() not in data
+    ):  # else it was one before it was changed
         raise NotALogError(
             f"{name} is not an Armlet log: its first line is not an event; for other formats: armlet log import"
         )

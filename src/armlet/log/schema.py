@@ -34,7 +34,7 @@ class InvalidEventError(LogError):
 
     def __init__(self, name: str, seq: int, kind: str, why: str) -> None:
         super().__init__(f"event {seq:,} of {name} ({kind}) is not valid: {why}", seq)
-        self.kind, self.why = kind, why
+        self.at, self.kind, self.why = seq, kind, why
 
 
 # ---- values

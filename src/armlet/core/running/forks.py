@@ -84,7 +84,7 @@ class LockedFile:
     def is_there(self) -> bool:
         """Whether its name still leads to it."""
         try:
-            found = os.stat(self.path, follow_symlinks=False)
+            found = self.path.lstat()
         except FileNotFoundError:
             return False
         return os.path.samestat(found, os.fstat(self.fd))
@@ -117,7 +117,7 @@ def _open(path: Path, mode: int, flags: int) -> tuple[int, bool]:
         return os.open(path, flags | os.O_CREAT | os.O_EXCL, mode), True
     except FileExistsError:
         pass
-    kind = os.stat(path, follow_symlinks=False).st_mode
+    kind = path.lstat().st_mode
     if not stat.S_ISREG(kind):  # looked at before it is opened: opening some devices has effects
         what = "a symbolic link" if stat.S_ISLNK(kind) else "not an ordinary file"
         raise OSError(22, f"is {what}; name an ordinary file", str(path))

@@ -19,8 +19,8 @@ from armlet.core.errors import LogError
 from armlet.core.types import Bool, Float64, Int64
 from armlet.evaluation.reading.roster import CHANGES, Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
-from armlet.log.fitting.files import open_file
 from armlet.log.faults import reading
+from armlet.log.fitting.files import open_file
 from armlet.log.lines import parse
 from armlet.log.parquet.layout import read_metadata
 from armlet.log.parquet.reading import side_lines
@@ -94,7 +94,10 @@ class CompactedBlocks(Blocks):
         columns |= {"t": _whole(batch.column("t")), "arm": arms, "weight": _floats(batch.column("weight"), 1.0)}
         columns["weight"][np.isnan(columns["reward"])] = 1.0
         columns["turn"] = _is_turn(batch.column("design"))
+        _check_ranges(columns, self._path.name)
         columns["X"] = self._contexts(batch)
+        if np.isinf(columns["X"]).any():
+            raise LogError(f"{self._path.name} has a context that is not finite; read the log that it was made from")
         columns["eligible"] = self._eligible(batch.column("eligible"), seq)
         columns["probabilities"] = self._chances(batch.column("probabilities"), seq)
         return columns
@@ -160,6 +163,21 @@ class CompactedBlocks(Blocks):
         for begin, end, (_, roster) in zip(cuts.tolist(), ends, self._eras, strict=True):
             if begin < end:
                 yield slice(begin, end), roster
+
+
+def _check_ranges(columns: dict[str, Any], name: str) -> None:
+    """Refuse values that no event has; NaN stands for null, but for a propensity."""
+    wrong = {
+        "propensity": ~((columns["propensity"] >= 0.0) & (columns["propensity"] <= 1.0)),
+        **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in ("rate", "given_exploring", "smallest")},
+        "reward": np.isinf(columns["reward"]),
+        "weight": ~((columns["weight"] > 0.0) & (columns["weight"] < np.inf)),
+        "t": columns["t"] < 0,
+    }
+    for column, rows in wrong.items():
+        if rows.any():
+            value = columns[column][np.flatnonzero(rows)[0]]
+            raise LogError(f"{name} has a row whose {column} is {value}; read the log that it was made from")
 
 
 def _runs(sizes: list[int]) -> Iterator[list[int]]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from armlet.core.errors import ArgumentError
 from armlet.log.faults import reading
 from armlet.log.lines import carried
+from armlet.log.parquet.derived import note_columns, reward_columns
 from armlet.log.parquet.layout import Contexts, Labels, Layout, is_plain_learn
 from armlet.log.parquet.places import Places
 from armlet.log.reading import LogFile
@@ -162,18 +163,8 @@ def _in_a_row(places: Places, event: Event, offset: int) -> bool:
 
 
 def _add_reward(row: dict[str, Any], first: Event | None, last: Event | None, note: Event | None) -> None:
-    if first is not None:
-        crc = int(first.pop("crc"), 16)
-        row |= {"reward": first["reward"], "weight": first["weight"]}
-        row |= {"learned_seq": first["seq"], "rewarded_at": first["at"]}
-        if is_plain_learn(first):
-            row["learned_crc"] = crc
-    if last is not None and first is not None:
-        row["first_reward"] = first["reward"]
-        row["reward"] = {"correct": last.get("new_reward"), "learn": last.get("reward")}.get(last["kind"])
-    if note is not None:
-        row |= {name: note.get(name) for name in ("source", "unit", "epoch")}
-        row["outcomes"] = json.dumps(note["outcomes"]) if "outcomes" in note else None
+    crc = None if first is None else int(first.pop("crc"), 16)
+    row |= reward_columns(first, last, crc) | note_columns(note)
 
 
 def _write(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from armlet.log.faults import MissingFileError, check_ordinary, reading
 from armlet.log.lines import DamagedLineError, carried, encode_event, parse, read_lines
 from armlet.log.parquet.compacting import events_beside
+from armlet.log.parquet.derived import check_columns
 from armlet.log.parquet.layout import read_metadata
 from armlet.log.schema import Event
 from armlet.log.tables import load_pyarrow
@@ -86,7 +87,7 @@ class ParquetLog:
                 if crc != stored.crc or (stored.line is not None and stored.line != line):
                     why = "its check value differs: it was changed, dropped or moved after it was written"
                     raise DamagedLineError(self.name, seq, event["kind"], why)
-                if seq == 0 and event != self._about:
+                if seq == 0 and line != encode_event(dict(self._about), 0)[0]:
                     raise DamagedLineError(self.name, 0, event["kind"], "the metadata tell of another start")
                 yield line, event
                 seq += 1
@@ -119,6 +120,11 @@ class ParquetLog:
                 stored = _Stored(reward["seq"], next(order), reward, row["learned_crc"], None, _ROW)
                 heapq.heappush(waiting, stored)
         yield from before(math.inf)
+
+    def check_columns(self) -> None:
+        """Refuse rows whose columns say something else than the events of which they are copies."""
+        with reading(self.name):
+            check_columns(self.layout, self._rows(), self._side(), self.name)
 
     def _side(self) -> Iterator[bytes]:
         return side_lines(self.path, f"it holds the events of {self.name} that have no row")

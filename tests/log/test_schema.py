@@ -1,0 +1,119 @@
+"""One table says what events hold, for writers and readers; what it does not allow is refused with one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import armlet
+from armlet.core.errors import LogError
+from armlet.log.reading import LogFile
+from armlet.log.replaying import Player
+from armlet.log.schema import KINDS, UNPLAYED, Event, InvalidEventError, Optional, check_event
+from support.lives import Life, new_bandit
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    """Give events of every kind, as a bandit's log has them."""
+    path = tmp_path_factory.mktemp("logs") / "a.jsonl"
+    policy = armlet.ContextualEpsilonGreedy(p=20)
+    bandit, log = new_bandit(policy, path)
+    Life(bandit).live(300)
+    decision = bandit.decide([1.0, 0.0, 0.5], probabilities="all")
+    log.note(decision, outcomes={"latency": 0.5}, source="checkout", unit="u", epoch=3, more=[1, None])
+    other = armlet.Bandit(["x"], 3, policy=policy, seed=3)
+    bandit.merge(other)
+    bandit.partial_fit([[1.0, 0.0, 0.5]], ["x"], [0.25], explored=True)
+    bandit.advance_to(bandit.t + 5)
+    bandit.retire_arm("x")
+    bandit.restore_arm("x")
+    bandit.remove_arm("x")
+    bandit.add_arm("y")
+    row = bandit.decide([0.5, 0.0, 1.0]).to_dict() | {"reward": 0.75}
+    bandit.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored", "tag")})
+    bandit.replace(policy=armlet.ContextualEpsilonGreedy(p=30))
+    log.close()
+    return list(LogFile(path))
+
+
+def test_every_kind_is_written_checked_and_played(events: list[Event]) -> None:
+    bandit = armlet.Bandit(["a"], 1, policy=armlet.Greedy())
+    assert {event["kind"] for event in events} == set(KINDS)
+    assert set(KINDS) == {"decide", *UNPLAYED, *Player(bandit)._plays}
+
+
+def test_what_a_kind_does_not_allow_is_refused_by_field(events: list[Event]) -> None:
+    by_kind = {event["kind"]: event for event in events}
+    for kind, fields in KINDS.items():
+        event = by_kind[kind]
+        for name, check in fields.items():
+            with pytest.raises(InvalidEventError, match=rf"event {event['seq']} of a\.jsonl \({kind}\).*{name} is "):
+                check_event({**event, name: [{}]}, event["seq"], "a.jsonl")
+            without = {field: value for field, value in event.items() if field != name}
+            if isinstance(check, Optional):
+                check_event(without, event["seq"], "a.jsonl")
+            else:
+                with pytest.raises(InvalidEventError, match=f"{name} is missing"):
+                    check_event(without, event["seq"], "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"t": 2**63}, "t is 9223372036854775808, not a whole number"),
+        ({"at": -1}, "at is -1, not microseconds"),
+        ({"seq": True}, "its number is True"),
+        ({"kind": "dance"}, "its kind is 'dance', which this version does not know"),
+        ({"id": "7-00ff00ff00ff00ff"}, "its id is 7-00ff00ff00ff00ff, but its step 1"),
+        ({"x": [1.0]}, "x has 1 values, but contexts have 3"),
+        ({"x": [1.0, 1, 0.0]}, "x is .*, not a list of numbers"),
+        ({"propensity": 1.5}, "propensity is 1.5, not a number from 0.0 to 1.0"),
+        ({"arm": True}, "arm is True, not a text or a whole number"),
+        ({"eligible": []}, "eligible is .., not a list of at least one arm, or null"),
+        ({"tag": 10**5000}, "tag is too long to be told, not a whole number of 64 bits"),
+    ],
+)
+def test_ranges_and_contradictions_are_refused(events: list[Event], changed: Event, why: str) -> None:
+    decide = next(event for event in events if event["kind"] == "decide")
+    with pytest.raises(InvalidEventError, match=why) as refused:
+        check_event({**decide, **changed}, decide["seq"], "a.jsonl", dim=3)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["kind", "seq", "at", "crc", "id"])
+@pytest.mark.parametrize("flush", ["block", "line"])
+def test_a_note_cannot_take_the_names_of_a_log(tmp_path: Path, name: str, flush: armlet.log.recording.Flush) -> None:
+    with armlet.Log(tmp_path / "a.jsonl", flush=flush) as log:
+        bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1, log=log)
+        decision = bandit.decide([1.0])
+        with pytest.raises(ValueError, match=f"a note has a field '{name}', which is the log's own") as refused:
+            log.note(decision, **{name: "late"})
+    assert isinstance(refused.value, LogError)
+    assert [event["kind"] for event in log] == ["start", "decide", "checkpoint"]
+    assert armlet.audit(log, log.start_path).ok
+
+
+@pytest.mark.parametrize(
+    ("decision", "fields", "why"),
+    [
+        (5, {}, "decision is 5; give a decision or its id"),
+        ("somewhere", {}, "id is 'somewhere', not a step"),
+        (None, {"epoch": 2**63}, "epoch is 9223372036854775808, not a whole number"),
+        (None, {"source": 5}, "source is 5, not a text"),
+        (None, {"outcomes": [1.0]}, "outcomes is .*, not an object"),
+        (None, {"more": float("nan")}, "a number is not finite"),
+        (None, {"more": {1, 2}}, "a value is of type set"),
+        (None, {"more": "\ud800"}, "a note cannot be written"),
+    ],
+)
+def test_a_note_that_no_reader_would_take_is_refused(
+    tmp_path: Path, decision: object, fields: dict[str, object], why: str
+) -> None:
+    with armlet.Log(tmp_path / "a.jsonl") as log:
+        bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1, log=log)
+        made = bandit.decide([1.0])
+        with pytest.raises(LogError, match=why):
+            log.note(made if decision is None else decision, **fields)  # type: ignore[arg-type]
+    assert armlet.audit(log, log.start_path).ok
