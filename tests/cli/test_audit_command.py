@@ -25,8 +25,7 @@ def audit(path: Path, *more: str) -> int:
     try:
         return cli.main(["audit", str(path), *more])
     except SystemExit as ended:
-        assert isinstance(ended.code, int)
-        return ended.code
+        return int(ended.code or 0)
 
 
 def without_checkpoint(path: Path) -> None:
@@ -52,7 +51,7 @@ def without_model(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "code", "told"),
     [
-        (lambda path: None, 0, "12 events, 5 decisions, 1 checkpoints as written"),
+        (Path.exists, 0, "12 events, 5 decisions, 1 checkpoints as written"),
         (without_checkpoint, 3, "incomplete: 11 events after the last checkpoint are not sealed"),
         (in_half, 3, "incomplete: 11 events after the last checkpoint are not sealed"),
         (changed, 1, "event 2 (learn): its check value differs"),
@@ -62,7 +61,7 @@ def without_model(path: Path) -> None:
     ],
 )
 def test_exit_code_says_what_was_found(
-    path: Path, spoil: Callable[[Path], None], code: int, told: str, capsys: pytest.CaptureFixture[str]
+    path: Path, spoil: Callable[[Path], object], code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(path)
     assert audit(path) == code

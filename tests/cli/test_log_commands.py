@@ -86,7 +86,14 @@ def test_what_cannot_be_done_is_said_in_one_line(
     lines = path.read_bytes().splitlines(keepends=True)
     Path("damaged.jsonl").write_bytes(b"".join(lines[:3] + lines[4:]))
     Path("garbage.parquet").write_bytes(b"garbage" * 100)
-    line = {"_label_cost": None, "_label_probability": 0.8, "_labelIndex": 1, "a": [2, 1], "p": [0.8, 0.2], "c": {}}
+    line: object = {
+        "_label_cost": None,
+        "_label_probability": 0.8,
+        "_labelIndex": 1,
+        "a": [2, 1],
+        "p": [0.8, 0.2],
+        "c": {},
+    }
     Path("null.json").write_text(json.dumps(line))
     Path("other.jsonl").write_bytes(b'{"a": 1}\n')
     with pytest.raises(SystemExit) as ended:

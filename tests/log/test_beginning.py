@@ -9,7 +9,6 @@ import pytest
 
 import armlet
 from armlet.core.errors import LogError
-from armlet.core.files import disk
 
 POLICY = armlet.ContextualEpsilonGreedy(p=20)
 
@@ -20,6 +19,10 @@ def begun(path: Path) -> armlet.Log:
     armlet.Bandit(["a", "b"], 1, policy=POLICY, seed=1, log=log).decide([1.0])
     log.close()
     return log
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def pipe(path: Path) -> None:
@@ -39,13 +42,13 @@ def dangling(path: Path) -> None:
 def test_what_is_no_ordinary_file_is_refused_and_stays(tmp_path: Path, make: type) -> None:
     path = tmp_path / "a.jsonl"
     make(path)
-    before = sorted(os.listdir(tmp_path)), os.lstat(path)
+    before = names(tmp_path), path.lstat()
     for _ in range(2):
         with pytest.raises(
             LogError, match=r"a\.jsonl cannot be opened: is (a symbolic link|not an ordinary file); name"
         ):
             begun(path)
-    after = sorted(os.listdir(tmp_path)), os.lstat(path)
+    after = names(tmp_path), path.lstat()
     assert (after[0], after[1].st_ino, after[1].st_mode) == (before[0], before[1].st_ino, before[1].st_mode)
 
 
@@ -61,9 +64,10 @@ def test_a_full_disk_leaves_nothing_of_a_log_that_began(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(LogError, match=r"a\.start\.armlet cannot be written: no space"):
-        patch.setattr(disk.os, "fsync", full)
-        begun(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(LogError, match=r"a\.start\.armlet cannot be written: no space"):
+            begun(path)
     assert sorted(tmp_path.iterdir()) == before
     assert not is_there or path.stat().st_size == 0
     assert armlet.audit(begun(path), tmp_path / "a.start.armlet").ok  # with room
@@ -78,7 +82,7 @@ def test_a_crash_while_a_log_begins_is_no_obstacle(tmp_path: Path, kept: int | N
     path.write_bytes(line[:kept])
     (tmp_path / "a.start.armlet").unlink()
     assert armlet.audit(begun(path), tmp_path / "a.start.armlet").ok
-    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "a.start.armlet"]
+    assert names(tmp_path) == ["a.jsonl", "a.start.armlet"]
 
 
 @pytest.mark.parametrize("data", [b"a picture without a newline", b"x" * 300, b'{"seq":0,"kind":"start","at":5}\n{}\n'])
@@ -87,7 +91,7 @@ def test_a_file_of_somebody_else_stays_as_it_is(tmp_path: Path, data: bytes) -> 
     path.write_bytes(data)
     with pytest.raises(LogError):
         begun(path)
-    assert (path.read_bytes(), sorted(os.listdir(tmp_path))) == (data, ["a.jsonl"])
+    assert (path.read_bytes(), names(tmp_path)) == (data, ["a.jsonl"])
 
 
 def test_a_start_model_that_is_there_is_not_written_over(tmp_path: Path) -> None:
@@ -95,7 +99,7 @@ def test_a_start_model_that_is_there_is_not_written_over(tmp_path: Path) -> None
     start.write_bytes(b"precious")
     with pytest.raises(LogError, match=r"a\.start\.armlet is there but its log is not"):
         begun(tmp_path / "a.jsonl")
-    assert (start.read_bytes(), os.listdir(tmp_path)) == (b"precious", ["a.start.armlet"])
+    assert (start.read_bytes(), names(tmp_path)) == (b"precious", ["a.start.armlet"])
 
 
 def test_what_is_read_must_be_an_ordinary_file_that_is_a_log(tmp_path: Path) -> None:

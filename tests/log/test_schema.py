@@ -11,6 +11,7 @@ from armlet.core.errors import LogError
 from armlet.log.reading import LogFile
 from armlet.log.replaying import Player
 from armlet.log.schema import KINDS, UNPLAYED, Event, InvalidEventError, Optional, check_event
+from armlet.log.sink import Flush
 from support.lives import Life, new_bandit
 
 
@@ -84,7 +85,7 @@ def test_ranges_and_contradictions_are_refused(events: list[Event], changed: Eve
 
 @pytest.mark.parametrize("name", ["kind", "seq", "at", "crc", "id"])
 @pytest.mark.parametrize("flush", ["block", "line"])
-def test_a_note_cannot_take_the_names_of_a_log(tmp_path: Path, name: str, flush: armlet.log.recording.Flush) -> None:
+def test_a_note_cannot_take_the_names_of_a_log(tmp_path: Path, name: str, flush: Flush) -> None:
     with armlet.Log(tmp_path / "a.jsonl", flush=flush) as log:
         bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1, log=log)
         decision = bandit.decide([1.0])

@@ -23,8 +23,8 @@ exit codes:
   0  everything is as written, sealed, and the log was closed or ends with the digest
   1  something differs: an event was changed, dropped, added or moved, or the digest is not reached
   2  no audit could be made: a file is missing, or is not a log
-  3  incomplete: nothing differs, but events at the end are not sealed, or the log was not closed: it was killed, is being
-     written, or was cut; armlet.log.resume continues it
+  3  incomplete: nothing differs, but events at the end are not sealed, or the log was not closed: it was killed, is
+     being written, or was cut; armlet.log.resume continues it
 """
 
 _INCOMPLETE = 3

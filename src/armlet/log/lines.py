@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from gzip import GzipFile
 from typing import IO, Final
 from zlib import crc32
 
@@ -64,7 +65,7 @@ def _encode(event: Event, crc: int, name: str) -> tuple[bytes, int]:
 # ---- reading
 
 
-def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+def read_lines(file: IO[bytes] | GzipFile, name: str) -> Iterator[bytes]:
     """Give the lines of a file, the last one perhaps without its end; what is no log is refused at its beginning."""
     for seq in itertools.count():
         line = file.readline(PIECE)
@@ -95,7 +96,7 @@ def is_beginning(file: IO[bytes]) -> bool:
     return bool(line) and line.startswith(_START[: len(line)]) and not file.read(1)
 
 
-def _rest(file: IO[bytes], begin: bytes, seq: int, name: str) -> bytes:
+def _rest(file: IO[bytes] | GzipFile, begin: bytes, seq: int, name: str) -> bytes:
     """Read on in a long line, which must be an event's as far as it is known."""
     if not begin.startswith(b'{"seq":'):
         raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")

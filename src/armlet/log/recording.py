@@ -301,7 +301,7 @@ def start_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.start.armlet")
 
 
-def _let_go(journal: Journal, lock: threading.RLock) -> None:  # type: ignore[valid-type]
+def _let_go(journal: Journal, lock: threading.RLock) -> None:
     """Close a log that nobody else does, at the latest when the process ends."""
     if journal.sink.refusal is None:  # else it is closed, or the parent's: a thread of it may have held the lock
         with lock:

@@ -95,7 +95,7 @@ def _told(lines: Iterator[bytes], name: str) -> dict[str, _Told]:
             continue
         before = told.get(event["id"], _Told())
         if kind == "note":
-            kept = {field: event[field] for field in NOTE if field in event}
+            kept: Event = {field: event[field] for field in NOTE if field in event}
             told[event["id"]] = before._replace(note=kept)
         elif kind == "learn" and before.first is None and before.last is None:
             told[event["id"]] = before._replace(first=event)
