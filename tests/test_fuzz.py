@@ -27,7 +27,14 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"), [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500")]
+    ("kind", "size"),
+    [
+        ("calls", "--calls=10000"),
+        ("pieces", "--calls=20000"),
+        ("files", "--files=1500"),
+        ("logs", "--files=100"),
+        ("compacted", "--files=75"),
+    ],
 )
 def test_slice_of_the_fuzzer_finds_no_fault(kind: str, size: str) -> None:
     done = fuzz(kind, size, "--seed", "1000")
@@ -91,6 +98,16 @@ def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.M
 
     monkeypatch.setattr(model, "read", careless)
     assert finds("files", range(8, 300), "load raised OverflowError('too late')")
+
+
+def test_fuzzer_finds_a_reader_of_logs_that_trusts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.log.lines.check_event", lambda *_: None)
+    assert finds("logs", range(40), "raised ")
+
+
+def test_fuzzer_finds_an_audit_that_lets_a_log_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.log.auditing._Auditor.incomplete", lambda _: None)
+    assert finds("logs", range(40), "the audit finds nothing wrong")
 
 
 def test_books_that_do_not_balance_are_told() -> None:
