@@ -10,7 +10,7 @@ from armlet.cli.arguments import add_engine, fail, names
 
 EXAMPLES = """\
 examples:
-  armlet fit clicks.parquet --policy LinUCB --x age,visits --arm ad --reward click --out model.armlet
+  armlet fit clicks.parquet --x age,visits --arm ad --reward click --out model.armlet
   armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --x age,country --text --arm ad --reward click \\
       --explored random --out model.armlet --engine processes
   armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says itself what is what
@@ -37,7 +37,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("data", nargs="+", metavar="LOG", help="Parquet files, folders of them, or patterns in quotes")
-    add("--policy", required=True, metavar="POLICY", help="NAME or NAME:KEY=VALUE,...")
+    add("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; default: OccasionalOptimism")
     add("--x", type=names, metavar="NAMES", help="columns that make a context, separated by commas")
     add("--text", action="store_true", help="some of them are text: a flag for each text, and one for all others")
     add("--arm", default="arm", metavar="NAME", help="the column of what was played; default: arm")
@@ -71,7 +71,7 @@ def _fit(arguments: argparse.Namespace) -> None:
             raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
         bandit = fit(
             a.data,
-            make_policy(*parse_policy(a.policy)),
+            None if a.policy is None else make_policy(*parse_policy(a.policy)),
             x=a.x,
             arm=a.arm,
             reward=a.reward,

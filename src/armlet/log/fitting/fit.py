@@ -36,7 +36,7 @@ PROBE: Final = 256
 
 def fit(
     data: Data,
-    policy: Policy,
+    policy: Policy | None = None,
     *,
     x: Sequence[str] | None = None,
     arm: str = "arm",
@@ -65,7 +65,7 @@ def fit(
         A Parquet file, a folder of them, a pattern such as "logs/*.parquet", or several of these. Files of a folder
         or a pattern come in the order of the alphabet.
     policy
-        How the bandit chooses.
+        How the bandit chooses; `OccasionalOptimism()` if left out.
     x
         The columns that make a context, in order: numbers, or, with an encoder, text too. One column may hold whole
         contexts: lists, or binary values of float64, of one size. A compacted log says itself.
@@ -162,12 +162,11 @@ def _add_sums(bandit: Bandit, source: Source, engine: PoolLike, workers: int | N
     with opened(engine, workers=workers) as pool:
         for found in each_in_order(sum_piece, tasks, pool):
             records += found
-    if origin is None:
-        state.restore_arrays({"records": records})
-    else:  # about the origin; means and deviations are taken anew from the sums
-        units = np.array([0.0, *origin, *[0.0] * (2 * len(origin))])
-        state.restore_arrays({"records": records, "units": units})
-        state.renew()
+    arrays = {**state.arrays(), "records": records}
+    if origin is not None:
+        arrays["units"] = np.array([0.0, *origin, *[0.0] * (2 * len(origin))])
+    state.restore_arrays(arrays)
+    state.restore(records)  # means, deviations and estimates are taken from the sums
     bandit._restore(state, bandit.arms, sum(piece.rows for piece in source.pieces))
 
 
