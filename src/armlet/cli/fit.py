@@ -30,6 +30,8 @@ OPTIONS = {
     "arms": "--arm-names",
 }
 
+DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
+
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -44,6 +46,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--reward", default="reward", metavar="NAME", help="the column of what it paid, if anything; default: reward")
     add("--explored", metavar="NAME", help="the column that says which rows were played at random")
     add("--all-explored", action="store_true", help="all rows were played at random")
+    add("--design", choices=("adaptive", "fixed", "randomized"), default="adaptive", help=DESIGN)
     add("--weight", metavar="NAME", help="the column of how much a row counts; default: all alike")
     add("--arm-names", type=names, metavar="NAMES", help="all arms there will be; default: those of the data")
     add("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says")
@@ -77,6 +80,7 @@ def _fit(arguments: argparse.Namespace) -> None:
             reward=a.reward,
             explored=True if a.all_explored else a.explored,
             weight=a.weight,
+            design=a.design,
             arms=a.arm_names,
             encoder=Encoder() if a.text else None,
             objective=a.objective,

@@ -17,7 +17,7 @@ from armlet.core.encoding.encoder import Encoder
 from armlet.core.errors import ArgumentError
 from armlet.core.kernel import Statistics, Tuned
 from armlet.core.policy import SumsPolicy
-from armlet.core.settings import Normalize, Objective
+from armlet.core.settings import Design, Normalize, Objective, check_design
 from armlet.core.types import Arm, Float64, Int64, Policy
 from armlet.core.units import Units
 from armlet.log.fitting.files import Data, Piece
@@ -43,6 +43,7 @@ def fit(
     reward: str = "reward",
     explored: str | Literal[True] | None = None,
     weight: str | None = None,
+    design: Design = "adaptive",
     arms: Iterable[Arm] | None = None,
     encoder: Encoder | None = None,
     objective: Objective | None = None,
@@ -76,6 +77,8 @@ def fit(
         steps only insist on it.
     weight
         The column of how much a row counts.
+    design
+        How the arms of the rows were chosen, as of `Bandit.partial_fit`; "randomized" means that all were explored.
     arms
         All labels; those of the data, in order, if left out, which takes a pass over that column.
     encoder
@@ -96,6 +99,8 @@ def fit(
     >>> bandit.arms, bandit.t, bandit.state.n
     (['a', 'b'], 3, array([1., 1.]))
     """
+    if check_design(design) == "randomized":
+        explored = explored or True
     source = find_source(data, x, arm, reward, explored, weight, encoder, arms)
     bandit = Bandit(
         source.reader.labels,
@@ -119,6 +124,8 @@ def fit(
     else:
         for piece in source.pieces:
             _learn_rows(bandit, piece, source.reader)
+    if design != "adaptive" and isinstance(bandit.state, Statistics):
+        bandit._fixed_rows = float(bandit.state.n.sum())
     return bandit
 
 
