@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import armlet
+from armlet.core.inference.coefficients import Coefficient
 from armlet.core.inference.model import CONSTANT
 from armlet.core.types import Float64, Policy
 from armlet.paper.coverage.coefficients import coverage
@@ -291,12 +292,18 @@ def _logged(design: Any = "adaptive", policy: Policy | None = None) -> armlet.Ba
     return bandit
 
 
+def width(found: Coefficient) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
+
+
 def test_rows_of_a_fixed_rule_have_ordinary_intervals() -> None:
     found = _logged("fixed").intervals()
     ordinary = _logged(policy=armlet.ContextualEpsilonGreedy(p=20)).intervals()
     assert [(each.value, each.low, each.high) for each in found] == [(e.value, e.low, e.high) for e in ordinary]
     wide = _logged().intervals(noise_scale=1.0)
-    assert all(w.high - w.low > 2 * (f.high - f.low) for w, f in zip(wide, found, strict=True))
+    assert all(width(w) > 2 * width(f) for w, f in zip(wide, found, strict=True))
     assert "ordinary regression" in found.words
     assert "chosen by what had been learned" in wide.words
 
