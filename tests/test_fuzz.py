@@ -14,7 +14,7 @@ import armlet
 from armlet import Bandit
 from armlet.core.files import model
 from armlet.policies import POLICIES
-from fuzz import files, policies, runner, threads
+from fuzz import files, logs, policies, runner, threads
 from fuzz.faults import Fault
 
 HERE = Path(__file__).parent
@@ -27,14 +27,7 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"),
-    [
-        ("calls", "--calls=10000"),
-        ("pieces", "--calls=20000"),
-        ("files", "--files=1500"),
-        ("logs", "--files=100"),
-        ("compacted", "--files=75"),
-    ],
+    ("kind", "size"), [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500")]
 )
 def test_slice_of_the_fuzzer_finds_no_fault(kind: str, size: str) -> None:
     done = fuzz(kind, size, "--seed", "1000")
@@ -98,6 +91,11 @@ def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.M
 
     monkeypatch.setattr(model, "read", careless)
     assert finds("files", range(8, 300), "load raised OverflowError('too late')")
+
+
+@pytest.mark.parametrize("kind", ["logs", "compacted"])
+def test_slice_of_the_fuzzer_of_logs_finds_no_fault(kind: str) -> None:
+    assert sum(runner.KINDS[kind](case) for case in (1000, 1001)) == 2 * logs.LENGTH
 
 
 def test_fuzzer_finds_a_reader_of_logs_that_trusts_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,7 @@ def test_what_a_kind_does_not_allow_is_refused_by_field(events: list[Event]) -> 
         ({"id": "7-00ff00ff00ff00ff"}, "its id is 7-00ff00ff00ff00ff, but its step 1"),
         ({"x": [1.0]}, "x has 1 values, but contexts have 3"),
         ({"x": [1.0, 1, 0.0]}, "x is .*, not a list of numbers"),
+        ({"x": [1.0, 1e41, 0.0]}, "x is .*, up to 1e40|and up to 1e40 in size"),
         ({"propensity": 1.5}, "propensity is 1.5, not a number from 0.0 to 1.0"),
         ({"arm": True}, "arm is True, not a text or a whole number"),
         ({"eligible": []}, "eligible is .., not a list of at least one arm, or null"),

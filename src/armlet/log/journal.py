@@ -77,16 +77,18 @@ class Journal:
             for fields in many:
                 check_fields(kind, fields, self._name)
         self._make_room()
-        with self._alone():
-            before = (self._lines.seq, self._lines.crc, self._lines.nbytes)
-            try:
-                for fields in many:
-                    self._add(kind, fields)
-                if not self._by_block:
-                    self._drain()
-            except BaseException:
-                self._lines.rewind(*before)
-                raise
+        self._busy = True
+        before = (self._lines.seq, self._lines.crc, self._lines.nbytes)
+        try:
+            for fields in many:
+                self._add(kind, fields)
+            if not self._by_block:
+                self._drain()
+        except BaseException:
+            self._lines.rewind(*before)
+            raise
+        finally:
+            self._busy = False
         self.is_closed = self.is_closed and not many
         return self._lines.seq
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from armlet.core.border.columns import LARGEST
 from armlet.core.errors import LogError
 
 FORMAT: Final = "armlet log"
@@ -62,12 +63,19 @@ def _is_list(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: type(value) is list and all(map(holds, value))
 
 
+def _is_numbers(value: object) -> bool:
+    """Say whether a value is a list of numbers; a context is one, so this is quick."""
+    if type(value) is not list or not set(map(type, value)) <= _FLOATS:
+        return False
+    return not value or (min(value) >= -LARGEST and max(value) <= LARGEST)
+
+
 def _is_label(value: object) -> bool:
     return type(value) is str or type(value) is int
 
 
 def _is_number(value: object) -> bool:
-    return type(value) is float
+    return type(value) is float and -LARGEST <= value <= LARGEST
 
 
 def _is_real(value: object) -> bool:
@@ -98,26 +106,28 @@ def _is_policy(value: object) -> bool:
     return type(value) is dict and type(value.get("name")) is str and type(value.get("settings", {})) is dict
 
 
+_FLOATS: Final = {float}
+_NUMBERS: Final = "numbers, each with a point or an exponent and up to 1e40 in size"
 _ID: Final = re.compile(r"[0-9]{1,19}-[0-9a-f]{16}").fullmatch
 _HEX: Final = re.compile(r"[0-9a-f]+").fullmatch
 
 ID: Final = Check(_is_id, "a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
 COUNT: Final = Check(_is_count, "a whole number from 0 to 2^63 - 1")
 WHOLE: Final = Check(lambda value: type(value) is int and -MOST - 1 <= value <= MOST, "a whole number of 64 bits")
-NUMBER: Final = Check(_is_number, "a number with a point or an exponent")
-WEIGHT: Final = Check(lambda value: type(value) is float and value > 0.0, "a number above 0, with a point")
+NUMBER: Final = Check(_is_number, "a number with a point or an exponent, up to 1e40 in size")
+WEIGHT: Final = Check(lambda value: type(value) is float and 0.0 < value <= LARGEST, "a number above 0, with a point")
 SHARE: Final = Check(_is_share, "a number from 0.0 to 1.0")
 TRUTH: Final = Check(lambda value: type(value) is bool, "true or false")
 TEXT: Final = Check(_is_text, "a text")
 DIGEST: Final = Check(lambda value: type(value) is str and _HEX(value) is not None, "hexadecimal digits")
 LABEL: Final = Check(_is_label, "a text or a whole number, as arms are named")
-NUMBERS: Final = Check(_is_list(_is_number), "a list of numbers, each with a point or an exponent")
+NUMBERS: Final = Check(_is_numbers, f"a list of {_NUMBERS}")
 SHARES: Final = Check(_is_list(_is_share), "a list of numbers from 0.0 to 1.0")
 TEXTS: Final = Check(_is_list(_is_text), "a list of texts")
 LABELS: Final = Check(_is_list(_is_label), "a list of arms")
 ELIGIBLE: Final = Check(lambda value: bool(value) and _is_list(_is_label)(value), "a list of at least one arm")
 ARMS: Final = Check(_is_arms, "a list of at least one arm, no two alike")
-TABLE: Final = Check(_is_list(_is_list(_is_number)), "a list of rows of numbers")
+TABLE: Final = Check(_is_list(_is_numbers), f"a list of rows of {_NUMBERS}")
 RANGE: Final = Check(lambda value: _is_list(_is_real)(value) and len(value) == 2, "two numbers")
 DIM: Final = Check(lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}")
 OBJECT: Final = Check(lambda value: type(value) is dict, "an object")

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from armlet.core.border.columns import LARGEST
 from armlet.core.errors import LogError
 from armlet.core.types import Bool, Float64, Int64
 from armlet.evaluation.reading.roster import CHANGES, Roster
@@ -96,8 +97,8 @@ class CompactedBlocks(Blocks):
         columns["turn"] = _is_turn(batch.column("design"))
         _check_ranges(columns, self._path.name)
         columns["X"] = self._contexts(batch)
-        if np.isinf(columns["X"]).any():
-            raise LogError(f"{self._path.name} has a context that is not finite; read the log that it was made from")
+        if (np.abs(columns["X"]) > LARGEST).any():
+            raise LogError(f"{self._path.name} has a context beyond 1e40; read the log that it was made from")
         columns["eligible"] = self._eligible(batch.column("eligible"), seq)
         columns["probabilities"] = self._chances(batch.column("probabilities"), seq)
         return columns
@@ -170,8 +171,8 @@ def _check_ranges(columns: dict[str, Any], name: str) -> None:
     wrong = {
         "propensity": ~((columns["propensity"] >= 0.0) & (columns["propensity"] <= 1.0)),
         **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in ("rate", "given_exploring", "smallest")},
-        "reward": np.isinf(columns["reward"]),
-        "weight": ~((columns["weight"] > 0.0) & (columns["weight"] < np.inf)),
+        "reward": np.abs(columns["reward"]) > LARGEST,
+        "weight": ~((columns["weight"] > 0.0) & (columns["weight"] <= LARGEST)),
         "t": columns["t"] < 0,
     }
     for column, rows in wrong.items():
