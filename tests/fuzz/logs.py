@@ -98,7 +98,8 @@ def written(rng: Random, folder: Path) -> Sound:
     try:
         with armlet.Log(path) as log:
             policy = rng.choice(POLICIES)
-            arms: list[str | int] = rng.choice((["a", "b", "c"], [1, 2, 3], ["a", 1, 2**70]))
+            kinds: tuple[list[str | int], ...] = (["a", "b", "c"], [1, 2, 3], ["a", 1, 2**70])
+            arms = rng.choice(kinds)
             bandit = armlet.Bandit(arms, 2, policy=policy, seed=rng.randrange(2**64), log=log)
             for step in range(rng.choice((3, 25, 40))):
                 _live(rng, bandit, log, step)
@@ -190,9 +191,9 @@ def edited(rng: Random, lines: list[bytes]) -> bytes:
     changed = list(lines)
     for _ in range(rng.choice((1, 1, 2))):
         at = _place(rng, lines)
-        event = json.loads(changed[at])
-        files.replace(rng, event, json.loads(rng.choice(lines)))
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):  # of a line that the first edit made unreadable
+            event = json.loads(changed[at])
+            files.replace(rng, event, json.loads(rng.choice(lines)))
             changed[at] = _spelled(event)
     return chained(changed)
 
