@@ -168,7 +168,15 @@ def widened(columns: Any, n_arms: int) -> Any:
 
 
 def without_erased(columns: dict[str, Any]) -> dict[str, Any]:
-    """Put zeros for contexts that were erased, NaN so far; refuse a reward of which the context is not known."""
+    """Put zeros for contexts that were erased, NaN so far; refuse what no log has.
+
+    That is a reward of which the context is not known, and a step at which no arm might be played.
+    """
+    alone = np.flatnonzero(~columns["eligible"].any(axis=1))
+    if alone.size:
+        raise LogError(
+            f"step {columns['t'][alone[0]]:,} has no arm that may be played; read the log that it was made from"
+        )
     erased = np.isnan(columns["X"]).any(axis=1)
     wrong = np.flatnonzero(erased & ~np.isnan(columns["reward"]))
     if wrong.size:
