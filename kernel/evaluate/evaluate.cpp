@@ -58,9 +58,9 @@ ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const ValuedRow
         out.best[i] = arm == undecided ? -1 : std::int64_t{arm};
         out.direct[i] = arm == undecided ? 0.0 : predicted(model, x, arm);
         out.played[i] = 0.0;
-        if (out.best[i] == rows.arms[i])
-            out.played[i] =
-                rows.learned[i] ? predicted_without(model, x, arm, rows.rewards[i], scratch.data()) : out.direct[i];
+        if (out.best[i] != rows.arms[i]) continue;
+        if (rows.learned[i]) out.direct[i] = predicted_without(model, x, arm, rows.rewards[i], scratch.data());
+        out.played[i] = out.direct[i];
     }
 }
 
@@ -185,9 +185,12 @@ ARMLET_DISPATCH(predict_played,
                 (model, X, arms, rewards, learned, n, out))
 ARMLET_DISPATCH(gram, (const double* F, const double* G, std::size_t n, double* out), (F, G, n, out))
 
-void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out) {
-    for (std::size_t i = 0; i < n; ++i)
-        out[i] = predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
+void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, const PlayedRows& rows,
+                    double* out) {
+    for (std::size_t i = 0; i < rows.n; ++i)
+        out[i] = chosen[i] == rows.arms[i]
+                     ? rows.said[i]
+                     : predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
 }
 
 namespace {
@@ -228,12 +231,13 @@ void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& 
     }
 }
 
-void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out) {
-    for (std::size_t i = 0; i < n; ++i) {
+void predict_law(const RewardModel& model, const double* X, const double* P, const PlayedRows& rows, double* out) {
+    for (std::size_t i = 0; i < rows.n; ++i) {
+        const auto played = static_cast<std::size_t>(rows.arms[i]);
         double total = 0.0;
         for (std::size_t a = 0; a < model.n_arms; ++a)
             if (const double chance = P[i * model.n_arms + a]; chance != 0.0)
-                total += chance * predicted(model, X + i * model.dim, a);
+                total += chance * (a == played ? rows.said[i] : predicted(model, X + i * model.dim, a));
         out[i] = total;
     }
 }

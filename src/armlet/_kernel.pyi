@@ -1010,9 +1010,11 @@ def predict_played(
     (n,): what a reward model says of the arms played, without a row's own reward where it has learned that.
     """
 
-def predict_target(theta: object, inverse: object, X: object, target: object) -> NDArray[numpy.float64]:
+def predict_target(
+    theta: object, inverse: object, X: object, target: object, arms: object, played: object
+) -> NDArray[numpy.float64]:
     """
-    (n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K).
+    (n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K); of the arms that were played, what `predict_played` says.
     """
 
 def value_greedy(
@@ -1026,7 +1028,7 @@ def value_greedy(
     learned: object,
 ) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
-    (n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of it; and what `predict_played` says where that arm was played, 0 elsewhere.
+    (n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of it, and of what was played, as `predict_played` does; and the same where that arm was played, 0 elsewhere.
     """
 
 def row_features(

@@ -12,15 +12,16 @@ from typing import Literal, TypeAlias, get_args
 from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL
 from armlet.core.rewards import Range, check_range
+from armlet.evaluation.checks import Word
+from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.estimators import ESTIMATORS, Estimator
 from armlet.evaluation.judge import Judge
 from armlet.evaluation.model import solve
-from armlet.evaluation.own import own_value
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
 from armlet.evaluation.survey import Survey, survey_log
-from armlet.evaluation.targets import Playing, Target, TargetLike, read_target, split_own
+from armlet.evaluation.targets import Played, Playing, Target, TargetLike, read_target, split_own
 from armlet.evaluation.watch import Sequences, Watch
 from armlet.log.reading import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
@@ -114,27 +115,33 @@ def evaluate(
         sequences = Sequences([target.name for target in several], declared, level)
     watch = Watch(blocks, several, declared if interval == "both" else None) if checks == "all" else None
     looks = [each.look for each in (watch, sequences) if each is not None]
-    survey = survey_log(blocks, several, looks, progress)
+    trained = Trained(len(blocks.arms))
+    counts = [trained.add] if any(isinstance(target, Played) for target in several) else []
+    survey = survey_log(blocks, several, looks, progress, counts)
     _check_log(survey, weights)
-    said = () if watch is None else watch.checks()
+    learned = trained.checks(several, blocks.arms)
+    said = None if watch is None else (*watch.checks(), *learned)
+    names = {str(check.target) for check in learned if check.word is not Word.FINE}
+    judge = Judge(survey, blocks, level, declared, estimator, said, names)
     sums = _sum(_tasks(blocks, several, survey, most, shrink), pool, workers, progress)
-    judge = Judge(survey, blocks, level, declared, estimator, said)
-    found = judge.values(several, sums, sequences)
-    values = {target.name: found[target.name].value for target in [*several[-1:], *several[:-1]]}
+    judge.check_certain(several, sums, own)
+    found, owned = judge.values(several, sums, sequences), judge.own(own)
+    values = {name: found[name].value for name in [base.name, *(target.name for target in several[:-1])]}
     return Evaluation(
-        values=values | {name: own_value(blocks, survey, level, declared, name, judge.doubt) for name in own},
-        differences=judge.differences(several, found, sums),
+        values=values | {each.value.name: each.value for each in owned},
+        differences=judge.differences(several, found, sums, owned),
         baseline=base.name,
         objective=blocks.objective,
         rows=survey.rows,
         rewarded=survey.rewarded,
-        explored=survey.explored,
+        explored=survey.explored if survey.silent < survey.rows else None,
+        explored_rewarded=survey.explored_rewarded if survey.silent < survey.rows else None,
         missing={arm: int(count) for arm, count in zip(blocks.arms, survey.missing, strict=False) if count},
         level=level,
         warnings=tuple(judge.warnings()),
-        checks=said,
-        estimates={target.name: judge.points(sums.own[place]) for place, target in enumerate(several)},
-        paths=() if watch is None else watch.paths(),
+        checks=judge.checks,
+        estimates={each.name: judge.points(sums.own[i], found[each.name].value) for i, each in enumerate(several)},
+        paths=() if watch is None else tuple(path for path in watch.paths() if judge.stands(found[path.name].value)),
         spreads=() if watch is None else watch.spreads(),
     )
 

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from armlet.core.errors import ArgumentError
+from armlet.core.rewards import Range
 from armlet.core.types import Bool, Float64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import combine, empty_records, row_sums
 from armlet.evaluation.predictable import SUMS
 from armlet.evaluation.rows import Blocks, Rows
+from armlet.evaluation.spans import Rewards
 from armlet.evaluation.sums import running_sums
 from armlet.evaluation.targets import Law, Target
 from armlet.parallel.progress import Progress, silent
 
 Look = Callable[[Rows, Mapping[str, Law]], None]
 """Told every block, and what each target would have done."""
+Count = Callable[[Rows], None]
+"""Told every block."""
+LEAST: Final = 1e-40
+"""The least propensity: weights of rarer arms, squared and times rewards, would not be numbers."""
 
 
 @dataclass(slots=True)
@@ -31,7 +38,10 @@ class Survey:
     n_arms: int
     rows: int = 0
     rewarded: int = 0
-    explored: int = 0
+    explored: int = 0  # rows that say that they explored
+    explored_rewarded: int = 0  # those of them that have a reward
+    tried: int = 0  # rewarded rows that explored, with known chances
+    silent: int = 0  # rows that do not say whether they explored
     known: int = 0  # rewarded rows whose rate and chance given exploring are known
     foreign: int = 0  # rewarded rows of which nobody said whether they explored
     certain: int = 0  # rewarded rows that could not have been otherwise, though several arms were eligible
@@ -48,7 +58,10 @@ class Survey:
         self.rows += len(rows)
         self.rewarded += len(rewarded)
         several = basis.n_eligible > 1
-        self.explored += int(np.count_nonzero(basis.explored))
+        self.explored += int(np.count_nonzero(rows.explored == 1))
+        self.explored_rewarded += int(np.count_nonzero(rewarded.explored == 1))
+        self.silent += int(np.count_nonzero(rows.explored < 0))
+        self.tried += int(np.count_nonzero(basis.explored))
         self.known += int(np.count_nonzero(basis.known))
         self.foreign += int(np.count_nonzero(rewarded.explored < 0))
         self.certain += int(np.count_nonzero((basis.chance >= 1.0) & several & ~basis.known))
@@ -67,6 +80,12 @@ class Survey:
         """Whether all rewards are 0 or 1."""
         return bool(self._values) and self._values <= {0.0, 1.0}
 
+    def rewards(self, declared: Range | None) -> Rewards:
+        """Say what is known of rewards, those beyond this log by what was declared."""
+        constant = next(iter(self._values)) if len(self._values) == 1 else None
+        is_told = declared is not None and constant is not None  # one reward alone does not look like clicks
+        return Rewards((0.0, 1.0) if self.binary and not is_told else declared, self.binary, constant)
+
     def records(self, dim: int) -> Float64:
         """Give the sums of the reward model."""
         return combine(self.parts) if self.parts else empty_records(self.n_arms, dim)
@@ -80,7 +99,11 @@ def _are_among(rewards: Float64, values: set[float]) -> bool:
 
 
 def survey_log(
-    blocks: Blocks, targets: Sequence[Target], looks: Sequence[Look] = (), progress: Progress = silent
+    blocks: Blocks,
+    targets: Sequence[Target],
+    looks: Sequence[Look] = (),
+    progress: Progress = silent,
+    counts: Sequence[Count] = (),
 ) -> Survey:
     """Read a log once."""
     found = Survey(len(blocks.arms))
@@ -97,6 +120,8 @@ def survey_log(
         laws = {target.name: target.law(rows) for target in targets} if needs or looks else {}
         if needs:
             start = start + np.stack([running_sums(laws[target.name][mask], paid, basis) for target in targets])
+        for count in counts:
+            count(rows)
         for look in looks:
             look(rows, laws)
     return found
@@ -104,15 +129,23 @@ def survey_log(
 
 def check_rows(rows: Rows) -> None:
     """Refuse rows that nothing can be made of."""
-    fine = (rows.propensity > 0.0) & (rows.propensity <= 1.0 + 1e-9)
-    if not fine.all():
-        wrong = np.flatnonzero(~fine)
-        text = "{log} has a propensity of {value} at step {t}; the probability of an arm that was played is above 0"
-        raise ArgumentError(text, value=float(rows.propensity[wrong[0]]), t=int(rows.t[wrong[0]]))
-    everyone = rows.eligible.all()
+    _check_chances(rows, rows.propensity, "propensity")
+    if (rows.explored == 1).any():
+        given = rows.given_exploring
+        _check_chances(rows, np.where((rows.explored == 1) & ~np.isnan(given), given, 1.0), "probability of exploring")
+    everyone = bool(rows.eligible.all())
     if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:
         raise ArgumentError("{log} plays an arm at step {t} that was not eligible", t=int(rows.t[wrong[0]]))
     finite = np.isfinite(rows.reward)
     if not finite.all():
         wrong = np.flatnonzero(~finite)
         raise ArgumentError("{log} has a reward at step {t} that is not finite", t=int(rows.t[wrong[0]]))
+
+
+def _check_chances(rows: Rows, chances: Float64, name: str) -> None:
+    fine = (chances >= LEAST) & (chances <= 1.0 + 1e-9)
+    if fine.all():
+        return
+    wrong = int(np.flatnonzero(~fine)[0])
+    text = "{log} has a {name} of {value} at step {t}; the probability of an arm that was played lies in [{least}, 1]"
+    raise ArgumentError(text, name=name, value=float(chances[wrong]), t=int(rows.t[wrong]), least=LEAST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -30,33 +30,19 @@ class Trained:
 
     def add(self, rows: Rows) -> None:
         """Take a block."""
-        for place, which in enumerate((rows.rewarded & (rows.explored == 1), rows.rewarded)):
-            self._learned[place] += np.bincount(
-                rows.arm[which], weights=rows.weight[which], minlength=self._learned.shape[1]
-            )
+        rewarded, explored = rows.rewarded, rows.explored == 1
+        for place, which in enumerate((rewarded & explored if explored.any() else explored, rewarded)):
+            arms, weights = (rows.arm, rows.weight) if which.all() else (rows.arm[which], rows.weight[which])
+            weighed = None if (weights == 1.0).all() else weights
+            self._learned[place] += np.bincount(arms, weights=weighed, minlength=self._learned.shape[1])
 
-    def found(
-        self,
-        name: str,
-        arms: Collection[Arm],
-        *,
-        rows: Mapping[Arm, float],
-        digest: str | None,
-        states: Collection[str],
-    ) -> Check:
-        """Say whether a target learned from this log.
+    def checks(self, targets: Sequence[Target], arms: tuple[Arm, ...]) -> tuple[Check, ...]:
+        """Say of every model that counts its rows whether it learned from this log."""
+        models = [target for target in targets if isinstance(target, Played)]
+        return tuple(self.found(each.name, arms, rows=rows) for each in models if (rows := each.learned()))
 
-        Parameters
-        ----------
-        rows
-            How many rows of each arm the target has; empty if it has no sums.
-        digest
-            Of the target's state, if it has one.
-        states
-            Digests of the states that the logging bandit was in, the one it started from left out.
-        """
-        if digest is not None and digest in states:
-            return _told(name, "It is the very model that decided in this log", sum(rows.values()))
+    def found(self, name: str, arms: Collection[Arm], *, rows: Mapping[Arm, float]) -> Check:
+        """Say whether a target learned from this log, by how many rows of each arm it has; none if it has no sums."""
         mine = np.array([rows.get(arm, 0.0) for arm in arms])
         if any(each.sum() >= FEWEST and np.allclose(mine, each, rtol=0, atol=1e-6) for each in self._learned):
             return _told(name, "It has learned exactly as many rows of every arm as this log holds", float(mine.sum()))
@@ -76,7 +62,7 @@ def refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -
     """Refuse a candidate that remembers the rows it would be valued by: it would win by its memory."""
     if not isinstance(candidate, Played) or not (rows := candidate.learned()):
         return
-    if trained.found("candidate", arms, rows=rows, digest=None, states=()).word is not Word.FINE:
+    if trained.found("candidate", arms, rows=rows).word is not Word.FINE:
         raise EvaluationError(
             "the candidate has learned exactly as many rows of every arm as this log holds, so it was trained on them; "
             'give rows that came after its training, or ask armlet.evaluate(log, "own") what it is worth'
