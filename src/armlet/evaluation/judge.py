@@ -116,7 +116,10 @@ class Judge:
         """Value what these very rows teach."""
         refused = next((each.sentence for each in self.checks if each.target is None and each.word is Word.REFUSED), "")
         if not refused and self._survey.certain:
-            refused = unreachable(self._survey.certain / self._survey.rewarded)
+            refused = (
+                f"{self._survey.certain:,} decisions could not have been otherwise, so what these rows teach cannot be "
+                "valued: it may play another arm there"
+            )
         return [
             own_value(self._blocks, self._survey, self._level, self._rewards, name, doubt=self.doubt, refused=refused)
             for name in names
@@ -178,7 +181,7 @@ class Judge:
         if not math.isfinite(estimated.value):
             return None, "no row of the log says anything of it"
         if name in self._trained:
-            return None, "it was trained on these rows, so its value is too high; ask for 'own'"
+            return None, "it was trained on these rows, so its value is too good; ask for 'own'"
         if estimated.influence is None:
             return None, f"{self._estimator} has a bias that no row knows of, so an interval would lie"
         return self._span_of("mean" if is_log else self._estimator, estimated, se)

@@ -83,10 +83,10 @@ def sum_block(task: SumTask) -> Sums:
 
 def _beyond(basis: Basis, part: Parts | None) -> float:
     """Say how often a target plays another arm where the log could have played no other: there nothing is known."""
-    certain = (basis.chance >= 1.0) & ~basis.known
-    if part is None or not certain.any():
+    if part is None or basis.chance.max(initial=0.0) < 1.0:
         return 0.0
-    return float(np.maximum(1.0 - part.pi[certain & (basis.n_eligible > 1)], 0.0).sum())
+    certain = (basis.chance >= 1.0) & ~basis.known & (basis.n_eligible > 1)
+    return float(np.maximum(1.0 - part.pi[certain], 0.0).sum())
 
 
 def _beside_logged(parts: Sequence[Parts | None], task: SumTask, beyond: Float64) -> Sums:

@@ -143,9 +143,9 @@ def check_rows(rows: Rows) -> None:
 
 
 def _check_chances(rows: Rows, chances: Float64, name: str) -> None:
-    fine = (chances >= LEAST) & (chances <= 1.0 + 1e-9)
-    if fine.all():
+    most = 1.0 + 1e-9
+    if chances.min(initial=1.0) >= LEAST and chances.max(initial=0.0) <= most:  # false if one is no number
         return
-    wrong = int(np.flatnonzero(~fine)[0])
+    wrong = int(np.flatnonzero(~((chances >= LEAST) & (chances <= most)))[0])
     text = "{log} has a {name} of {value} at step {t}; the probability of an arm that was played lies in [{least}, 1]"
     raise ArgumentError(text, name=name, value=float(chances[wrong]), t=int(rows.t[wrong]), least=LEAST)

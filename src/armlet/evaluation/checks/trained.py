@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from armlet.core.errors import EvaluationError
-from armlet.core.types import Arm
+from armlet.core.types import Arm, Bool, Float64
 from armlet.evaluation.checks.check import Check, Word
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.targets import Played, Target
@@ -31,10 +31,14 @@ class Trained:
     def add(self, rows: Rows) -> None:
         """Take a block."""
         rewarded, explored = rows.rewarded, rows.explored == 1
-        for place, which in enumerate((rewarded & explored if explored.any() else explored, rewarded)):
-            arms, weights = (rows.arm, rows.weight) if which.all() else (rows.arm[which], rows.weight[which])
-            weighed = None if (weights == 1.0).all() else weights
-            self._learned[place] += np.bincount(arms, weights=weighed, minlength=self._learned.shape[1])
+        if explored.any():
+            self._learned[0] += self._count(rows, rewarded & explored)
+        self._learned[1] += self._count(rows, rewarded)
+
+    def _count(self, rows: Rows, which: Bool) -> Float64:
+        arms, weights = (rows.arm, rows.weight) if which.all() else (rows.arm[which], rows.weight[which])
+        one = (weights == 1.0).all()
+        return np.bincount(arms, weights=None if one else weights, minlength=self._learned.shape[1]).astype(np.float64)
 
     def checks(self, targets: Sequence[Target], arms: tuple[Arm, ...]) -> tuple[Check, ...]:
         """Say of every model that counts its rows whether it learned from this log."""
@@ -52,7 +56,7 @@ class Trained:
 
 def _told(name: str, why: str, rows: float) -> Check:
     told = (
-        f"{why}, so it was trained on the rows that value it here, and its value is too high. "
+        f"{why}, so it was trained on the rows that value it here, and its value is too good. "
         'Ask for "own", the honest value of a model from its own rows.'
     )
     return Check(name="trained here", word=Word.WARNING, sentence=told, number=rows, unit="rows", target=name)
