@@ -429,8 +429,9 @@ def test_sequences_hold_the_value_and_are_wider() -> None:
     assert found.interval is not None
     assert found.anytime.low < found.interval.low < found.interval.high < found.anytime.high
     assert evaluate(log, "a", reward_range=(0, 1), interval="fixed")["a"].anytime is None
-    with pytest.raises(ValueError, match="reward_range"):
-        evaluate(log, "a", reward_range=(2, 3))
+    for interval in ("both", "fixed"):
+        with pytest.raises(ValueError, match="reward_range"):
+            evaluate(log, "a", reward_range=(2, 3), interval=interval)
 
 
 def test_own_value_of_noise_is_not_flattered() -> None:

@@ -7,20 +7,22 @@ target. Memory holds a block of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL
 from armlet.core.rewards import Range, check_range
+from armlet.core.sequences import in_range
 from armlet.evaluation.checks import Word
 from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.estimators import ESTIMATORS, Estimator
 from armlet.evaluation.judge import Judge
 from armlet.evaluation.model import solve
 from armlet.evaluation.result import Evaluation
-from armlet.evaluation.rows import Blocks, open_rows
+from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
-from armlet.evaluation.survey import Survey, survey_log
+from armlet.evaluation.survey import Count, Survey, survey_log
 from armlet.evaluation.targets import Played, Playing, Target, TargetLike, read_target, split_own
 from armlet.evaluation.watch import Sequences, Watch
 from armlet.log.reading import Source
@@ -116,7 +118,9 @@ def evaluate(
     watch = Watch(blocks, several, declared if interval == "both" else None) if checks == "all" else None
     looks = [each.look for each in (watch, sequences) if each is not None]
     trained = Trained(len(blocks.arms))
-    counts = [trained.add] if any(isinstance(target, Played) for target in several) else []
+    counts: list[Count] = [trained.add] if any(isinstance(target, Played) for target in several) else []
+    if declared is not None and sequences is None:
+        counts.append(partial(_check_rewards, declared))  # which a sequence does itself
     survey = survey_log(blocks, several, looks, progress, counts)
     _check_log(survey, weights)
     learned = trained.checks(several, blocks.arms)
@@ -159,6 +163,10 @@ def _check_words(estimator: str, interval: str, weights: str, level: float) -> N
         raise ArgumentError("{weights} is {value!r}; choose 'refuse' or 'ignore'", value=weights)
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
+
+
+def _check_rewards(declared: Range, rows: Rows) -> None:
+    in_range(rows.reward[rows.rewarded], declared)
 
 
 def _check_log(survey: Survey, weights: Weights) -> None:

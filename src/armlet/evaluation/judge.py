@@ -133,11 +133,7 @@ class Judge:
         se = math.sqrt(variance) if (variance := estimated.variance(sums.own[place])) >= 0 else math.nan
         refused = "" if is_log else self._refused(name, place, sums)
         span, note = (None, refused) if refused else self._interval(name, estimated, se, is_log)
-        value = math.nan if refused else in_range(estimated.value, self._rewards.range)
-        if not refused and math.isfinite(value) and value != estimated.value:
-            ends = "[{:g}, {:g}]".format(*self._rewards.range or ())
-            outside = f"the estimate, {estimated.value:.4g}, is outside the range of rewards, {ends}: its end is given"
-            note = "; ".join(filter(None, (outside, note)))
+        value, outside = (math.nan, "") if refused else in_range(estimated.value, self._rewards.range)
         return Value(
             name=name,
             value=value,
@@ -149,7 +145,7 @@ class Judge:
             estimator="mean" if is_log else self._estimator,
             why="the mean of the logged rewards" if is_log else self._why,
             largest_weight=float(sums.largest[place]),
-            note=note,
+            note="; ".join(filter(None, (outside, note))),
             doubtful=self._doubtful(name, estimated, is_log),
         )
 

@@ -16,6 +16,7 @@ from armlet.core.intervals import Interval
 from armlet.core.rewards import Range
 
 NOTHING = Interval(-math.inf, math.inf)
+ROUNDED = 1e-9  # of a range: an estimate that misses it by less has been rounded
 
 
 class Rewards(NamedTuple):
@@ -55,15 +56,23 @@ def interval(value: float, se: float, ess: float, level: float, rewards: Rewards
     return None, f"the estimate, {told}, lies outside the declared range of rewards, [{ends[0]:g}, {ends[1]:g}]"
 
 
-def in_range(value: float, ends: Range | None) -> float:
-    """Give the number nearest to a value that a mean of rewards can be.
+def in_range(value: float, ends: Range | None) -> tuple[float, str]:
+    """Give the number nearest to an estimate that a mean of rewards can be, and say if that is another.
 
     Examples
     --------
-    >>> in_range(-0.54, (0.0, 1.0)), in_range(-0.54, None)
-    (0.0, -0.54)
+    >>> in_range(-0.54, (0.0, 1.0))
+    (0.0, 'the estimate, -0.54, is outside the range of rewards, [0, 1]: its end is given')
+    >>> in_range(-0.54, None), in_range(1.0000000000000002, (0.0, 1.0))
+    ((-0.54, ''), (1.0, ''))
     """
-    return value if ends is None else min(max(value, ends[0]), ends[1])
+    if ends is None or not math.isfinite(value):
+        return value, ""
+    within = min(max(value, ends[0]), ends[1])
+    if abs(value - within) <= ROUNDED * (ends[1] - ends[0]):
+        return within, ""
+    told = f"the estimate, {value:.4g}, is outside the range of rewards, [{ends[0]:g}, {ends[1]:g}]: its end is given"
+    return within, told
 
 
 def plain(value: float, se: float, ess: float, level: float) -> Interval:
