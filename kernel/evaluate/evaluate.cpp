@@ -32,10 +32,9 @@ ARMLET_INLINE double leverage(const RewardModel& model, const double* x, std::si
     return total;
 }
 
-ARMLET_INLINE double predicted_without(const RewardModel& model, const double* x, std::size_t arm, double reward,
-                                       double* scratch) {
-    const double fitted = predicted(model, x, arm);
-    return reward - (reward - fitted) / (1.0 - leverage(model, x, arm, scratch));
+// What a model says of a row that it has learned, had it not.
+ARMLET_INLINE double without(double fitted, double reward, double leverage) {
+    return reward - (reward - fitted) / (1.0 - leverage);
 }
 
 ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X, const std::int64_t* arms,
@@ -44,7 +43,8 @@ ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X
     for (std::size_t i = 0; i < n; ++i) {
         const double* x = X + i * model.dim;
         const auto arm = static_cast<std::size_t>(arms[i]);
-        out[i] = learned[i] ? predicted_without(model, x, arm, rewards[i], scratch.data()) : predicted(model, x, arm);
+        out[i] = predicted(model, x, arm);
+        if (learned[i]) out[i] = without(out[i], rewards[i], leverage(model, x, arm, scratch.data()));
     }
 }
 
@@ -55,12 +55,12 @@ ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const ValuedRow
     for (std::size_t i = first; i < first + n; ++i) {
         const double* x = rows.X + i * model.dim;
         const std::uint32_t arm = best[i - first];
+        double said = arm == undecided ? 0.0 : predicted(model, x, arm);
         out.best[i] = arm == undecided ? -1 : std::int64_t{arm};
-        out.direct[i] = arm == undecided ? 0.0 : predicted(model, x, arm);
-        out.played[i] = 0.0;
-        if (out.best[i] != rows.arms[i]) continue;
-        if (rows.learned[i]) out.direct[i] = predicted_without(model, x, arm, rows.rewards[i], scratch.data());
-        out.played[i] = out.direct[i];
+        const bool same = out.best[i] == rows.arms[i];
+        if (same && rows.learned[i]) said = without(said, rows.rewards[i], leverage(model, x, arm, scratch.data()));
+        out.direct[i] = said;
+        out.played[i] = same ? said : 0.0;
     }
 }
 

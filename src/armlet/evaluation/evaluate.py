@@ -15,15 +15,15 @@ from armlet.core.intervals import LEVEL
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import in_range
 from armlet.evaluation.checks import Word
-from armlet.evaluation.checks.trained import Trained
+from armlet.evaluation.checks.trained import check_trained
 from armlet.evaluation.estimators import ESTIMATORS, Estimator
 from armlet.evaluation.judge import Judge
 from armlet.evaluation.model import solve
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
-from armlet.evaluation.survey import Count, Survey, survey_log
-from armlet.evaluation.targets import Played, Playing, Target, TargetLike, read_target, split_own
+from armlet.evaluation.survey import Survey, survey_log
+from armlet.evaluation.targets import Playing, Target, TargetLike, read_target, split_own
 from armlet.evaluation.watch import Sequences, Watch
 from armlet.log.reading import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
@@ -117,13 +117,11 @@ def evaluate(
         sequences = Sequences([target.name for target in several], declared, level)
     watch = Watch(blocks, several, declared if interval == "both" else None) if checks == "all" else None
     looks = [each.look for each in (watch, sequences) if each is not None]
-    trained = Trained(len(blocks.arms))
-    counts: list[Count] = [trained.add] if any(isinstance(target, Played) for target in several) else []
-    if declared is not None and sequences is None:
-        counts.append(partial(_check_rewards, declared))  # which a sequence does itself
+    # a sequence checks rewards itself
+    counts = [partial(_check_rewards, declared)] if declared is not None and sequences is None else []
     survey = survey_log(blocks, several, looks, progress, counts)
     _check_log(survey, weights)
-    learned = trained.checks(several, blocks.arms)
+    learned = check_trained(several, blocks, survey.weights)
     said = None if watch is None else (*watch.checks(), *learned)
     names = {str(check.target) for check in learned if check.word is not Word.FINE}
     judge = Judge(survey, blocks, level, declared, estimator, said, names)

@@ -48,6 +48,7 @@ class Survey:
     blind: int = 0  # known rows that never explore
     turns: int = 0
     reweighted: int = 0  # rows with a weight other than 1
+    weights: Float64 = field(default_factory=lambda: np.zeros(2))  # of rewarded rows: of all, and of those explored
     missing: Float64 = field(default_factory=lambda: np.zeros(0))  # (K,)
     _values: set[float] = field(default_factory=set)
     parts: list[Float64] = field(default_factory=list)  # sums of the reward model, block by block
@@ -59,7 +60,6 @@ class Survey:
         self.rewarded += len(rewarded)
         several = basis.n_eligible > 1
         self.explored += int(np.count_nonzero(rows.explored == 1))
-        self.explored_rewarded += int(np.count_nonzero(rewarded.explored == 1))
         self.silent += int(np.count_nonzero(rows.explored < 0))
         self.tried += int(np.count_nonzero(basis.explored))
         self.known += int(np.count_nonzero(basis.known))
@@ -67,7 +67,11 @@ class Survey:
         self.certain += int(np.count_nonzero((basis.chance >= 1.0) & several & ~basis.known))
         self.blind += int(np.count_nonzero(basis.known & (basis.rate == 0.0) & several))
         self.turns += int(np.count_nonzero(rewarded.turn))
-        self.reweighted += int(np.count_nonzero(rewarded.weight != 1.0))
+        odd = int(np.count_nonzero(rewarded.weight != 1.0))
+        self.reweighted += odd
+        explored = int(np.count_nonzero(rewarded.explored == 1))
+        self.explored_rewarded += explored
+        self.weights += _weights(rewarded) if odd else np.array([len(rewarded), explored], dtype=np.float64)
         silent = rows.arm[:0] if len(rewarded) == len(rows) else rows.arm[~rows.rewarded]
         gone = np.bincount(silent, minlength=self.n_arms).astype(np.float64)
         self.missing = gone if self.missing.size == 0 else self.missing + gone
@@ -89,6 +93,10 @@ class Survey:
     def records(self, dim: int) -> Float64:
         """Give the sums of the reward model."""
         return combine(self.parts) if self.parts else empty_records(self.n_arms, dim)
+
+
+def _weights(rewarded: Rows) -> Float64:
+    return np.array([rewarded.weight.sum(), rewarded.weight[rewarded.explored == 1].sum()])
 
 
 def _are_among(rewards: Float64, values: set[float]) -> bool:

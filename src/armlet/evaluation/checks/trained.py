@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from armlet.core.errors import EvaluationError
 from armlet.core.types import Arm, Bool, Float64
 from armlet.evaluation.checks.check import Check, Word
-from armlet.evaluation.rows import Rows
+from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import Played, Target
 
 FEWEST: Final = 20  # rows: fewer may be as many by chance
+SLACK: Final = 1e-6  # rows of an arm, where weights were summed
 
 
 class Trained:
@@ -40,15 +41,10 @@ class Trained:
         one = (weights == 1.0).all()
         return np.bincount(arms, weights=None if one else weights, minlength=self._learned.shape[1]).astype(np.float64)
 
-    def checks(self, targets: Sequence[Target], arms: tuple[Arm, ...]) -> tuple[Check, ...]:
-        """Say of every model that counts its rows whether it learned from this log."""
-        models = [target for target in targets if isinstance(target, Played)]
-        return tuple(self.found(each.name, arms, rows=rows) for each in models if (rows := each.learned()))
-
     def found(self, name: str, arms: Collection[Arm], *, rows: Mapping[Arm, float]) -> Check:
         """Say whether a target learned from this log, by how many rows of each arm it has; none if it has no sums."""
         mine = np.array([rows.get(arm, 0.0) for arm in arms])
-        if any(each.sum() >= FEWEST and np.allclose(mine, each, rtol=0, atol=1e-6) for each in self._learned):
+        if any(each.sum() >= FEWEST and np.allclose(mine, each, rtol=0, atol=SLACK) for each in self._learned):
             return _told(name, "It has learned exactly as many rows of every arm as this log holds", float(mine.sum()))
         told = "Nothing says that it was trained on these rows."
         return Check(name="trained here", word=Word.FINE, sentence=told, number=0.0, unit="rows", target=name)
@@ -60,6 +56,23 @@ def _told(name: str, why: str, rows: float) -> Check:
         'Ask for "own", the honest value of a model from its own rows.'
     )
     return Check(name="trained here", word=Word.WARNING, sentence=told, number=rows, unit="rows", target=name)
+
+
+def check_trained(targets: Sequence[Target], blocks: Blocks, totals: Iterable[float]) -> tuple[Check, ...]:
+    """Say of every model that counts its rows whether it learned from this log.
+
+    Parameters
+    ----------
+    totals
+        How many rows a model may have that did: rows are read, arm by arm, only for one that has as many.
+    """
+    models = {each: rows for each in targets if isinstance(each, Played) and (rows := each.learned())}
+    trained = Trained(len(blocks.arms))
+    have = [sum(rows.get(arm, 0.0) for arm in blocks.arms) for rows in models.values()]
+    if any(abs(mine - total) <= SLACK * len(blocks.arms) for mine in have for total in totals):
+        for block in blocks:
+            trained.add(block)
+    return tuple(trained.found(each.name, blocks.arms, rows=rows) for each, rows in models.items())
 
 
 def refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -> None:
