@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
+from armlet.core.border.logged import LEAST_CHANCE
 from armlet.core.errors import ArgumentError
 from armlet.core.rewards import Range
 from armlet.core.types import Bool, Float64
@@ -27,8 +27,6 @@ Look = Callable[[Rows, Mapping[str, Law]], None]
 """Told every block, and what each target would have done."""
 Count = Callable[[Rows], None]
 """Told every block."""
-LEAST: Final = 1e-40
-"""The least propensity: weights of rarer arms, squared and times rewards, would not be numbers."""
 
 
 @dataclass(slots=True)
@@ -152,8 +150,11 @@ def check_rows(rows: Rows) -> None:
 
 def _check_chances(rows: Rows, chances: Float64, name: str) -> None:
     most = 1.0 + 1e-9
-    if chances.min(initial=1.0) >= LEAST and chances.max(initial=0.0) <= most:  # false if one is no number
+    if chances.min(initial=1.0) >= LEAST_CHANCE and chances.max(initial=0.0) <= most:  # false if one is no number
         return
-    wrong = int(np.flatnonzero(~((chances >= LEAST) & (chances <= most)))[0])
-    text = "{log} has a {name} of {value} at step {t}; the probability of an arm that was played lies in [{least}, 1]"
-    raise ArgumentError(text, name=name, value=float(chances[wrong]), t=int(rows.t[wrong]), least=LEAST)
+    wrong = int(np.flatnonzero(~((chances >= LEAST_CHANCE) & (chances <= most)))[0])
+    text = (
+        "{log} has a {name} of {value} at step {t}; give the probability of the arm, above 0 and at most 1 "
+        "({least} or more)"
+    )
+    raise ArgumentError(text, name=name, value=float(chances[wrong]), t=int(rows.t[wrong]), least=LEAST_CHANCE)
