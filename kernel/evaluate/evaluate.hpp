@@ -25,8 +25,8 @@ struct PlayedRows {
     std::size_t n;
 };
 
-// out[i]: what it says of the arm that a policy would play; or of a law P (n, K) over arms. Of the arm that row i played
-// it says the same here as there: a row is left out of both, or the difference would be a bias of order 1/n.
+// out[i]: what it says of the arm that a policy would play; or of a law P (n, K) over arms. Of the arm that row i
+// played it says the same here as there: a row is left out of both, or the difference would be a bias of order 1/n.
 void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, const PlayedRows& rows,
                     double* out);
 void predict_law(const RewardModel& model, const double* X, const double* P, const PlayedRows& rows, double* out);
