@@ -35,29 +35,61 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
     return leader < n_arms && means[leader] > second ? leader : n_arms;
 }
 
+// Whether an arm was played and nothing has come back yet.
+bool is_silent(const Paced& all, std::uint32_t arm) { return all.under_way()[arm] > 0.0 && !(all.count(arm) > 0.0); }
+
+// A silent arm has no estimate, so it does not compete with arms that have one.
+void skip_silent(const Paced& all, Arms eligible, double* scores) {
+    if (!std::ranges::any_of(eligible, [&](std::uint32_t arm) { return all.count(arm) > 0.0; })) return;
+    for (const auto arm : eligible)
+        if (is_silent(all, arm)) scores[arm] = none;
+}
+
+// What has not come back of a silent arm counts as one reward, a deviation below the mean.
+void lower_silent(const Paced& all, Arms eligible, double* means) {
+    for (const auto arm : eligible) {
+        if (!is_silent(all, arm)) continue;
+        const double waits = all.under_way()[arm];
+        means[arm] -= all.deviations()[arm] * (waits / (waits + 1.0));
+    }
+}
+
+// out[a] = sqrt((n_a + 1) / (n_a + 1 + m_a)): how much narrower widths will be once all has come back, if it is like
+// what there is.
+const double* shrinkage(const Paced& all, Arms eligible, double* out) {
+    for (const auto arm : eligible) {
+        const double rows = all.count(arm) + 1.0;
+        out[arm] = std::sqrt(rows / (rows + all.under_way()[arm]));
+    }
+    return out;
+}
+
 // What is added to the estimates of a step, exactly or from above.
 class Bonus {
   public:
-    Bonus(const LogBonus& rule, const Paced& all, Word t, const double* means)
-        : width_scale_(rule.width_scale), means_(means), sigma_(all.deviations()) {
+    // `shrink` is null where nothing is under way.
+    Bonus(const LogBonus& rule, const Paced& all, Word t, const double* means, const double* shrink)
+        : width_scale_(rule.width_scale), means_(means), shrink_(shrink), sigma_(all.deviations()) {
         const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
         even_ = static_cast<double>(t) / ways;
     }
 
     double score(std::uint32_t arm, double width) const {
+        if (shrink_) width *= shrink_[arm];
         const double log = elementary::log(1.0 + even_ * (width * width));
         return means_[arm] + width_scale_ * sigma_[arm] * width * std::sqrt(2.0 * log);
     }
     // No lower than the score of any width up to this one.
     double bound(std::uint32_t arm, double widest) const {
         if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
+        if (shrink_) widest *= shrink_[arm];
         const double log = log_above(1.0 + even_ * (widest * widest));
         return means_[arm] + (1.0 + 1e-9) * width_scale_ * sigma_[arm] * widest * std::sqrt(2.0 * log);
     }
 
   private:
     double width_scale_;
-    const double* means_;
+    const double *means_, *shrink_;
     std::span<const double> sigma_;
     double even_;  // of the rows, that each value of each arm would have
 };
@@ -110,8 +142,13 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const double* z = view(all, step);
     const Extent extent = extent_of(all, z);
-    const Bonus bonus(*this, all, step.t, means);
+    const double* shrink = nullptr;
     all.estimates().scores(z, means);
+    if (all.under_way().any()) {
+        lower_silent(all, step.eligible, means);
+        shrink = shrinkage(all, step.eligible, step.scratch(3, all.width()));
+    }
+    const Bonus bonus(*this, all, step.t, means, shrink);
     for (const auto arm : step.eligible) scores[arm] = bonus.bound(arm, all.widest(arm, extent));
     if (const std::size_t leader = sure_leader(means, scores, step.eligible, all.n_arms()); leader < all.n_arms()) {
         for (const auto arm : step.eligible) scores[arm] = arm == leader ? means[arm] : none;
@@ -128,6 +165,7 @@ const double* LogBonus::scores(const Paced& all, const Step& step) const {
     if (is_optimistic(step.t, share)) return upper_bounds(all, step);
     double* out = step.scratch(1, all.width());
     all.estimates().scores(view(all, step), out);
+    if (all.under_way().any()) skip_silent(all, step.eligible, out);
     return out;
 }
 

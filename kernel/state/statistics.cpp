@@ -134,6 +134,7 @@ void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm
         sums_.merge(arm, record_from(other, other_arm));
     else
         sums_.merge(arm, other.record(other_arm));
+    under_way_.add(arm, other.under_way_.count(other_arm));
     solved_.doubt(arm);
     touch(arm);
     renew();
@@ -145,6 +146,7 @@ void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earl
         sums_.subtract(arm, record_from(earlier, earlier_arm));
     else
         sums_.subtract(arm, earlier.record(earlier_arm));
+    under_way_.add(arm, -earlier.under_way_.count(earlier_arm));
     solved_.doubt(arm);
     touch(arm);
     renew();
@@ -165,6 +167,7 @@ void Statistics::follow(std::size_t arm, Statistics& later) {
 void Statistics::append_arm() {
     settle_all();
     sums_.append_arm();
+    under_way_.append_arm();
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
     is_retired_.push_back(0);
@@ -174,6 +177,7 @@ void Statistics::append_arm() {
 void Statistics::erase_arm(std::size_t arm) {
     settle_all();
     sums_.erase_arm(arm);
+    under_way_.erase_arm(arm);
     set_active(arm, true);  // so that nobody counts it any more
     is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
     versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
@@ -211,7 +215,7 @@ void Statistics::restore_units(std::span<const double> units) {
 
 std::size_t Statistics::bytes() const {
     return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           wants_.bytes() + is_retired_.size() + versions_.capacity() * sizeof(std::int64_t);
+           under_way_.bytes() + wants_.bytes() + is_retired_.size() + versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

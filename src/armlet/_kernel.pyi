@@ -102,6 +102,7 @@ def restore_decision(
     greedy: bool | None = None,
     eligible: Iterable[str | int] | None = None,
     probabilities: NDArray[numpy.float64] | list[float] | None = None,
+    expired: bool = False,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
@@ -663,6 +664,12 @@ class Paced(Statistics):
     def nbytes(self) -> int:
         """Bytes held."""
 
+    @property
+    def under_way(self) -> NDArray[numpy.int64]:
+        """
+        (K,): how many decisions of each arm wait for their reward; below 0 in what was learned since a base, if the base counts decisions that were learned here.
+        """
+
     def fits(self) -> NDArray[numpy.float64]:
         """
         (K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.
@@ -848,6 +855,35 @@ class Engine:
 
     def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
     def _check_forget(self, decision: Decision, reward: float) -> None: ...
+    def expire(self, decision: Decision) -> None:
+        """
+        Stop waiting for the reward of a decision: it will not come, or nobody would tell.
+
+        Policies that count decisions under way, such as the default, take an arm with many of them for better known than its
+        rewards make it. If the reward comes after all it can still be learned.
+
+        Parameters
+        ----------
+        decision
+            What `decide` gave, pending.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, seed=1)
+        >>> decision = bandit.decide([0.5])
+        >>> bandit.state.under_way.sum(), decision.expired
+        (np.int64(1), False)
+        >>> bandit.expire(decision)
+        >>> bandit.state.under_way.sum(), decision.expired
+        (np.int64(0), True)
+        >>> bandit.learn(decision, 1.0)
+        """
+
+    def _check_expire(self, decision: Decision) -> None: ...
+    def _begin_decision(self, label: str | int) -> None:
+        """A decision of this arm, made elsewhere, waits for its reward."""
+
     def _check_advance(self, t: int) -> None: ...
     def _named(self, decision: Decision, since: int) -> dict[str, Any]:
         """
