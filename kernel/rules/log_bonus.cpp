@@ -38,28 +38,51 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
 // Whether an arm was played and nothing has come back yet.
 bool is_silent(const Paced& all, std::uint32_t arm) { return all.under_way()[arm] > 0.0 && !(all.count(arm) > 0.0); }
 
+// The highest estimate of the arms that have rows; minus infinity if none has.
+double best_known(const Paced& all, Arms eligible, const double* means) {
+    double best = none;
+    for (const auto arm : eligible)
+        if (all.count(arm) > 0.0) best = std::max(best, means[arm]);
+    return best;
+}
+
 // A silent arm has no estimate, so it does not compete with arms that have one.
 void skip_silent(const Paced& all, Arms eligible, double* scores) {
-    if (!std::ranges::any_of(eligible, [&](std::uint32_t arm) { return all.count(arm) > 0.0; })) return;
+    if (best_known(all, eligible, scores) == none) return;
     for (const auto arm : eligible)
         if (is_silent(all, arm)) scores[arm] = none;
 }
 
-// What has not come back of a silent arm counts as one reward, a deviation below the mean.
-void lower_silent(const Paced& all, Arms eligible, double* means) {
+// out[a] = e_a = rho (n_a + m_a) - n_a, or 0 if that is less: what is still to come of an arm if its decisions come
+// back as often as those of all arms have, rho = N / (N + M); before anything has come back, all of it.
+const double* expected_rows(const Paced& all, Arms eligible, double* out) {
+    double rows = 0.0, waits = 0.0;
+    for (std::size_t arm = 0; arm < all.n_arms(); ++arm) rows += all.count(arm), waits += all.under_way()[arm];
+    const double rho = rows > 0.0 ? rows / (rows + waits) : 1.0;
+    for (const auto arm : eligible) {
+        const double n = all.count(arm);
+        out[arm] = std::max(rho * (n + all.under_way()[arm]) - n, 0.0);
+    }
+    return out;
+}
+
+// A silent arm is taken for no better than the best that is known here, and what is still to come of it for one reward
+// that was a deviation lower.
+void lower_silent(const Paced& all, Arms eligible, const double* expected, double* means) {
+    const double best = best_known(all, eligible, means);
     for (const auto arm : eligible) {
         if (!is_silent(all, arm)) continue;
-        const double waits = all.under_way()[arm];
-        means[arm] -= all.deviations()[arm] * (waits / (waits + 1.0));
+        const double start = best == none ? means[arm] : std::min(means[arm], best);
+        means[arm] = start - all.deviations()[arm] * (expected[arm] / (expected[arm] + 1.0));
     }
 }
 
-// out[a] = sqrt((n_a + 1) / (n_a + 1 + m_a)): how much narrower widths will be once all has come back, if it is like
-// what there is.
-const double* shrinkage(const Paced& all, Arms eligible, double* out) {
+// out[a] = sqrt((n_a + 1) / (n_a + 1 + e_a)): how much narrower widths will be once e_a more rows have come back, if
+// they are like those that there are.
+const double* shrinkage(const Paced& all, Arms eligible, const double* expected, double* out) {
     for (const auto arm : eligible) {
         const double rows = all.count(arm) + 1.0;
-        out[arm] = std::sqrt(rows / (rows + all.under_way()[arm]));
+        out[arm] = std::sqrt(rows / (rows + expected[arm]));
     }
     return out;
 }
@@ -145,8 +168,10 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     const double* shrink = nullptr;
     all.estimates().scores(z, means);
     if (all.under_way().any()) {
-        lower_silent(all, step.eligible, means);
-        shrink = shrinkage(all, step.eligible, step.scratch(3, all.width()));
+        double* room = step.scratch(3, all.width());
+        const double* expected = expected_rows(all, step.eligible, room);
+        lower_silent(all, step.eligible, expected, means);
+        shrink = shrinkage(all, step.eligible, expected, room);
     }
     const Bonus bonus(*this, all, step.t, means, shrink);
     for (const auto arm : step.eligible) scores[arm] = bonus.bound(arm, all.widest(arm, extent));

@@ -12,7 +12,8 @@ import numpy as np
 
 from armlet.core.elementary import logs
 from armlet.core.reference import Reference, width
-from armlet.core.types import Bool, Float64, Int64
+from armlet.core.types import Float64, Int64
+from armlet.core.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 
 Noise: TypeAlias = Literal["pool", "max", "median"]
 
@@ -50,57 +51,6 @@ def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_sca
     log = logs(1.0 + even * (widths * widths))
     out: Float64 = width_scale * deviations * widths * np.sqrt(2.0 * log)
     return out
-
-
-def shrinkage(n: Float64, under_way: Float64) -> Float64:
-    """Give sqrt((n + 1) / (n + 1 + m)): how much narrower widths will be once m more rewards have come back.
-
-    Examples
-    --------
-    >>> shrinkage(np.array([0.0, 9.0, 9.0]), np.array([3.0, 30.0, 0.0])).tolist()
-    [0.5, 0.5, 1.0]
-    """
-    rows = n + 1.0
-    out: Float64 = np.sqrt(rows / (rows + under_way))
-    return out
-
-
-def silent(n: Float64, under_way: Float64) -> Bool:
-    """Say which arms were played without anything having come back yet: they have no estimate.
-
-    Examples
-    --------
-    >>> silent(np.array([0.0, 0.0, 5.0]), np.array([3.0, 0.0, 3.0])).tolist()
-    [True, False, False]
-    """
-    out: Bool = (under_way > 0.0) & ~(n > 0.0)
-    return out
-
-
-def skip_silent(scores: Float64, n: Float64, under_way: Float64, arms: Int64) -> Float64:
-    """Give scores, minus infinity for silent arms if any of these arms is known.
-
-    Examples
-    --------
-    >>> n, under_way = np.array([0.0, 5.0]), np.array([3.0, 3.0])
-    >>> skip_silent(np.array([0.0, -1.0]), n, under_way, np.array([0, 1])).tolist()
-    [-inf, -1.0]
-    """
-    if not (n[arms] > 0.0).any():
-        return scores
-    return np.where(silent(n, under_way), -np.inf, scores)
-
-
-def lower_silent(scores: Float64, n: Float64, under_way: Float64, deviations: Float64) -> Float64:
-    """Give scores, for silent arms sigma m / (m + 1) less: what has not come back is one reward of sigma below the mean.
-
-    Examples
-    --------
-    >>> n, under_way = np.array([0.0, 5.0]), np.array([3.0, 3.0])
-    >>> lower_silent(np.array([0.0, -1.0]), n, under_way, np.ones(2)).tolist()
-    [-0.75, -1.0]
-    """
-    return np.where(silent(n, under_way), scores - deviations * (under_way / (under_way + 1.0)), scores)
 
 
 def freedom(n: Float64, rank: int) -> Float64:
@@ -256,8 +206,8 @@ class PacedReference(Reference):
         if not is_optimistic(t, self.share):
             return skip_silent(scores, self.n, self.under_way, arms)
         sigma, ways = self.deviations(), int(self.active.sum()) * self._rank
-        widths = self.widths(x) * shrinkage(self.n, self.under_way)
-        means = lower_silent(scores, self.n, self.under_way, sigma)
+        widths = self.widths(x) * shrinkage(self.n, expected_rows(self.n, self.under_way))
+        means = lower_silent(scores, self.n, self.under_way, sigma, arms)
         out: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         return out
 

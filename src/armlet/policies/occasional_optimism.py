@@ -12,13 +12,14 @@ say how it does.
 Why only a fifth: contexts that differ explore for a greedy policy, so on real tables optimism costs more than it finds;
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet.
-Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had n + m
-rows, and its w_a^2 is (n + 1) / (n + 1 + m) of what it was. An arm of which nothing has come back yet (n = 0) has no
-estimate: on a greedy step the others are played, on an optimistic one its estimate lies sigma m / (m + 1) below the
-mean. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt rewards m is 0
-whenever an arm is chosen. docs/decisions/0019-decisions-under-way.md has the figures.
-All that it remembers are sums, decisions under way and what was last solved from them. So bandits merge, rows can be taken back or
-corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
+Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (core/under_way.py). An
+arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an optimistic
+one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate where that is
+lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt rewards m is 0
+whenever an arm is chosen.
+All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can be
+taken back or corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
 steps; all are when the units change, at a tenth more rows. The best arm is exact: widths have bounds, and are worked
 out only where these do not decide.
@@ -36,10 +37,11 @@ from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like
 from armlet.core.choosing import best_arms
 from armlet.core.exploring import Weighted, by_evidence
 from armlet.core.kernel import LogBonus, Paced
-from armlet.core.optimism import Noise, is_optimistic, log_bonus, lower_silent, shrinkage, skip_silent
+from armlet.core.optimism import Noise, is_optimistic, log_bonus
 from armlet.core.policy import SumsPolicy
 from armlet.core.statistics import solved_shape, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Shapes
+from armlet.core.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.core.units import Units, check_origin
 
 
@@ -135,16 +137,26 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         """
         return self.exploring(state, t, state.active).rate
 
-    def upper_bounds(self, state: Paced, t: int, x: Float64) -> Float64:
-        """Give the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus."""
+    def upper_bounds(self, state: Paced, t: int, x: Float64, arms: Int64 | None = None) -> Float64:
+        """Give the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus.
+
+        Parameters
+        ----------
+        state, t, x
+            What is known, the step and the context.
+        arms
+            Those that may be played, which an arm without any reward yet is compared with; all if left out.
+        """
+        arms = np.arange(state.n_arms) if arms is None else arms
         n, waits, sigma, ways = state.n, _waits(state), state.deviations(self.noise), state.n_active * state.rank
-        means, widths = lower_silent(state.scores(x), n, waits, sigma), state.widths(x) * shrinkage(n, waits)
+        means = lower_silent(state.scores(x), n, waits, sigma, arms)
+        widths = state.widths(x) * shrinkage(n, expected_rows(n, waits))
         bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         return bounds
 
     def _best(self, state: Paced, t: int, x: Float64, arms: Int64) -> Int64:
         if is_optimistic(t, self.share):
-            return best_arms(self.upper_bounds(state, t, x), arms)
+            return best_arms(self.upper_bounds(state, t, x, arms), arms)
         return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
 
     def probabilities(self, state: Paced, t: int, x: Float64, eligible: Bool) -> Float64:
