@@ -143,31 +143,6 @@ void bind_engine(nb::module_& m) {
             nb::arg("decision").none(), nb::arg("reward").none(),
             nb::sig("def _check_forget(self, decision: Decision, reward: float) -> None"))
         .def(
-            "expire", [](Engine& e, nb::handle d) { e.expire(d); }, nb::arg("decision").none(),
-            nb::sig("def expire(self, decision: Decision) -> None"),
-            R"(Stop waiting for the reward of a decision: it will not come, or nobody would tell.
-
-Policies that count decisions under way, such as the default, take an arm with many of them for better known than its
-rewards make it. If the reward comes after all it can still be learned.
-
-Parameters
-----------
-decision
-    What `decide` gave, pending.
-
-Examples
---------
->>> import armlet
->>> bandit = armlet.Bandit(["a", "b"], 1, seed=1)
->>> decision = bandit.decide([0.5])
->>> bandit.state.under_way.sum(), decision.expired
-(np.int64(1), False)
->>> bandit.expire(decision)
->>> bandit.state.under_way.sum(), decision.expired
-(np.int64(0), True)
->>> bandit.learn(decision, 1.0)
-)")
-        .def(
             "_check_expire", [](Engine& e, nb::handle d) { e.expire(d, Act::rehearse); }, nb::arg("decision").none(),
             nb::sig("def _check_expire(self, decision: Decision) -> None"))
         .def("_begin_decision", &Engine::begin_decision, nb::arg("label"),
