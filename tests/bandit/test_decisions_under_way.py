@@ -13,7 +13,7 @@ import pytest
 import armlet
 import armlet.log.replaying
 from armlet.core.files import encoding
-from armlet.core.types import Float64
+from armlet.core.types import Arm, Float64
 
 K, D = 3, 2
 
@@ -22,7 +22,7 @@ def new(seed: int = 1, **how: Any) -> armlet.Bandit:
     return armlet.Bandit(["a", "b", "c"], D, seed=seed, **how)
 
 
-def counts(bandit: armlet.Bandit) -> dict[armlet.Arm, int]:
+def counts(bandit: armlet.Bandit) -> dict[Arm, int]:
     return dict(zip(bandit.arms, bandit.state.under_way.tolist(), strict=True))
 
 
@@ -30,7 +30,7 @@ def decided(bandit: armlet.Bandit, n: int, seed: int = 5) -> list[armlet.Decisio
     return [bandit.decide(x) for x in np.random.default_rng(seed).normal(size=(n, D))]
 
 
-def tally(decisions: list[armlet.Decision]) -> dict[armlet.Arm, int]:
+def tally(decisions: list[armlet.Decision]) -> dict[Arm, int]:
     return {arm: sum(d.arm == arm for d in decisions) for arm in ("a", "b", "c")}
 
 
@@ -60,7 +60,7 @@ def test_a_reward_counts_once_in_whatever_order_things_happen() -> None:
     bandit.learn(forgotten, 0.25)
     bandit.correct(forgotten, 0.25, 0.75)
     assert counts(bandit) == tally(rest)
-    assert not (expired.expired or forgotten.expired)
+    assert [expired.expired, forgotten.expired] == [False, False]
 
 
 @pytest.mark.parametrize("how", ["learned", "expired", "forgotten", "another's", "no decision"])
@@ -322,7 +322,7 @@ def test_a_newcomer_whose_rewards_are_late_or_lost_does_not_take_the_traffic(noi
 
 
 def test_no_arm_is_given_up_where_few_rewards_of_any_arm_ever_come() -> None:
-    """A tenth of them come back. With each decision under way counted as a row to come, seed 0 never hears of an arm."""
+    """A tenth come back. With each decision under way counted as a row to come, seed 0 never hears of an arm."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         bandit = armlet.Bandit(range(3), 2, seed=seed)

@@ -277,6 +277,6 @@ def restored(s: Session) -> Call | None:
 
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
-    *[decide] * 6, *[decide_many] * 3, *[learn] * 7, *[learn_many] * 2, *[logged] * 3, *[amend] * 3, *[read] * 3, expire,
-    inspect, learn_strange, restored, *records.MENU, *upkeep.MENU,
+    *[decide] * 6, *[decide_many] * 3, *[learn] * 7, *[learn_many] * 2, *[logged] * 3, *[amend] * 3, *[read] * 3,
+    expire, inspect, learn_strange, restored, *records.MENU, *upkeep.MENU,
 )  # fmt: skip

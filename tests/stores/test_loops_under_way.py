@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import armlet
+from armlet.core.types import Arm
 from armlet.stores import Loop, Memory, Store
 from armlet.stores.replay import rebuild
 
@@ -18,12 +19,12 @@ class Ticks:
         return self.now
 
 
-def waits(loop: Loop) -> dict[armlet.Arm, int]:
+def waits(loop: Loop) -> dict[Arm, int]:
     model = loop.model()
     return dict(zip(model.arms, model.state.under_way.tolist(), strict=True))
 
 
-def tally(decisions: list[armlet.Decision]) -> dict[armlet.Arm, int]:
+def tally(decisions: list[armlet.Decision]) -> dict[Arm, int]:
     return {arm: sum(d.arm == arm for d in decisions) for arm in ("a", "b")}
 
 

@@ -13,13 +13,13 @@ Why only a fifth: contexts that differ explore for a greedy policy, so on real t
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet.
 Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
-n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (core/under_way.py). An
-arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an optimistic
-one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate where that is
-lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt rewards m is 0
-whenever an arm is chosen.
-All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can be
-taken back or corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (core/optimism.py).
+An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
+optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate
+where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt
+rewards m is 0 whenever an arm is chosen.
+All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can
+be taken back or corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
 steps; all are when the units change, at a tenth more rows. The best arm is exact: widths have bounds, and are worked
 out only where these do not decide.
@@ -37,11 +37,18 @@ from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like
 from armlet.core.choosing import best_arms
 from armlet.core.exploring import Weighted, by_evidence
 from armlet.core.kernel import LogBonus, Paced
-from armlet.core.optimism import Noise, is_optimistic, log_bonus
+from armlet.core.optimism import (
+    Noise,
+    expected_rows,
+    is_optimistic,
+    log_bonus,
+    lower_silent,
+    shrinkage,
+    skip_silent,
+)
 from armlet.core.policy import SumsPolicy
 from armlet.core.statistics import solved_shape, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Shapes
-from armlet.core.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.core.units import Units, check_origin
 
 
