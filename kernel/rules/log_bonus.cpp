@@ -48,7 +48,7 @@ double best_known(const Paced& all, Arms eligible, const double* means) {
 
 // A silent arm has no estimate, so it does not compete with arms that have one.
 void skip_silent(const Paced& all, Arms eligible, double* scores) {
-    if (best_known(all, eligible, scores) == none) return;
+    if (!all.any_empty() || best_known(all, eligible, scores) == none) return;
     for (const auto arm : eligible)
         if (is_silent(all, arm)) scores[arm] = none;
 }
@@ -69,6 +69,7 @@ const double* expected_rows(const Paced& all, Arms eligible, double* out) {
 // A silent arm is taken for no better than the best that is known here, and what is still to come of it for one reward
 // that was a deviation lower.
 void lower_silent(const Paced& all, Arms eligible, const double* expected, double* means) {
+    if (!all.any_empty()) return;
     const double best = best_known(all, eligible, means);
     for (const auto arm : eligible) {
         if (!is_silent(all, arm)) continue;

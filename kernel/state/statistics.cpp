@@ -17,6 +17,8 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
       row_(units_.is_free() ? units_.size() : 0),
       sums_(n_arms, units_.size()),
       solved_(ridge),
+      counts_(n_arms),
+      n_empty_(n_arms),
       wants_(n_arms),
       is_retired_(n_arms),
       versions_(n_arms) {
@@ -30,6 +32,7 @@ void Statistics::touch(std::size_t arm) {
 
 void Statistics::note(std::size_t arm) {
     versions_[arm] = ++changes_;
+    count_rows(arm);
     wants_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
@@ -37,6 +40,8 @@ void Statistics::note(std::size_t arm) {
 
 void Statistics::touch_all() {
     if (waiting_.is_open()) waiting_.resize(n_arms());
+    counts_.assign(n_arms(), 0.0), n_empty_ = n_arms();
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) count_rows(arm);
     solved_.mark_all(sums_);
     wants_.mark_all(n_arms());
     find_witness();
@@ -215,7 +220,8 @@ void Statistics::restore_units(std::span<const double> units) {
 
 std::size_t Statistics::bytes() const {
     return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           under_way_.bytes() + wants_.bytes() + is_retired_.size() + versions_.capacity() * sizeof(std::int64_t);
+           counts_.size() * sizeof(double) + under_way_.bytes() + wants_.bytes() + is_retired_.size() +
+           versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

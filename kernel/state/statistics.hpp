@@ -146,9 +146,10 @@ class Statistics {
         return sums_.records();
     }
     // n of an arm, with the rows that wait.
-    double count(std::size_t arm) const { return waiting_.add_to(sums_.n(arm), arm); }
-    // Whether no arm has a row.
+    double count(std::size_t arm) const { return counts_[arm]; }
+    // Whether no arm has a row; whether some arm has none.
     bool is_empty() const { return witness_ == nobody; }
+    bool any_empty() const { return n_empty_ > 0; }
     // Sums in these units; they are looked at anew.
     void restore(std::span<const double> records);
     void restore(std::size_t arm, std::span<const double> record);
@@ -171,6 +172,11 @@ class Statistics {
     void touch_all();             // or the arms themselves
     bool is_due(std::size_t arm) const;
     void find_witness();
+    void count_rows(std::size_t arm) {
+        n_empty_ -= !(counts_[arm] > 0.0);
+        counts_[arm] = waiting_.add_to(sums_.n(arm), arm);
+        n_empty_ += !(counts_[arm] > 0.0);
+    }
     void solve_stale();
     void settle(std::size_t arm) {
         if (waiting_.any(arm)) waiting_.settle(arm, sums_);
@@ -183,6 +189,8 @@ class Statistics {
     Sums sums_;                // of the rows that do not wait
     WaitingRows waiting_;
     Solved solved_;
+    std::vector<double> counts_;  // n with the rows that wait, side by side
+    std::size_t n_empty_;         // arms that have none
     UnderWay under_way_;
     Wants wants_;
     bool is_paced_ = false;
