@@ -34,6 +34,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     bandit.add_arm("y")
     row = bandit.decide([0.5, 0.0, 1.0]).to_dict() | {"reward": 0.75}
     bandit.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored", "tag")})
+    bandit.expire(bandit.decide([0.5, 0.0, 1.0]))
     bandit.replace(policy=armlet.ContextualEpsilonGreedy(p=30))
     log.close()
     return list(LogFile(path))

@@ -175,6 +175,7 @@ _START: Final[Fields] = {
     "origin": Optional(TEXT),
 }
 _REWARD: Final[Fields] = {"id": ID, "reward": NUMBER, "weight": WEIGHT, "decision": Optional(OBJECT)}
+_LEARN: Final[Fields] = {**_REWARD, "expired": Optional(TRUTH)}
 _CORRECT: Final[Fields] = {"id": ID, "old_reward": NUMBER, "new_reward": NUMBER, "weight": Optional(WEIGHT)}
 _ROWS: Final[Fields] = {"X": TABLE, "arms": LABELS, "rewards": NUMBERS, "weights": NUMBERS, "steps": COUNT}
 _NOTE: Final[Fields] = {
@@ -188,9 +189,10 @@ _NOTE: Final[Fields] = {
 KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
     "decide": _DECIDE,
-    "learn": _REWARD,
+    "learn": _LEARN,
     "correct": {**_CORRECT, "decision": Optional(OBJECT)},
     "forget": {**_REWARD, "weight": Optional(WEIGHT)},
+    "expire": {"id": ID, "decision": Optional(OBJECT)},
     "add_arm": {"arm": LABEL},
     "retire_arm": {"arm": LABEL},
     "restore_arm": {"arm": LABEL},
@@ -324,5 +326,5 @@ def check_start(event: Event, name: str) -> None:
         raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)
     if event.get("schema") != SCHEMA:
         raise LogError(
-            f"{name} is a log of schema {event.get('schema')}; this version reads {SCHEMA}: use a newer one", 0
+            f"{name} is a log of schema {_short(event.get('schema'))}; this version reads {SCHEMA}: use a newer one", 0
         )
