@@ -27,6 +27,9 @@ FAULTS: Final = (
 """What damaged bytes make readers raise: files, JSON, gzip, Arrow, numpy and the bandit that plays an event."""
 
 
+LONGEST: Final = 300  # characters of a reason: it may hold whatever stands in a file
+
+
 class NotALogError(LogError):
     """A file is not a log: nothing says that it ever was one."""
 
@@ -63,15 +66,17 @@ def is_fault(error: Exception) -> bool:
 
 def explain(error: Exception) -> str:
     """Say what an error says in one line, a missing field included."""
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
+    if isinstance(error, KeyError) and not isinstance(error, ArmletError):
+        told = error.args[0] if error.args else ""
+        is_name = isinstance(told, str) and " " not in told  # else a sentence, such as that there is no such arm
+        return (f"{told!r} is missing" if is_name else str(told))[:LONGEST]
     if isinstance(error, RecursionError):
         return "it nests too deeply"
     if isinstance(error, MemoryError):
         return "it needs more memory than there is"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror[0].lower()}{error.strerror[1:]}"
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    return str(error).strip().partition("\n")[0][:LONGEST] or type(error).__name__
 
 
 def check_ordinary(path: Path, what: str) -> None:

@@ -76,7 +76,7 @@ class Layout:
         """Refuse a layout that is not that of a log which starts so."""
         features = about.get("features")
         named = tuple(features) if features is not None else tuple(str(i) for i in range(about["dim"]))
-        same = (self.dim, self.features) == (about["dim"], named)
+        same = type(self.dim) is int and (self.dim, self.features) == (about["dim"], named)
         if not same or self.labels not in get_args(Labels) or self.contexts not in get_args(Contexts):
             raise LogError(f"{name} is damaged: its layout is not that of its start")
 
