@@ -14,6 +14,7 @@ from armlet.bandit import Bandit
 from armlet.core.errors import EventError, StoreError
 from armlet.core.kernel import Decision
 from armlet.core.types import Arm, Float64, Policy
+from armlet.stores.clock import Moment
 from armlet.stores.decisions import decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
 from armlet.stores.replay import apply, recover
@@ -37,18 +38,18 @@ class Player:
         """Forget what memory knows; the rows know better."""
         self._bandit, self._steps = None, range(0)
 
-    def ready(self, pen: Pen, now: int) -> Bandit:
+    def ready(self, pen: Pen, now: Moment) -> Bandit:
         """Give the bandit as it is at this moment, windows that have closed included."""
         if self._bandit is None:
             self.kept = pen.kept(self.kept.name) or self.kept
             self._bandit, self._snapshot, self._last = recover(pen, self.kept, self.policy)
         if self.terms.window is not None:
-            while closed := pen.due(self.kept.id, now, CLOSED_AT_ONCE):
+            while closed := pen.due(self.kept.id, now.steady, CLOSED_AT_ONCE):
                 for outcome in closed:
                     self._close(pen, now, self._bandit, outcome)
         return self._bandit
 
-    def decide(self, pen: Pen, now: int, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
+    def decide(self, pen: Pen, now: Moment, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
         """Decide, or give the decision that this event has."""
         bandit = self.ready(pen, now)
         known = None if event is None else pen.outcome(self.kept.id, event)
@@ -61,7 +62,7 @@ class Player:
         self._steps = self._steps[1:]  # a refused call has not used its step
         event = decision.id if event is None else event
         seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
-        due = None if self.terms.window is None else now + self.terms.window
+        due = None if self.terms.window is None else now.steady + self.terms.window
         pen.put(self.kept.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
         self._keep_snapshot(pen, bandit)
         return decision
@@ -77,7 +78,7 @@ class Player:
             )
         return decision_of(row)
 
-    def reward(self, pen: Pen, now: int, event: str, value: float) -> Status:
+    def reward(self, pen: Pen, now: Moment, event: str, value: float) -> Status:
         """Judge a reward, and learn it if it is time."""
         bandit = self.ready(pen, now)
         outcome = pen.outcome(self.kept.id, event)
@@ -97,7 +98,7 @@ class Player:
         pen.put(self.kept.id, told)
         return verdict.status
 
-    def _close(self, pen: Pen, now: int, bandit: Bandit, outcome: Outcome) -> None:
+    def _close(self, pen: Pen, now: Moment, bandit: Bandit, outcome: Outcome) -> None:
         """Learn what was told in time, or else the default."""
         told = outcome.value is not None
         value = outcome.value if told else self.terms.default
@@ -105,7 +106,7 @@ class Player:
         self._write(pen, now, bandit, outcome, "learn", fields)
         pen.put(self.kept.id, replace(outcome, phase="learned" if told else "default", value=value, due=None))
 
-    def forget(self, pen: Pen, now: int, event: str) -> bool:
+    def forget(self, pen: Pen, now: Moment, event: str) -> bool:
         """Unlearn a decision and delete its context; tell whether there is one."""
         bandit = self.ready(pen, now)
         outcome = pen.outcome(self.kept.id, event)
@@ -130,17 +131,17 @@ class Player:
             self.kept = replace(self.kept, start=model, base=self._last)
             self._snapshot = self._last
 
-    def change(self, pen: Pen, now: int, kind: str, arm: Arm) -> None:
+    def change(self, pen: Pen, now: Moment, kind: str, arm: Arm) -> None:
         """Add, retire or restore an arm."""
         self._write(pen, now, self.ready(pen, now), None, kind, {"arm": arm})
 
     def _write(
-        self, pen: Pen, now: int, bandit: Bandit, outcome: Outcome | None, kind: str, fields: Mapping[str, Any]
+        self, pen: Pen, now: Moment, bandit: Bandit, outcome: Outcome | None, kind: str, fields: Mapping[str, Any]
     ) -> None:
         """Let the bandit do what the row will say, by the same function that reads it back, and write it."""
         about = {} if outcome is None else self._about(pen, outcome)
         t = None if outcome is None else outcome.t
-        row = Row(seq=0, ts=now, kind=kind, t=t, fields={**about, **fields})
+        row = Row(seq=0, ts=now.wall, kind=kind, t=t, fields={**about, **fields})
         apply(bandit, pen, self.kept.id, row)
         self._append(pen, now, kind, t, row.fields)
         self._keep_snapshot(pen, bandit)
@@ -153,7 +154,7 @@ class Player:
         return {"of": outcome.seq, "id": row.fields["id"]}
 
     def _append(
-        self, pen: Pen, now: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
+        self, pen: Pen, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
     ) -> int:
         self._last = pen.append(self.kept.id, now, kind, t, fields, x)
         return self._last

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from armlet.core.errors import StoreError
-from armlet.stores.clock import Clock
+from armlet.stores.clock import Clock, Moment
 from armlet.stores.ledger import Ledger, Pen
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class _Ticket:
 
     __slots__ = ("_done", "answer", "error", "work")
 
-    def __init__(self, work: Callable[[Pen, int], Any]) -> None:
+    def __init__(self, work: Callable[[Pen, Moment], Any]) -> None:
         self.work = work
         self.answer: Any = None
         self.error: Exception | None = None
@@ -63,7 +63,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="armlet store", daemon=True)
         self._thread.start()
 
-    def do(self, work: Callable[[Pen, int], T]) -> T:
+    def do(self, work: Callable[[Pen, Moment], T]) -> T:
         """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised.
 
         Parameters
@@ -129,7 +129,7 @@ class Writer:
                 ticket.error = StoreError(f"nothing of this call was kept: {error}")
                 ticket.error.__cause__ = error
 
-    def _work(self, ticket: _Ticket, pen: Pen, now: int) -> None:
+    def _work(self, ticket: _Ticket, pen: Pen, now: Moment) -> None:
         try:
             ticket.answer = ticket.work(pen, now)
         except self._ledger.failures:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from armlet.stores import Kept, Ledger, Outcome, Pen, Row
+from armlet.stores.clock import Moment
 from armlet.testing.stores.common import Place, StoreCheck, require
 
 
@@ -23,6 +24,11 @@ def _opened(place: Place) -> Iterator[Ledger]:
         ledger.close()
 
 
+def _at(wall: int) -> Moment:
+    """Give a moment; its steady time is another one, as after the wall clock was set."""
+    return Moment(wall, wall + 1000)
+
+
 def _some_loop(ledger: Ledger, name: str = "homepage") -> Kept:
     with ledger.writing() as pen:
         return pen.create(name, '{"arms": ["a"]}', b"a model")
@@ -31,7 +37,7 @@ def _some_loop(ledger: Ledger, name: str = "homepage") -> Kept:
 def _fill(pen: Pen, loop: int, ts: int = 5) -> None:
     """Write one of everything."""
     t = pen.lease(loop, 1)
-    seq = pen.append(loop, ts, "decide", t, {"arm": "a", "propensity": 0.1}, b"\0" * 8)
+    seq = pen.append(loop, _at(ts), "decide", t, {"arm": "a", "propensity": 0.1}, b"\0" * 8)
     pen.put(loop, Outcome(t=t, event=f"event {t}", seq=seq, phase="open", due=ts + 10))
     pen.keep(loop, seq, b"another model")
 
@@ -62,7 +68,7 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
         require(_all_of(ledger, kept) == before, "a transaction that was broken off left something behind")
         with ledger.writing() as pen:
             require(pen.lease(kept.id, 1) == 2, "a transaction that was broken off kept its step of the clock")
-            pen.append(kept.id, 11, "learn", 1, {"reward": 0.1 + 0.2}, None)
+            pen.append(kept.id, _at(11), "learn", 1, {"reward": 0.1 + 0.2}, None)
         before = _all_of(ledger, kept)
     with _opened(place) as ledger:
         require(_all_of(ledger, kept) == before, "what was written is not what is read after reopening")
@@ -75,7 +81,9 @@ def check_rows_keep_their_order_and_their_values(place: Place) -> None:
         first, second = _some_loop(ledger, "first"), _some_loop(ledger, "second")
         for i in range(3):
             with ledger.writing() as pen:
-                found = [pen.append(loop.id, i, "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)]
+                found = [
+                    pen.append(loop.id, _at(i), "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)
+                ]
                 require(found == [i + 1, i + 1], f"rows are numbered {found}, not {[i + 1, i + 1]}")
         expected = [Row(seq=i + 1, ts=i, kind="decide", t=i + 1, fields=fields, x=bytes(range(8))) for i in range(3)]
         for loop in (first, second):
@@ -90,10 +98,10 @@ def check_nobody_reads_half_a_transaction(place: Place) -> None:
         kept = _some_loop(ledger)
         reader = threading.Thread(target=lambda: seen.append(len(list(ledger.rows(kept.id)))))
         with ledger.writing() as pen:
-            pen.append(kept.id, 1, "learn", 1, {}, None)
+            pen.append(kept.id, _at(1), "learn", 1, {}, None)
             reader.start()
             reader.join(0.05)  # one that does not wait has read by now
-            pen.append(kept.id, 1, "learn", 1, {}, None)
+            pen.append(kept.id, _at(1), "learn", 1, {}, None)
         reader.join()
     require(seen in ([0], [2]), f"a reader saw {seen} rows of a transaction of 2")
 
@@ -108,7 +116,7 @@ def check_steps_are_leased_once(place: Place) -> None:
                     kept = pen.kept("homepage") or pen.create("homepage", "{}", b"")
                     first = pen.lease(kept.id, steps)
                     leased += range(first, first + steps)
-                    pen.append(kept.id, 1, "decide", first + steps - 1, {}, b"")
+                    pen.append(kept.id, _at(1), "decide", first + steps - 1, {}, b"")
     require(leased[0] == 1, f"the first step is {leased[0]}, not 1")
     require(leased == sorted(set(leased)), "a step of the clock was leased twice")
 
@@ -142,9 +150,9 @@ def check_old_rows_can_go(place: Place) -> None:
         with ledger.writing() as pen:
             for explored, due in ((True, None), (False, None), (False, 99), (False, None)):
                 t = pen.lease(kept.id, 1)
-                seq = pen.append(kept.id, t, "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
+                seq = pen.append(kept.id, _at(t), "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
                 pen.put(kept.id, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
-            pen.append(kept.id, 4, "learn", 2, {"of": 2}, None)
+            pen.append(kept.id, _at(4), "learn", 2, {"of": 2}, None)
             pen.keep(kept.id, 4, b"a snapshot")
         before = _all_of(ledger, kept)
         with suppress(_BrokenOffError), ledger.writing() as pen:
@@ -163,7 +171,7 @@ def check_old_rows_can_go(place: Place) -> None:
         require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
         left = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
         require(left == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
-        require(pen.append(kept.id, 9, "learn", 3, {}, None) == 6, "a number of a row was given twice")
+        require(pen.append(kept.id, _at(9), "learn", 3, {}, None) == 6, "a number of a row was given twice")
 
 
 def _let_go(pen: Pen, loop: int) -> int:
