@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from string import Formatter
 from typing import Literal
 
@@ -30,6 +31,38 @@ class UnknownNameError(ArmletError, KeyError):
     """
 
     __str__ = Exception.__str__  # a KeyError would show its text in quotes
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise what Python or numpy refuse inside as an ArmletError that is also what it was; for a class's public methods.
+
+    Examples
+    --------
+    >>> with refusing():
+    ...     {}["west"]
+    Traceback (most recent call last):
+    armlet.core.errors.UnknownNameError: west
+    """
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        kind = _REFUSALS.get(type(error))
+        if kind is None:  # Armlet's own, or one that somebody else has made
+            raise
+        text = error.args[0] if type(error) is KeyError and len(error.args) == 1 else error
+        raise kind(str(text)).with_traceback(error.__traceback__) from None
+
+
+_REFUSALS: Mapping[type[Exception], type[ArmletError]] = {
+    ValueError: InvalidValueError,
+    OverflowError: InvalidValueError,
+    RecursionError: InvalidValueError,
+    UnicodeEncodeError: InvalidValueError,
+    UnicodeDecodeError: InvalidValueError,
+    TypeError: InvalidTypeError,
+    KeyError: UnknownNameError,
+}
 
 
 class DecisionError(ArmletError):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from armlet.core.errors import StoreError
 from armlet.core.kernel import Decision
 from armlet.stores.ledger import Row
 
@@ -21,11 +22,21 @@ def context_of(row: Row) -> list[float] | None:
     """Give the context of a decision, unless it was erased."""
     if row.x is None:
         return None
-    values: list[float] = np.frombuffer(row.x, dtype="<f8").tolist()
+    try:
+        values: list[float] = np.frombuffer(row.x, dtype="<f8").tolist()
+    except ValueError as error:
+        raise _damaged(row, error) from error
     return values
 
 
 def decision_of(row: Row, reward: float | None = None) -> Decision:
     """Give a decision back: pending, or with what was learned from it."""
     learned = {} if reward is None else {"reward": reward, "weight": 1.0}
-    return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned})
+    try:
+        return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned})
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _damaged(row, error) from error
+
+
+def _damaged(row: Row, error: Exception) -> StoreError:
+    return StoreError(f"row {row.seq} of the loop is no decision: {error}; go back to a backup")

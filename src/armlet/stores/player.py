@@ -18,7 +18,7 @@ from armlet.stores.clock import Moment
 from armlet.stores.decisions import decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
 from armlet.stores.replay import apply, recover
-from armlet.stores.rewards import Status, Terms, judge
+from armlet.stores.rewards import Status, Terms, Told, counted, judge
 
 SPACING = 1000  # rows between snapshots, at least
 BYTES_A_ROW = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
@@ -71,31 +71,29 @@ class Player:
         row = pen.row(self.kept.id, known.seq)
         if row is None:
             raise StoreError(f"the decision of event {known.event!r} is missing; go back to a backup")
-        if row.x != x.astype("<f8").tobytes() or row.fields["eligible"] != eligible:
+        if row.x != x.astype("<f8").tobytes() or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {known.event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
             )
         return decision_of(row)
 
-    def reward(self, pen: Pen, now: Moment, event: str, value: float) -> Status:
+    def reward(self, pen: Pen, now: Moment, event: str, told: Told) -> Status:
         """Judge a reward, and learn it if it is time."""
         bandit = self.ready(pen, now)
         outcome = pen.outcome(self.kept.id, event)
-        verdict = judge(self.terms, outcome, value)
+        verdict = judge(self.terms, outcome, told)
         if outcome is None or verdict.act == "nothing":
             return verdict.status
-        told = replace(outcome, value=verdict.value)
+        known = counted(outcome, told, verdict)
         if verdict.act == "hold":
-            self._append(pen, now, "reward", outcome.t, {**self._about(pen, outcome), "reward": value})
+            self._append(pen, now, "reward", outcome.t, {**self._about(pen, outcome), "reward": told.value})
         elif verdict.act == "learn":
             self._write(pen, now, bandit, outcome, "learn", {"reward": verdict.value, "weight": 1.0})
-            told = replace(told, phase="learned")
-        else:
+        elif verdict.act == "correct":
             fields = {"old_reward": outcome.value, "new_reward": verdict.value}
             self._write(pen, now, bandit, outcome, "correct", fields)
-            told = replace(told, phase="learned")
-        pen.put(self.kept.id, told)
+        pen.put(self.kept.id, known)
         return verdict.status
 
     def _close(self, pen: Pen, now: Moment, bandit: Bandit, outcome: Outcome) -> None:
@@ -135,6 +133,17 @@ class Player:
         """Add, retire or restore an arm."""
         self._write(pen, now, self.ready(pen, now), None, kind, {"arm": arm})
 
+    def want(self, pen: Pen, now: Moment, arms: Iterable[Arm]) -> None:
+        """Add, restore and retire arms until those of a list are the ones that are played."""
+        bandit = self.ready(pen, now)
+        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.retired)
+        added = wanted.keys() - set(known)
+        changes = [("add_arm", arm) for arm in wanted if arm in added]  # first: a policy may refuse it
+        changes += [("restore_arm", arm) for arm in wanted if arm in retired]
+        changes += [("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired]
+        for kind, arm in changes:
+            self.change(pen, now, kind, arm)
+
     def _write(
         self, pen: Pen, now: Moment, bandit: Bandit, outcome: Outcome | None, kind: str, fields: Mapping[str, Any]
     ) -> None:
@@ -168,6 +177,11 @@ class Player:
         if self._bandit is not None and self._last > self._snapshot:
             pen.keep(self.kept.id, self._last, self._bandit.to_bytes())
             self._snapshot = self._last
+
+
+def _same_arms(kept: list[Arm] | None, given: list[Arm] | None) -> bool:
+    """Tell whether two lists name the same arms, in any order."""
+    return kept == given if kept is None or given is None else set(kept) == set(given)
 
 
 def save_all(players: Iterable[Player], pen: Pen) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ModelFileError, StoreError
+from armlet.core.errors import ArmletError, ModelFileError, StoreError
 from armlet.core.types import Policy
 from armlet.stores.decisions import decision_of
 from armlet.stores.ledger import Kept, Pen, Row
@@ -36,7 +36,16 @@ def rebuild(pen: Pen, kept: Kept, policy: Policy | None = None) -> Bandit:
 
 def _go_on(bandit: Bandit, pen: Pen, kept: Kept, after: int) -> int:
     for row in pen.rows(kept.id, after):
-        apply(bandit, pen, kept.id, row)
+        if row.seq != after + 1:
+            raise StoreError(f"row {after + 1} of the loop is missing; go back to a backup")
+        try:
+            apply(bandit, pen, kept.id, row)
+        except StoreError:
+            raise
+        except (ArmletError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise StoreError(
+                f"row {row.seq} of the loop cannot be played again: {error}; go back to a backup"
+            ) from error
         after = row.seq
     return after
 

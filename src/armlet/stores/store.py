@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from armlet.bandit import Bandit
+from armlet.core.border.arms import check_labels
 from armlet.core.border.contexts import ContextReader
+from armlet.core.errors import refusing
 from armlet.core.rewards import Range
 from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
@@ -50,6 +52,7 @@ class Store:
         self._is_closed = False
         self._writer = Writer(ledger, Clock(ledger.newest(), wall, elapsed), self._stale)
 
+    @refusing()
     def loop(
         self,
         name: str,
@@ -67,13 +70,19 @@ class Store:
         reward_range: Range | None = None,
         seed: int | None = None,
     ) -> Loop:
-        """Make a loop, or go on with the one of this name: with what it was made with, or with its name alone.
+        """Make a loop, or go on with the one of this name: with its name alone, or with what it was made with.
+
+        Only the list of arms may be another one than before.
 
         Parameters
         ----------
         name
             What to call it.
-        arms, dim, features, policy, objective, normalize, units
+        arms
+            The arms to be played from now on, in any order. Going on with a loop, those that it does not know are added,
+            those that it knows and that are not in the list are retired, and retired ones that are in it are restored; what
+            is known of an arm is kept. Left out, the arms stay as they are.
+        dim, features, policy, objective, normalize, units
             As for `armlet.Bandit`. To go on with a loop, leave them out, but for a policy that is not Armlet's own.
         window, default_reward
             Seconds after which a decision without a reward has earned the default. All rewards are learned when the
@@ -93,13 +102,15 @@ class Store:
         >>> import armlet
         >>> with armlet.open("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8))
-        ...     store.loop("homepage", arms=["a", "c"], dim=1, policy=armlet.Algorithm1(p=8))
+        ...     loop = store.loop("homepage", arms=["c", "a"], dim=1, policy=armlet.Algorithm1(p=8))
+        ...     loop.model().arms, loop.model().retired
+        ...     store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.Algorithm1(p=8))
         Traceback (most recent call last):
-        armlet.core.errors.StoreError: arms is ['a', 'c'], but loop 'homepage' was made with ['a', 'b']; ...
+        armlet.core.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
         """
         making = Making(
             name=name,
-            arms=None if arms is None else list(arms),
+            arms=None if arms is None else check_labels(arms),
             dim=dim,
             features=None if features is None else tuple(features),
             policy=policy,
@@ -127,6 +138,8 @@ class Store:
         player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own)
         making.check_same(kept, made, own)
         bandit = player.ready(pen, now)
+        if making.arms is not None:
+            player.want(pen, now, making.arms)
         self._players[making.name] = player
         return player, ContextReader(bandit.dim, bandit.features)
 
@@ -135,10 +148,12 @@ class Store:
         """The names of its loops, the oldest first."""
         return [kept.name for kept in self._ledger.loops()]
 
+    @refusing()
     def settle(self) -> None:
         """Close the windows that have run out in all loops in use; any call to a loop does it for that loop."""
         self._writer.do(lambda pen, now: [player.ready(pen, now) for player in self._players.values()])
 
+    @refusing()
     def prune(self, before: float | datetime) -> int:
         """Delete decisions that are older and did not explore, with their rewards; give how many.
 
@@ -162,6 +177,7 @@ class Store:
             player.ready(pen, now)
         return sum(player.prune(pen, before) for player in players)
 
+    @refusing()
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy everything into a new file, as it is at one moment, while loops go on."""
         self._ledger.backup(Path(path))
