@@ -35,7 +35,7 @@ class UnknownNameError(ArmletError, KeyError):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise what Python or numpy refuse inside as an ArmletError that is also what it was; for a class's public methods.
+    """Raise what Python or numpy refuse inside as an ArmletError that is also what it was; for public methods.
 
     Examples
     --------

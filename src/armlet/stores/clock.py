@@ -1,8 +1,9 @@
 """The two times of a store: what the wall clock says, and a steady time that windows go by.
 
-Rows are stamped with the wall clock as it is, right or wrong. Windows are measured in steady time, which goes on from the
-newest row and runs as long as the process does: the wall clock only says how long nobody ran, and is believed if that
-was neither less than nothing nor more than `LONGEST_STOP`. So no setting of the clock closes windows or keeps them open.
+Rows are stamped with the wall clock as it is, right or wrong. Windows are measured in steady time, which goes on from
+the newest row and runs as long as the process does: the wall clock only says how long nobody ran, and is believed if
+that was neither less than nothing nor more than `LONGEST_STOP`. So no setting of the clock closes windows or keeps them
+open.
 """
 
 from __future__ import annotations

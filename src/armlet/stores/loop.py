@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from armlet.bandit import Bandit
 from armlet.core.border import columns
-from armlet.core.border.arms import check_label
+from armlet.core.border.arms import check_label, listed
 from armlet.core.border.contexts import ContextReader
 from armlet.core.errors import refusing
 from armlet.core.kernel import Decision
@@ -60,7 +60,7 @@ class Loop:
         """
         name = None if event is None else check_event(event)
         row = self._reader.row(x).copy()  # the caller may change his own while this waits
-        arms = None if eligible is None else [check_label(arm) for arm in eligible]
+        arms = None if eligible is None else [check_label(arm) for arm in listed("eligible", eligible)]
         return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms))
 
     @refusing()
@@ -74,8 +74,8 @@ class Loop:
         value
             The reward; a cost if the objective is "min".
         name
-            A name for this reward, unique within its decision, such as the id of the message that brings it. One that has
-            counted before is a duplicate, whatever its value, so that a retry is safe however rewards are aggregated.
+            A name for this reward, unique within its decision, such as the id of the message that brings it. One that
+            has counted before is a duplicate, whatever its value, so that retries are safe with any aggregation.
         rank
             How much it is to be believed, 0 or more. Only rewards of the highest rank told so far count, and the
             aggregation says which of these: the truth replaces a provisional reward, never the reverse.

@@ -1,8 +1,8 @@
 """What becomes of a reward: judged against what is known of its decision, by the terms of its loop.
 
 A function of its arguments alone. A loop calls it in the transaction that writes what it decides, so that a reward
-counts once, no matter how often it is told. A name tells a retry from another reward of the same value; a rank tells the
-truth from a provisional reward. Only rewards of the highest rank told so far count, by the loop's aggregation.
+counts once, no matter how often it is told. A name tells a retry from another reward of the same value; a rank tells
+the truth from a provisional reward. Only rewards of the highest rank told so far count, by the loop's aggregation.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def counted(outcome: Outcome, told: Told, verdict: Verdict) -> Outcome:
     """Give how things stand with a decision once a reward counts."""
     if told.name is not None and len(outcome.names) == MOST_NAMES:
         raise InvalidValueError(
-            f"name is {told.name!r}, but the decision has {MOST_NAMES} rewards with names, which is the most; add up first"
+            f"name is {told.name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"
         )
     names = outcome.names if told.name is None else (*outcome.names, told.name)
     phase: Phase = "learned" if verdict.act in ("learn", "correct") else outcome.phase

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from armlet.bandit import Bandit
-from armlet.core.border.arms import check_labels
+from armlet.core.border.arms import check_labels, listed
 from armlet.core.border.contexts import ContextReader
 from armlet.core.errors import refusing
 from armlet.core.rewards import Range
@@ -79,9 +79,9 @@ class Store:
         name
             What to call it.
         arms
-            The arms to be played from now on, in any order. Going on with a loop, those that it does not know are added,
-            those that it knows and that are not in the list are retired, and retired ones that are in it are restored; what
-            is known of an arm is kept. Left out, the arms stay as they are.
+            The arms to be played from now on, in any order. Going on with a loop, those that are new to it are added,
+            those that are missing are retired, and retired ones that are back are restored; what is known of an arm is
+            kept. Left out, the arms stay as they are.
         dim, features, policy, objective, normalize, units
             As for `armlet.Bandit`. To go on with a loop, leave them out, but for a policy that is not Armlet's own.
         window, default_reward
@@ -112,7 +112,7 @@ class Store:
             name=name,
             arms=None if arms is None else check_labels(arms),
             dim=dim,
-            features=None if features is None else tuple(features),
+            features=None if features is None else cast(tuple[str, ...], tuple(listed("features", features))),
             policy=policy,
             objective=objective,
             normalize=normalize,

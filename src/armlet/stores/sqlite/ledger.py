@@ -1,8 +1,8 @@
 """A ledger in one SQLite file: nothing is answered before it is on disk.
 
 WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time, by a lock on a file
-beside it; readers of the same process do not wait. Every row carries a checksum, since SQLite's pages have none, and the
-whole file is checked when it is opened: a damaged index could hide a row that is there.
+beside it; readers of the same process do not wait. Every row carries a checksum, since SQLite's pages have none, and
+the whole file is checked when it is opened: a damaged index could hide a row that is there.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class SQLite:
             connection.close()
 
     def backup(self, path: Path) -> None:
-        """Copy everything into a new file, as it is at one moment; one that cannot be finished leaves nothing behind."""
+        """Copy everything into a new file, as it is at one moment; a copy that fails leaves nothing behind."""
         if path.exists():
             raise StoreError(f"{path} exists; name a file that does not")
         part = path.with_name(f".armlet-{os.urandom(8).hex()}.tmp")

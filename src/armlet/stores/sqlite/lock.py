@@ -1,7 +1,7 @@
 """The lock of a store: one process at a time, told by a file beside it; and a little room for a full disk in that file.
 
-The lock ends with the process whatever ends it. What it reserves is given back to the disk where SQLite finds none, so that
-a store on a full disk can still be opened, read and pruned.
+The lock ends with the process whatever ends it. What it reserves is given back to the disk where SQLite finds none, so
+that a store on a full disk can still be opened, read and pruned.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FileLock:
 
     def _is_there(self, descriptor: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
         except FileNotFoundError:
             return False
 

@@ -1,7 +1,7 @@
 """Rows of SQLite's tables as the ledger's own, and back; each carries a check value, since pages have none.
 
-What is read is checked here: its check value, then its types, for whoever edits a file can mend a check value too. After
-that the rest of the package may trust it.
+What is read is checked here, its types too, for whoever edits a file can mend a check value. After that the rest of the
+package may trust it.
 """
 
 from __future__ import annotations

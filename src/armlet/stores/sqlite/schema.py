@@ -1,8 +1,8 @@
 """The tables of a store in SQLite, by version; `PRAGMA user_version` says which a file has.
 
 A file of an older version is brought up to date when it is opened, whole or not at all. To change a table, add a step
-below: those that are there have been run on other people's files. A file whose schema is not exactly what the steps make is
-refused: a trigger, say, would run with the next row.
+below: those that are there have been run on other people's files. A file whose schema is not exactly what the steps
+make is refused: a trigger, say, would run with the next row.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ STEPS = (
     """,
     # rows up to `base` have been learned by `start`, so that they may be erased
     "ALTER TABLE loop ADD COLUMN base INTEGER NOT NULL DEFAULT 0;",
-    # check values in every table; `made` is that of a loop's name, about, start and base, `crc` that of the rest. The time
-    # that windows go by, `steady`, was that of rows
+    # check values in every table; `made` is that of a loop's name, about, start and base, `crc` that of the rest. The
+    # time that windows go by, `steady`, was that of rows
     """
     ALTER TABLE loop ADD COLUMN steady INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE loop ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
