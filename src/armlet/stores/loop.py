@@ -61,7 +61,7 @@ class Loop:
         name = None if event is None else check_event(event)
         row = self._reader.row(x).copy()  # the caller may change his own while this waits
         arms = None if eligible is None else [check_label(arm) for arm in eligible]
-        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms))
+        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms), self._player)
 
     def reward(self, event: str, value: float) -> Status:
         """Tell what a decision earned, in any order, once, twice or never; it is on disk when the answer comes.
@@ -82,13 +82,14 @@ class Loop:
             such values.
         """
         name, number = check_event(event), columns.reward(value, "value")
-        return self._writer.do(lambda pen, now: self._player.reward(pen, now, name, number))
+        return self._writer.do(lambda pen, now: self._player.reward(pen, now, name, number), self._player)
 
     def forget(self, event: str) -> bool:
-        """Take back what was learned from a decision, delete its context and its event; tell whether there was one.
+        """Take back what was learned from a decision and delete all about it; tell whether there was one.
 
-        What remains is the step, the arm and its probability. Unlearning is exact but for rounding; the rows before are
-        needed no more to make the state again, which goes on from a model. Backups are yours to care for.
+        What remains is the step, the arm and its probability: no byte of its context, its event or its rewards is left
+        in the store's files on return. Unlearning is exact but for rounding; the rows before are needed no more to make
+        the state again, which goes on from a model. Backups are yours to care for.
 
         Examples
         --------
@@ -100,10 +101,16 @@ class Loop:
         ...     loop.forget("order-17"), loop.reward("order-17", 1.0), loop.model().state.n.sum()
         (True, 'unknown', np.float64(0.0))
         """
-        name = check_event(event)
-        found = self._writer.do(lambda pen, now: self._player.forget(pen, now, name))
-        self._ledger.scrub()
-        return found
+        return self.forget_many([event]) == 1
+
+    def forget_many(self, events: Iterable[str]) -> int:
+        """Forget many decisions, in slices between which other calls are served; return how many there were.
+
+        Calls of several threads share what takes longest: to clear the store's files of what was deleted. If it is
+        broken off by an error, some are forgotten; ask again for all of them.
+        """
+        names = [check_event(event) for event in events]
+        return self._writer.maintain(self._player.forgetting(names), scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""
@@ -119,7 +126,7 @@ class Loop:
 
     def _change(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
-        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label))
+        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label), self._player)
 
     @property
     def log(self) -> LoopLog:
@@ -140,7 +147,7 @@ class Loop:
 
     def model(self) -> Bandit:
         """Give a copy of the bandit, windows that have closed by now included: to predict with, to save, to look at."""
-        return self._writer.do(lambda pen, now: self._player.ready(pen, now).copy())
+        return self._writer.maintain(self._player.copying())
 
     def __repr__(self) -> str:
         return f"<Loop {self.name!r}>"

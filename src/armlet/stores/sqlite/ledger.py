@@ -17,12 +17,11 @@ import apsw
 
 from armlet.core.errors import StoreError
 from armlet.stores.ledger import Kept, Row
-from armlet.stores.sqlite.pen import SQLitePen
+from armlet.stores.sqlite.pen import INCREMENTAL, SQLitePen
 from armlet.stores.sqlite.rows import KEPT, ROW, kept_of, row_of, rows_after
 from armlet.stores.sqlite.schema import bring_up_to_date
 
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
-PATIENCE = 10_000  # milliseconds to wait for those who read or write
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
@@ -78,6 +77,8 @@ class SQLite:
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._connection = apsw.Connection(str(path))
+            if not path.stat().st_size:  # only a new file can be told
+                self._connection.pragma("auto_vacuum", INCREMENTAL)
             if self._connection.pragma("journal_mode", "WAL") != "wal":
                 raise StoreError(f"{path} is where SQLite cannot keep a log (WAL); name a file on a local disk")
             self._connection.pragma("synchronous", synchronous)
@@ -144,17 +145,16 @@ class SQLite:
         finally:
             connection.close()
 
-    def scrub(self) -> None:
-        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it."""
-        connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(PATIENCE)
-        connection.pragma("user_version")  # SQLite finds its log when it reads
+    def scrub(self) -> bool:
+        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it.
+
+        It waits for nobody: where somebody reads what the log has, the log cannot be emptied yet.
+        """
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.Error as error:
-            raise StoreError(f"{self._path} has let go of it, but its -wal file has not: {error}; try again") from error
-        finally:
-            connection.close()
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        return True
 
     def backup(self, path: Path) -> None:
         """Copy everything into a new file, as it is at one moment."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
 
-from armlet.stores.ledger import Kept, Outcome, Row
+from armlet.core.errors import StoreError
+from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 from armlet.stores.sqlite.rows import (
+    COLUMNS,
     KEPT,
     OUTCOME,
     ROW,
@@ -23,9 +26,16 @@ from armlet.stores.sqlite.rows import (
 _PUT = """
     INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (loop, t)
     DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value, due = excluded.due"""
-_SPARE = """
-    INSERT INTO spare SELECT outcome.t FROM outcome JOIN event USING (loop, seq)
-    WHERE loop = ? AND due IS NULL AND ts < ? AND NOT json_extract(fields, '$.explored')"""
+_PIECE = f"""
+    SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
+    WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
+_NEEDED = "SELECT 1 FROM event WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
+_ALL_ABOUT = (
+    "DELETE FROM event WHERE loop = ? AND t = ? AND kind <> 'decide'",
+    "DELETE FROM outcome WHERE loop = ? AND t = ?",
+)
+_REFUSED = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the transaction is as it was before it
+INCREMENTAL = 2  # of PRAGMA auto_vacuum
 
 
 class SQLitePen:
@@ -34,12 +44,30 @@ class SQLitePen:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._run = connection.execute
-        self._heads: dict[int, list[int]] = {}  # loop -> clock, seq, ts: written once, at the end
+        self._heads: dict[int, tuple[int, int, int]] = {}  # loop -> clock, seq, ts: written once, at the end
 
-    def _head(self, loop: int) -> list[int]:
+    def _head(self, loop: int) -> tuple[int, int, int]:
         if loop not in self._heads:
-            self._heads[loop] = list(next(self._run("SELECT clock, seq, ts FROM loop WHERE id = ?", (loop,))))
+            self._heads[loop] = next(self._run("SELECT clock, seq, ts FROM loop WHERE id = ?", (loop,)))
         return self._heads[loop]
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        heads = self._heads.copy()
+        self._run("SAVEPOINT call")
+        try:
+            yield
+        except BaseException as error:
+            is_refused = isinstance(error, _REFUSED)
+            if isinstance(error, apsw.Error) and not is_refused:
+                raise  # of the disk: SQLite may have ended the transaction by itself
+            self._run("ROLLBACK TO call")
+            self._run("RELEASE call")
+            self._heads = heads
+            if is_refused:
+                raise StoreError(f"nothing of this call was kept: {error}") from error
+            raise
+        self._run("RELEASE call")
 
     def finish(self) -> None:
         """Write down how far loops have come."""
@@ -56,17 +84,17 @@ class SQLitePen:
         return None if found is None else kept_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
-        head = self._head(loop)
-        head[0] += steps
-        return head[0] - steps + 1
+        clock, seq, ts = self._head(loop)
+        self._heads[loop] = clock + steps, seq, ts
+        return clock + 1
 
     def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
-        head = self._head(loop)
+        clock, last, newest = self._head(loop)
         text = as_json(fields)
-        seq = head[1] + 1
+        seq = last + 1
         values = (loop, seq, ts, kind, t, text, x, check_value(loop, seq, ts, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        head[1:] = seq, max(head[2], ts)
+        self._heads[loop] = clock, seq, max(newest, ts)
         return seq
 
     def row(self, loop: int, seq: int) -> Row | None:
@@ -113,13 +141,24 @@ class SQLitePen:
         crc = check_value(loop, row.seq, row.ts, row.kind, row.t, fields, None)
         sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
         self._run(sql, (fields, crc, loop, row.seq))
-        self._run("DELETE FROM outcome WHERE loop = ? AND t = ?", (loop, t))
+        for sql in _ALL_ABOUT:
+            self._run(sql, (loop, t))
 
-    def prune(self, loop: int, before: int) -> int:
-        self._run("CREATE TEMP TABLE spare (t INTEGER PRIMARY KEY)")
-        self._run(_SPARE, (loop, before))
-        self._run("DELETE FROM event WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
-        self._run("DELETE FROM outcome WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
-        n: int = self._run("SELECT count(*) FROM spare").get
-        self._run("DROP TABLE spare")
-        return n
+    def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
+        base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
+        found: list[Any] = self._run(_PIECE, (loop, after, most)).fetchall()
+        decided = [(t, row_of(row)) for t, due, *row in found if due is None]
+        old = [(t, row.seq) for t, row in decided if row.ts < before and not row.fields["explored"] and row.seq <= base]
+        spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]
+        for t, seq in spare:
+            self._run("DELETE FROM event WHERE loop = ? AND seq = ?", (loop, seq))
+            for sql in _ALL_ABOUT:
+                self._run(sql, (loop, t))
+        return Pruned(len(spare), found[-1][0] if len(found) == most else None)
+
+    def shrink(self, most: int) -> bool:
+        if self._connection.pragma("auto_vacuum") != INCREMENTAL:
+            return False  # a file of before: what is free is used again, but not given back
+        self._run(f"PRAGMA incremental_vacuum({most})").fetchall()
+        free: int = self._connection.pragma("freelist_count")
+        return free > 0

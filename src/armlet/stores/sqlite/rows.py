@@ -16,7 +16,8 @@ from armlet.stores.ledger import Kept, Outcome, Row
 PAGE = 1000  # rows read at once
 
 KEPT = "SELECT id, name, about, start, base FROM loop"
-ROW = "SELECT loop, seq, ts, kind, t, fields, x, crc FROM event WHERE loop = ? AND seq"
+COLUMNS = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
+ROW = f"SELECT {', '.join(COLUMNS)} FROM event WHERE loop = ? AND seq"
 OUTCOME = "SELECT t, event, seq, phase, value, due FROM outcome WHERE loop = ? AND"
 
 

@@ -29,6 +29,8 @@ STEPS = (
     """,
     # rows up to `base` have been learned by `start`, so that they may be erased
     "ALTER TABLE loop ADD COLUMN base INTEGER NOT NULL DEFAULT 0;",
+    # what else there is about a decision, to be erased or pruned with it
+    "CREATE INDEX event_by_step ON event (loop, t) WHERE kind <> 'decide';",
 )
 VERSION = len(STEPS)
 
