@@ -11,6 +11,27 @@ class ArmletError(Exception):
     """Base of every error that is Armlet's own."""
 
 
+class InvalidValueError(ArmletError, ValueError):
+    """An argument has a value that it cannot have."""
+
+
+class InvalidTypeError(ArmletError, TypeError):
+    """An argument is of a kind that it cannot be."""
+
+
+class UnknownNameError(ArmletError, KeyError):
+    """Something is asked for by a name that nothing has.
+
+    Examples
+    --------
+    >>> raise UnknownNameError("there is no arm 'west'")
+    Traceback (most recent call last):
+    armlet.core.errors.UnknownNameError: there is no arm 'west'
+    """
+
+    __str__ = Exception.__str__  # a KeyError would show its text in quotes
+
+
 class DecisionError(ArmletError):
     """A Decision was used in a way that its past forbids, such as learning from it twice."""
 
@@ -67,7 +88,7 @@ class NotFittedError(ArmletError, ValueError, AttributeError):
     """An encoder was asked for numbers before it has seen a table."""
 
 
-class ArgumentError(ValueError):
+class ArgumentError(InvalidValueError):
     """A value that cannot be, told with the name of its argument, which a command line can change to its own.
 
     Parameters
@@ -97,7 +118,7 @@ class ArgumentError(ValueError):
         return self._text.format(**arguments, **self._values)
 
 
-class MissingConstantError(ValueError):
+class MissingConstantError(ArmletError, ValueError):
     """A problem has no such constant.
 
     Examples

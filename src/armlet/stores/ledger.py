@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from armlet.stores.clock import Moment
+
 Phase: TypeAlias = Literal["open", "default", "learned"]
 """What was learned of a decision: nothing yet, the default of its window, or a reward."""
 
@@ -34,7 +36,7 @@ class Row:
     """Something that changed a loop; numbered 1, 2, ... in the order in which its bandit did it."""
 
     seq: int
-    ts: int  # microseconds since 1970
+    ts: int  # microseconds since 1970, as the wall clock said
     kind: str
     t: int | None  # the step of the decision that it is about
     fields: Mapping[str, Any]  # plain JSON types
@@ -50,7 +52,9 @@ class Outcome:
     seq: int  # of its row
     phase: Phase
     value: float | None = None  # told so far, or learned
-    due: int | None = None  # when its window closes, if it is open; microseconds since 1970
+    due: int | None = None  # when its window closes, if it is open; steady time
+    rank: int = 0  # of what was told so far
+    names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,9 @@ class Pen(Protocol):
         What was leased and not written is lost, or, where only one process can write, leased again after a restart.
         """
 
-    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+    def append(
+        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
+    ) -> int:
         """Write a row and give its number."""
 
     def row(self, loop: int, seq: int) -> Row | None:
@@ -98,7 +104,7 @@ class Pen(Protocol):
         """Look a step up."""
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        """Give open outcomes whose window has closed, the first ones first."""
+        """Give open outcomes whose window has closed by now, in steady time, the first ones first."""
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         """Give the newest snapshot and the number of the last row that it has learned."""
@@ -132,8 +138,8 @@ class Ledger(Protocol):
     def writing(self) -> AbstractContextManager[Pen]:
         """Open the one transaction: kept for good when it ends well, gone without a trace if anything is raised."""
 
-    def newest(self) -> int:
-        """Give the newest time in any row, 0 if there is none."""
+    def newest(self) -> Moment | None:
+        """Give the moment of the newest row, None if there is none."""
 
     def loops(self) -> Sequence[Kept]:
         """Give all loops, the oldest first."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from armlet.core.errors import StoreError
+from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 
 
@@ -23,6 +24,7 @@ class _Book:
     events: dict[str, int] = field(default_factory=dict)
     clock: int = 0
     seq: int = 0
+    newest: Moment | None = None
     snapshot: tuple[int, bytes] | None = None
 
 
@@ -60,10 +62,13 @@ class MemoryPen:
         self._set(book, "clock", book.clock + steps)
         return book.clock - steps + 1
 
-    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+    def append(
+        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
+    ) -> int:
         book = self._books[loop]
         self._set(book, "seq", book.seq + 1)
-        self._put(book.rows, book.seq, Row(seq=book.seq, ts=ts, kind=kind, t=t, fields=dict(fields), x=x))
+        self._set(book, "newest", now)
+        self._put(book.rows, book.seq, Row(seq=book.seq, ts=now.wall, kind=kind, t=t, fields=dict(fields), x=x))
         return book.seq
 
     def row(self, loop: int, seq: int) -> Row | None:
@@ -166,9 +171,10 @@ class Memory:
                 pen.roll_back()
                 raise
 
-    def newest(self) -> int:
+    def newest(self) -> Moment | None:
         with self._lock:
-            return max((row.ts for book in self._books.values() for row in book.rows.values()), default=0)
+            found = [book.newest for book in self._books.values() if book.newest is not None]
+            return max(found, key=lambda moment: moment.steady, default=None)
 
     def loops(self) -> Sequence[Kept]:
         with self._lock:

@@ -16,6 +16,7 @@ from armlet.core.border.contexts import ContextReader
 from armlet.core.errors import EventError, StoreError
 from armlet.core.kernel import Decision, coins
 from armlet.core.types import Arm, Float64, Policy
+from armlet.stores.clock import Moment
 from armlet.stores.decisions import decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
 from armlet.stores.replay import apply, recover, unlearn
@@ -59,11 +60,11 @@ class Player:
         """Forget what memory knows; the rows know better."""
         self._bandit = self._looked = None
 
-    def is_ready(self, now: int) -> bool:
+    def is_ready(self, now: Moment) -> bool:
         """Tell whether `ready` has nothing to do."""
-        return self._bandit is not None and (self.terms.window is None or self._looked == now)
+        return self._bandit is not None and (self.terms.window is None or self._looked == now.steady)
 
-    def ready(self, pen: Pen, now: int) -> None:
+    def ready(self, pen: Pen, now: Moment) -> None:
         """Make the bandit again if it is stale, and close windows that are due: as many as there is time for.
 
         The others are closed between this batch and the next ones. A decision that comes before is a function of the
@@ -71,10 +72,10 @@ class Player:
         """
         with self._undoing():
             self._awake(pen)
-            self._looked = now
+            self._looked = now.steady
             more = self.terms.window is not None
             while more:
-                more = self._close_some(pen, now, now)
+                more = self._close_some(pen, now, now.steady)
                 if more and self._writer.budget.is_spent():
                     self._catch_up_later()
                     return
@@ -112,8 +113,8 @@ class Player:
 
     def settling(self) -> Chore[None]:
         """Close all windows that are due when it begins."""
-        pen, until = yield
-        now, more = until, self.terms.window is not None
+        pen, now = yield
+        until, more = now.steady, self.terms.window is not None
         while more:
             with self._undoing():
                 more = self._close_some(pen, now, until)
@@ -126,7 +127,7 @@ class Player:
         pen, _ = yield
         return self._awake(pen).copy()
 
-    def decide(self, pen: Pen, now: int, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
+    def decide(self, pen: Pen, now: Moment, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
         """Decide, or give the decision that this event has."""
         known = None if event is None else pen.outcome(self.kept.id, event)
         if known is not None:
@@ -138,7 +139,7 @@ class Player:
             decision = bandit.decide_at(pen.lease(self.kept.id, 1), x, eligible=eligible)
             event = decision.id if event is None else event
             seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
-            due = None if self.terms.window is None else now + self.terms.window
+            due = None if self.terms.window is None else now.steady + self.terms.window
             pen.put(self.kept.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
             self._keep_snapshot(pen, bandit)
         return decision
@@ -152,11 +153,11 @@ class Player:
             )
         return decision_of(row)
 
-    def reward(self, pen: Pen, now: int, event: str, value: float) -> Status:
+    def reward(self, pen: Pen, now: Moment, event: str, value: float) -> Status:
         """Judge a reward, and learn it if it is time."""
         with self._undoing():
             outcome = pen.outcome(self.kept.id, event)
-            if outcome is not None and outcome.due is not None and outcome.due <= now:
+            if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
                 outcome = self._close(pen, now, outcome)  # its turn has not come yet, but it is over
             verdict = judge(self.terms, outcome, value)
             if outcome is None or verdict.act == "nothing":
@@ -175,14 +176,14 @@ class Player:
             pen.put(self.kept.id, told)
             return verdict.status
 
-    def _close_some(self, pen: Pen, now: int, until: int) -> bool:
+    def _close_some(self, pen: Pen, now: Moment, until: int) -> bool:
         """Close a few windows, the first ones first; tell whether there may be more."""
         due = pen.due(self.kept.id, until, WINDOWS)
         for outcome in due:
             self._close(pen, now, outcome)
         return len(due) == WINDOWS
 
-    def _close(self, pen: Pen, now: int, outcome: Outcome) -> Outcome:
+    def _close(self, pen: Pen, now: Moment, outcome: Outcome) -> Outcome:
         """Learn what was told in time, or else the default."""
         told = outcome.value is not None
         value = outcome.value if told else self.terms.default
@@ -241,17 +242,17 @@ class Player:
             self.kept = replace(self.kept, start=model, base=self._last)
             self._snapshot = self._last
 
-    def change(self, pen: Pen, now: int, kind: str, arm: Arm) -> None:
+    def change(self, pen: Pen, now: Moment, kind: str, arm: Arm) -> None:
         """Add, retire or restore an arm."""
         with self._undoing():
             self._write(pen, now, kind, {"arm": arm})
 
-    def _write(self, pen: Pen, now: int, kind: str, fields: Mapping[str, Any], decided: Row | None = None) -> None:
+    def _write(self, pen: Pen, now: Moment, kind: str, fields: Mapping[str, Any], decided: Row | None = None) -> None:
         """Let the bandit do what the row will say, by the same function that reads it back, and write it."""
         bandit = self._awake(pen)
         about = {} if decided is None else _about(decided)
         t = None if decided is None else decided.t
-        row = Row(seq=0, ts=now, kind=kind, t=t, fields={**about, **fields})
+        row = Row(seq=0, ts=now.wall, kind=kind, t=t, fields={**about, **fields})
         apply(bandit, row, decided)
         self._append(pen, now, kind, t, row.fields)
         self._keep_snapshot(pen, bandit)
@@ -264,7 +265,7 @@ class Player:
         return row
 
     def _append(
-        self, pen: Pen, now: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
+        self, pen: Pen, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
     ) -> int:
         self._last = pen.append(self.kept.id, now, kind, t, fields, x)
         return self._last

@@ -17,7 +17,7 @@ from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
 from armlet.core.units import Units
 from armlet.policies import POLICIES
-from armlet.stores.clock import SECOND, Clock
+from armlet.stores.clock import SECOND, Clock, Moment
 from armlet.stores.ledger import Kept, Ledger, Pen
 from armlet.stores.loop import Loop
 from armlet.stores.making import Making, read_terms
@@ -38,7 +38,7 @@ class Store:
     ledger
         Where loops are kept.
     wall, elapsed
-        The clocks: seconds since 1970, asked once, and seconds since any moment.
+        The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Store:
     ) -> None:
         self._ledger = ledger
         self._players: dict[str, Player] = {}
+        self._is_closed = False
         self._writer = Writer(ledger, Clock(ledger.newest(), wall, elapsed), self._stale)
 
     def loop(
@@ -118,7 +119,7 @@ class Store:
         player, reader = self._writer.do(lambda pen, now: self._open(pen, now, making, made))
         return Loop(player, reader, self._writer, self._ledger)
 
-    def _open(self, pen: Pen, now: int, making: Making, made: Bandit | None) -> tuple[Player, ContextReader]:
+    def _open(self, pen: Pen, now: Moment, making: Making, made: Bandit | None) -> tuple[Player, ContextReader]:
         kept = pen.kept(making.name)
         if kept is None:
             self._players.pop(making.name, None)  # of a loop whose making was not kept
@@ -191,7 +192,10 @@ class Store:
         self._ledger.backup(Path(path))
 
     def close(self) -> None:
-        """Answer all that is waiting, keep snapshots for a quick start, and let go of the file."""
+        """Answer all that is waiting, keep snapshots for a quick start, and let go of the file; twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         players = list(self._players.values())
         try:
             self._writer.do(lambda pen, _: save_all(players, pen))

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from armlet.stores.clock import Moment
 from armlet.stores.ledger import Pen
 
 T = TypeVar("T")
 
-Chore: TypeAlias = Generator[None, tuple[Pen, int], T]
+Chore: TypeAlias = Generator[None, tuple[Pen, Moment], T]
 """Maintenance in pieces of about a millisecond each: after `pen, now = yield` the pen may be that of another
 transaction, and other calls may have been served in between."""
 
@@ -18,10 +19,10 @@ transaction, and other calls may have been served in between."""
 class Preparation(Protocol):
     """What to bring up to date before a call; it stays done if the call is then refused."""
 
-    def is_ready(self, now: int) -> bool:
+    def is_ready(self, now: Moment) -> bool:
         """Tell whether nothing is to be done."""
 
-    def ready(self, pen: Pen, now: int) -> object:
+    def ready(self, pen: Pen, now: Moment) -> object:
         """Do it."""
 
 
@@ -30,14 +31,14 @@ class Ticket:
 
     __slots__ = ("_done", "answer", "error", "first", "work")
 
-    def __init__(self, work: Callable[[Pen, int], Any], first: Preparation | None = None) -> None:
+    def __init__(self, work: Callable[[Pen, Moment], Any], first: Preparation | None = None) -> None:
         self.work, self.first = work, first
         self.answer: Any = None
         self.error: BaseException | None = None
         self._done = threading.Lock()
         self._done.acquire()
 
-    def run(self, pen: Pen, now: int, failures: tuple[type[Exception], ...]) -> None:
+    def run(self, pen: Pen, now: Moment, failures: tuple[type[Exception], ...]) -> None:
         """Do it, and keep nothing of it if anything is raised; only a failure of the ledger is raised here."""
         try:
             if self.first is not None and not self.first.is_ready(now):
@@ -73,7 +74,7 @@ class Errand(Ticket):
         self._is_begun = self.is_done = False
         self.stuck_since: float | None = None
 
-    def _piece(self, pen: Pen, now: int) -> Any:
+    def _piece(self, pen: Pen, now: Moment) -> Any:
         try:
             if not self._is_begun:
                 self._is_begun = True

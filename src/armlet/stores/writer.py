@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from armlet.core.errors import StoreError
 from armlet.stores.budget import Budget
-from armlet.stores.clock import Clock
+from armlet.stores.clock import Clock, Moment
 from armlet.stores.ledger import Ledger, Pen
 from armlet.stores.tickets import Chore, Errand, Preparation, Ticket
 from armlet.stores.upkeep import Upkeep
@@ -54,7 +54,7 @@ class Writer:
         self._thread.start()
         _RUNNING.add(self)
 
-    def do(self, work: Callable[[Pen, int], T], first: Preparation | None = None) -> T:
+    def do(self, work: Callable[[Pen, Moment], T], first: Preparation | None = None) -> T:
         """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised.
 
         Parameters

@@ -113,7 +113,7 @@ def write_atomically(target: Path, parts: Iterable[bytes]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def _check_target(target: Path) -> None:
@@ -125,7 +125,8 @@ def _check_target(target: Path) -> None:
         raise OSError(errno.EINVAL, "not an ordinary file; choose another path", str(target))
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Let a rename in a directory outlive a power cut."""
     if os.name != "posix":
         return  # only POSIX lets a directory be opened; without this a crash could undo the rename
     descriptor = os.open(directory, os.O_RDONLY)

@@ -9,23 +9,36 @@ from typing import Any
 import apsw
 
 from armlet.core.errors import StoreError
+from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 from armlet.stores.sqlite.rows import (
     COLUMNS,
+    HEAD,
     KEPT,
     OUTCOME,
     ROW,
+    SNAPSHOT,
     as_json,
+    as_names,
+    check_made,
+    check_snapshot,
     check_value,
+    check_values,
+    fetch,
+    fetch_one,
+    head_of,
     kept_of,
     outcome_of,
     row_of,
     rows_after,
+    snapshot_of,
 )
 
 _PUT = """
-    INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (loop, t)
-    DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value, due = excluded.due"""
+    INSERT INTO outcome (loop, t, event, seq, phase, value, due, rank, names, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (loop, t) DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value,
+    due = excluded.due, rank = excluded.rank, names = excluded.names, crc = excluded.crc"""
+_CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?, ?, ?, ?)"
 _PIECE = f"""
     SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
     WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
@@ -44,12 +57,15 @@ class SQLitePen:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._run = connection.execute
-        self._heads: dict[int, tuple[int, int, int]] = {}  # loop -> clock, seq, ts: written once, at the end
+        self._heads: dict[int, tuple[int, ...]] = {}  # loop -> clock, seq, ts, steady, made: written at the end
 
-    def _head(self, loop: int) -> tuple[int, int, int]:
+    def _head(self, loop: int) -> tuple[int, ...]:
         if loop not in self._heads:
-            self._heads[loop] = next(self._run("SELECT clock, seq, ts FROM loop WHERE id = ?", (loop,)))
+            self._heads[loop] = tuple(head_of(self._one(f"{HEAD} WHERE id = ?", loop)))
         return self._heads[loop]
+
+    def _one(self, sql: str, *values: object) -> Any:
+        return fetch_one(self._connection, sql, values)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -71,34 +87,38 @@ class SQLitePen:
 
     def finish(self) -> None:
         """Write down how far loops have come."""
-        for loop, (clock, seq, ts) in self._heads.items():
-            self._run("UPDATE loop SET clock = ?, seq = ?, ts = ? WHERE id = ?", (clock, seq, ts, loop))
+        sql = "UPDATE loop SET clock = ?, seq = ?, ts = ?, steady = ?, made = ?, crc = ? WHERE id = ?"
+        for loop, head in self._heads.items():
+            self._run(sql, (*head, check_values(loop, *head), loop))
 
     def create(self, name: str, about: str, start: bytes) -> Kept:
-        sql = "INSERT INTO loop (name, about, start) VALUES (?, ?, ?)"
-        self._run(sql, (name, about, start))
-        return Kept(id=self._connection.last_insert_rowid(), name=name, about=about, start=start)
+        loop = self._one("SELECT coalesce(max(id), 0) + 1 FROM loop")[0]
+        made = check_made(loop, name, about, start, 0)
+        self._run(_CREATE, (loop, name, about, start, made, check_values(loop, 0, 0, 0, 0, made)))
+        return Kept(id=loop, name=name, about=about, start=start)
 
     def kept(self, name: str) -> Kept | None:
-        found = self._run(f"{KEPT} WHERE name = ?", (name,)).fetchone()
+        found = self._one(f"{KEPT} WHERE name = ?", name)
         return None if found is None else kept_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
-        clock, seq, ts = self._head(loop)
-        self._heads[loop] = clock + steps, seq, ts
+        clock, *rest = self._head(loop)
+        self._heads[loop] = clock + steps, *rest
         return clock + 1
 
-    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
-        clock, last, newest = self._head(loop)
+    def append(
+        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
+    ) -> int:
+        clock, last, _, _, made = self._head(loop)
         text = as_json(fields)
         seq = last + 1
-        values = (loop, seq, ts, kind, t, text, x, check_value(loop, seq, ts, kind, t, text, x))
+        values = (loop, seq, now.wall, kind, t, text, x, check_value(loop, seq, now.wall, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        self._heads[loop] = clock, seq, max(newest, ts)
+        self._heads[loop] = clock, seq, now.wall, now.steady, made
         return seq
 
     def row(self, loop: int, seq: int) -> Row | None:
-        found = self._run(f"{ROW} = ?", (loop, seq)).fetchone()
+        found = self._one(f"{ROW} = ?", loop, seq)
         return None if found is None else row_of(found)
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
@@ -106,30 +126,33 @@ class SQLitePen:
 
     def put(self, loop: int, outcome: Outcome) -> None:
         o = outcome
-        values = (loop, o.t, o.event, o.seq, o.phase, o.value, o.due)
-        self._run(_PUT, values)
+        value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
+        values = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
+        self._run(_PUT, (*values, check_values(*values)))
 
     def outcome(self, loop: int, event: str) -> Outcome | None:
-        return outcome_of(self._run(f"{OUTCOME} event = ?", (loop, event)).fetchone())
+        found = self._one(f"{OUTCOME} event = ?", loop, event)
+        return None if found is None else outcome_of(found)
 
     def at(self, loop: int, t: int) -> Outcome | None:
-        return outcome_of(self._run(f"{OUTCOME} t = ?", (loop, t)).fetchone())
+        found = self._one(f"{OUTCOME} t = ?", loop, t)
+        return None if found is None else outcome_of(found)
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        found = self._run(f"{OUTCOME} due <= ? ORDER BY due, t LIMIT ?", (loop, now, most))
-        return [outcome for each in found.fetchall() if (outcome := outcome_of(each))]
+        sql = f"{OUTCOME} due <= ? ORDER BY due, t LIMIT ?"
+        return [outcome_of(found) for found in fetch(self._connection, sql, (loop, now, most))]
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
-        found: tuple[int, bytes] | None = self._run(
-            "SELECT seq, model FROM snapshot WHERE loop = ?", (loop,)
-        ).fetchone()
-        return found
+        return snapshot_of(self._one(SNAPSHOT, loop))
 
     def keep(self, loop: int, seq: int, model: bytes) -> None:
-        self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", (loop, seq, model))
+        values = (loop, seq, model, check_snapshot(loop, seq, model))
+        self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", values)
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
+        kept = kept_of(self._one(f"{KEPT} WHERE id = ?", loop))
         self._run("UPDATE loop SET start = ?, base = ? WHERE id = ?", (model, seq, loop))
+        self._heads[loop] = *self._head(loop)[:4], check_made(loop, kept.name, kept.about, model, seq)
         self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
 
     def erase(self, loop: int, t: int) -> None:
@@ -146,7 +169,7 @@ class SQLitePen:
 
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
-        found: list[Any] = self._run(_PIECE, (loop, after, most)).fetchall()
+        found = fetch(self._connection, _PIECE, (loop, after, most))
         decided = [(t, row_of(row)) for t, due, *row in found if due is None]
         old = [(t, row.seq) for t, row in decided if row.ts < before and not row.fields["explored"] and row.seq <= base]
         spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]

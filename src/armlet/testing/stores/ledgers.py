@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from armlet.stores import Kept, Ledger, Outcome, Pen, Row
+from armlet.stores.clock import Moment
 from armlet.testing.stores.common import Place, StoreCheck, require
 
 
@@ -23,6 +24,11 @@ def _opened(place: Place) -> Iterator[Ledger]:
         ledger.close()
 
 
+def _at(wall: int) -> Moment:
+    """Give a moment; its steady time is another one, as after the wall clock was set."""
+    return Moment(wall, wall + 1000)
+
+
 def _some_loop(ledger: Ledger, name: str = "homepage") -> Kept:
     with ledger.writing() as pen:
         return pen.create(name, '{"arms": ["a"]}', b"a model")
@@ -31,7 +37,7 @@ def _some_loop(ledger: Ledger, name: str = "homepage") -> Kept:
 def _fill(pen: Pen, loop: int, ts: int = 5) -> None:
     """Write one of everything."""
     t = pen.lease(loop, 1)
-    seq = pen.append(loop, ts, "decide", t, {"arm": "a", "propensity": 0.1}, b"\0" * 8)
+    seq = pen.append(loop, _at(ts), "decide", t, {"arm": "a", "propensity": 0.1}, b"\0" * 8)
     pen.put(loop, Outcome(t=t, event=f"event {t}", seq=seq, phase="open", due=ts + 10))
     pen.keep(loop, seq, b"another model")
 
@@ -66,7 +72,7 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
         require(_all_of(ledger, kept) == before, "a transaction that was broken off left something behind")
         with ledger.writing() as pen:
             require(pen.lease(kept.id, 1) == 2, "a transaction that was broken off kept its step of the clock")
-            pen.append(kept.id, 11, "learn", 1, {"reward": 0.1 + 0.2}, None)
+            pen.append(kept.id, _at(11), "learn", 1, {"reward": 0.1 + 0.2}, None)
         before = _all_of(ledger, kept)
     with _opened(place) as ledger:
         require(_all_of(ledger, kept) == before, "what was written is not what is read after reopening")
@@ -89,10 +95,10 @@ def check_calls_are_whole_or_nothing(place: Place) -> None:
             require(_all_by(pen, kept) == before, "what was raised at a savepoint left something behind")
             require(pen.lease(kept.id, 1) == 2, "what was raised at a savepoint kept its step of the clock")
             with pen.savepoint():
-                require(pen.append(kept.id, 7, "learn", 1, {}, None) == 2, "a row was numbered that is not there")
+                require(pen.append(kept.id, _at(7), "learn", 1, {}, None) == 2, "a row was numbered that is not there")
         require([row.seq for row in ledger.rows(kept.id)] == [1, 2], "what was not raised at a savepoint is not kept")
         require(len(ledger.loops()) == 1, "a loop was kept whose savepoint was undone")
-        require(ledger.newest() == 7, "a time was kept whose savepoint was undone")
+        require(ledger.newest() == _at(7), "a time was kept whose savepoint was undone")
 
 
 def check_rows_keep_their_order_and_their_values(place: Place) -> None:
@@ -102,7 +108,9 @@ def check_rows_keep_their_order_and_their_values(place: Place) -> None:
         first, second = _some_loop(ledger, "first"), _some_loop(ledger, "second")
         for i in range(3):
             with ledger.writing() as pen:
-                found = [pen.append(loop.id, i, "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)]
+                found = [
+                    pen.append(loop.id, _at(i), "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)
+                ]
                 require(found == [i + 1, i + 1], f"rows are numbered {found}, not {[i + 1, i + 1]}")
         expected = [Row(seq=i + 1, ts=i, kind="decide", t=i + 1, fields=fields, x=bytes(range(8))) for i in range(3)]
         for loop in (first, second):
@@ -117,10 +125,10 @@ def check_nobody_reads_half_a_transaction(place: Place) -> None:
         kept = _some_loop(ledger)
         reader = threading.Thread(target=lambda: seen.append(len(list(ledger.rows(kept.id)))))
         with ledger.writing() as pen:
-            pen.append(kept.id, 1, "learn", 1, {}, None)
+            pen.append(kept.id, _at(1), "learn", 1, {}, None)
             reader.start()
             reader.join(0.05)  # one that does not wait has read by now
-            pen.append(kept.id, 1, "learn", 1, {}, None)
+            pen.append(kept.id, _at(1), "learn", 1, {}, None)
         reader.join()
     require(seen in ([0], [2]), f"a reader saw {seen} rows of a transaction of 2")
 
@@ -135,7 +143,7 @@ def check_steps_are_leased_once(place: Place) -> None:
                     kept = pen.kept("homepage") or pen.create("homepage", "{}", b"")
                     first = pen.lease(kept.id, steps)
                     leased += range(first, first + steps)
-                    pen.append(kept.id, 1, "decide", first + steps - 1, {}, b"")
+                    pen.append(kept.id, _at(1), "decide", first + steps - 1, {}, b"")
     require(leased[0] == 1, f"the first step is {leased[0]}, not 1")
     require(leased == sorted(set(leased)), "a step of the clock was leased twice")
 
@@ -165,9 +173,9 @@ def check_outcomes_are_found(place: Place) -> None:
 def _decided(pen: Pen, loop: int, *, explored: bool = False, due: int | None = None) -> None:
     """Write a decision and what was learned from it."""
     t = pen.lease(loop, 1)
-    seq = pen.append(loop, t, "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
+    seq = pen.append(loop, _at(t), "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
     pen.put(loop, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
-    pen.append(loop, t, "learn", t, {"of": seq, "reward": 0.5}, None)
+    pen.append(loop, _at(t), "learn", t, {"of": seq, "reward": 0.5}, None)
 
 
 def check_old_rows_can_go(place: Place) -> None:
@@ -198,7 +206,7 @@ def check_old_rows_can_go(place: Place) -> None:
         require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
         known = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
         require(known == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
-        require(pen.append(kept.id, 9, "learn", 3, {}, None) == 9, "a number of a row was given twice")
+        require(pen.append(kept.id, _at(9), "learn", 3, {}, None) == 9, "a number of a row was given twice")
 
 
 def _let_go(pen: Pen, loop: int) -> int:
@@ -215,7 +223,7 @@ def check_old_rows_go_piece_by_piece(place: Place) -> None:
             for i in range(7):
                 _decided(pen, kept.id, explored=i == 1)
             pen.rebase(kept.id, 10, b"later")  # so that the last two are needed to go on from it
-            pen.append(kept.id, 9, "correct", 4, {"of": 7}, None)  # and this one
+            pen.append(kept.id, _at(9), "correct", 4, {"of": 7}, None)  # and this one
         found: list[tuple[int, int | None]] = []
         after: int | None = 0
         while after is not None:
