@@ -57,8 +57,19 @@ class Outcome:
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
 
 
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What became of a piece of the old decisions."""
+
+    n: int  # deleted
+    after: int | None  # the last step that was looked at, to go on from; None if it was the last of all
+
+
 class Pen(Protocol):
     """A transaction. What it reads is as nobody else can change it before it ends."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Undo what is done inside, and only that, if anything is raised there; the transaction goes on."""
 
     def create(self, name: str, about: str, start: bytes) -> Kept:
         """Keep a new loop."""
@@ -105,13 +116,17 @@ class Pen(Protocol):
         """Let the rows after this one go on from another model, so that those before it are needed no more."""
 
     def erase(self, loop: int, t: int) -> None:
-        """Delete the context and the event of a decision, and how things stand with it; its row stays without them."""
+        """Delete all about a decision but its own row, which stays without its context and event."""
 
-    def prune(self, loop: int, before: int) -> int:
-        """Delete all about decisions that are older and did not explore; give how many.
+    def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
+        """Look at the next decisions after a step; delete all about those that are older and did not explore.
 
-        Rows of explored decisions and of decisions whose window is open stay.
+        Rows of explored decisions stay, of decisions whose window is open, and of those that rows after the loop's base
+        are about, since these could not be played again without them.
         """
+
+    def shrink(self, most: int) -> bool:
+        """Give so many free pages, or what a ledger has instead, back to the system; tell whether there are more."""
 
 
 class Ledger(Protocol):
@@ -135,8 +150,11 @@ class Ledger(Protocol):
     def decided(self, loop: int, t: int) -> Row | None:
         """Read the row of a decision that is kept for good, by its step."""
 
-    def scrub(self) -> None:
-        """Leave nothing of what was erased or pruned in any file."""
+    def scrub(self) -> bool:
+        """Leave nothing of what was erased or pruned in any file, between transactions, in the thread that writes.
+
+        False if somebody who reads was in the way; it is tried again then.
+        """
 
     def backup(self, path: Path) -> None:
         """Copy everything into a new file, as it is at one moment, while others write."""

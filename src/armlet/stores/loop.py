@@ -61,7 +61,7 @@ class Loop:
         name = None if event is None else check_event(event)
         row = self._reader.row(x).copy()  # the caller may change his own while this waits
         arms = None if eligible is None else [check_label(arm) for arm in listed("eligible", eligible)]
-        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms))
+        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms), self._player)
 
     @refusing()
     def reward(self, event: str, value: float, *, name: str | None = None, rank: int = 0) -> Status:
@@ -101,14 +101,15 @@ class Loop:
         """
         of = check_event(event)
         told = Told(columns.reward(value, "value"), name, rank)
-        return self._writer.do(lambda pen, now: self._player.reward(pen, now, of, told))
+        return self._writer.do(lambda pen, now: self._player.reward(pen, now, of, told), self._player)
 
     @refusing()
     def forget(self, event: str) -> bool:
-        """Take back what was learned from a decision, delete its context and its event; tell whether there was one.
+        """Take back what was learned from a decision and delete all about it; tell whether there was one.
 
-        What remains is the step, the arm and its probability. Unlearning is exact but for rounding; the rows before are
-        needed no more to make the state again, which goes on from a model. Backups are yours to care for.
+        What remains is the step, the arm and its probability: no byte of its context, its event or its rewards is left
+        in the store's files on return. Unlearning is exact but for rounding; the rows before are needed no more to make
+        the state again, which goes on from a model. Backups are yours to care for.
 
         Examples
         --------
@@ -120,10 +121,16 @@ class Loop:
         ...     loop.forget("order-17"), loop.reward("order-17", 1.0), loop.model().state.n.sum()
         (True, 'unknown', np.float64(0.0))
         """
-        name = check_event(event)
-        found = self._writer.do(lambda pen, now: self._player.forget(pen, now, name))
-        self._ledger.scrub()
-        return found
+        return self.forget_many([event]) == 1
+
+    def forget_many(self, events: Iterable[str]) -> int:
+        """Forget many decisions, in slices between which other calls are served; return how many there were.
+
+        Calls of several threads share what takes longest: to clear the store's files of what was deleted. If it is
+        broken off by an error, some are forgotten; ask again for all of them.
+        """
+        names = [check_event(event) for event in events]
+        return self._writer.maintain(self._player.forgetting(names), scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""
@@ -140,7 +147,7 @@ class Loop:
     @refusing()
     def _change(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
-        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label))
+        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label), self._player)
 
     @property
     def log(self) -> LoopLog:
@@ -162,7 +169,7 @@ class Loop:
     @refusing()
     def model(self) -> Bandit:
         """Give a copy of the bandit, windows that have closed by now included: to predict with, to save, to look at."""
-        return self._writer.do(lambda pen, now: self._player.ready(pen, now).copy())
+        return self._writer.maintain(self._player.copying())
 
     def __repr__(self) -> str:
         return f"<Loop {self.name!r}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -21,12 +20,16 @@ from armlet.core.types import Arm, Policy
 from armlet.core.units import Units
 from armlet.policies import POLICIES
 from armlet.stores.clock import SECOND, Clock, Moment
-from armlet.stores.ledger import Ledger, Pen
+from armlet.stores.ledger import Kept, Ledger, Pen
 from armlet.stores.loop import Loop
 from armlet.stores.making import Making, read_terms
 from armlet.stores.player import Player, save_all
 from armlet.stores.rewards import Aggregation
+from armlet.stores.tickets import Chore
 from armlet.stores.writer import Writer
+
+LATEST = 253402300799.0  # the end of the year 9999, in seconds since 1970
+PAGES = 16  # given back in one piece
 
 
 class Store:
@@ -135,13 +138,14 @@ class Store:
         own = making.policy
         if own is not None and POLICIES.get(type(own).__name__) is type(own):
             own = None
-        player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own)
+        player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own, self._writer)
         making.check_same(kept, made, own)
-        bandit = player.ready(pen, now)
+        player.ready(pen, now)
         if making.arms is not None:
             player.want(pen, now, making.arms)
+        player.is_in_use = True
         self._players[making.name] = player
-        return player, ContextReader(bandit.dim, bandit.features)
+        return player, player.reader(pen)
 
     @property
     def loops(self) -> list[str]:
@@ -150,32 +154,53 @@ class Store:
 
     @refusing()
     def settle(self) -> None:
-        """Close the windows that have run out in all loops in use; any call to a loop does it for that loop."""
-        self._writer.do(lambda pen, now: [player.ready(pen, now) for player in self._players.values()])
+        """Close all windows that have run out, in all loops in use; any call to a loop closes some of that loop."""
+        self._writer.maintain(self._settling())
+
+    def _settling(self) -> Chore[None]:
+        for player in list(self._players.values()):
+            yield from player.settling()
 
     @refusing()
     def prune(self, before: float | datetime) -> int:
-        """Delete decisions that are older and did not explore, with their rewards; give how many.
+        """Delete decisions that are older and did not explore, with their rewards; return how many.
 
         Explored ones stay: they are what estimates rest on, and what other policies can be judged by. So do decisions
-        whose window is open. What was learned is not touched. A reward for what is gone is answered "unknown".
+        whose window is open, or that get a reward meanwhile. What was learned is not touched. A reward for what is gone
+        is answered "unknown". It works in slices between which other calls are served, and gives space back to the
+        file system; if it is broken off by an error, some are deleted, and the next one goes on.
 
         Parameters
         ----------
         before
             A datetime with a time zone, or seconds since 1970.
         """
-        moment = _microseconds(before)
-        pruned = self._writer.do(lambda pen, now: self._prune(pen, now, moment))
-        self._ledger.scrub()
-        return pruned
+        return self._writer.maintain(self._pruning(_microseconds(before)), scrubs=True)
 
-    def _prune(self, pen: Pen, now: Moment, before: int) -> int:
+    def _pruning(self, before: int) -> Chore[int]:
+        pen, _ = yield
         kept = [each for name in self.loops if (each := pen.kept(name)) is not None]
-        players = [self._players.get(each.name) or Player(each, read_terms(each, None), None) for each in kept]
-        for player in players:  # before any is pruned: one whose policy is not known here is refused
-            player.ready(pen, now)
-        return sum(player.prune(pen, before) for player in players)
+        for each in kept:  # before any is pruned: one whose policy is not known here is refused
+            if each.name not in self._players:
+                read_terms(each, None)
+        pruned = 0
+        for each in kept:
+            pruned += yield from self._pruning_one(each, before)
+        while True:
+            pen, _ = yield
+            if not pen.shrink(PAGES):
+                return pruned
+
+    def _pruning_one(self, kept: Kept, before: int) -> Chore[int]:
+        player = self._players.get(kept.name)
+        if player is None:  # there for all to see, since it may be opened meanwhile
+            player = self._players[kept.name] = Player(kept, read_terms(kept, None), None, self._writer)
+        try:
+            yield from player.settling()
+            return (yield from player.pruning(before))
+        finally:
+            if not player.is_in_use:
+                self._players.pop(kept.name, None)
 
     @refusing()
     def backup(self, path: str | os.PathLike[str]) -> None:
@@ -212,6 +237,9 @@ def _microseconds(moment: float | datetime) -> int:
         if moment.tzinfo is None:
             raise ValueError(f"before is {moment!r}, which has no time zone; give one, such as tzinfo=datetime.UTC")
         moment = moment.timestamp()
-    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
-        raise ValueError(f"before is {moment!r}; give a datetime with a time zone, or seconds since 1970")
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not -LATEST <= moment <= LATEST:
+        raise ValueError(
+            f"before is {moment!r}; give a datetime with a time zone, or seconds (not milliseconds) since 1970, "
+            f"up to {LATEST:.0f}"
+        )
     return int(moment * SECOND)

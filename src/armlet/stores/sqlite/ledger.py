@@ -21,12 +21,11 @@ from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Row
 from armlet.stores.sqlite.connection import connect
 from armlet.stores.sqlite.lock import FileLock
-from armlet.stores.sqlite.pen import SQLitePen
+from armlet.stores.sqlite.pen import INCREMENTAL, SQLitePen
 from armlet.stores.sqlite.rows import HEAD, KEPT, ROW, fetch, fetch_one, head_of, kept_of, row_of, rows_after
 from armlet.stores.sqlite.schema import bring_up_to_date, check_ours
 
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
-PATIENCE = 10_000  # milliseconds to wait for those who read or write
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
@@ -110,6 +109,8 @@ class SQLite:
         connection = connect(self._path)
         try:
             check_ours(connection, self._name)  # before anything is changed
+            if not self._path.stat().st_size:  # only a new file can be told
+                connection.pragma("auto_vacuum", INCREMENTAL)
             if connection.pragma("journal_mode", "WAL") != "wal":
                 raise StoreError(f"{self._name} is where SQLite cannot keep a log (WAL); name a file on a local disk")
             connection.pragma("synchronous", synchronous)
@@ -183,17 +184,16 @@ class SQLite:
         except apsw.Error as error:
             raise StoreError(f"{self._name} cannot be read: {error}") from error
 
-    def scrub(self) -> None:
-        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it."""
-        connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(PATIENCE)
-        connection.pragma("user_version")  # SQLite finds its log when it reads
+    def scrub(self) -> bool:
+        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it.
+
+        It waits for nobody: where somebody reads what the log has, the log cannot be emptied yet.
+        """
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.Error as error:
-            raise StoreError(f"{self._name} has let go of it, but its -wal file has not: {error}; try again") from error
-        finally:
-            connection.close()
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        return True
 
     def backup(self, path: Path) -> None:
         """Copy everything into a new file, as it is at one moment; a copy that fails leaves nothing behind."""

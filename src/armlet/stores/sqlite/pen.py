@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
 
+from armlet.core.errors import StoreError
 from armlet.stores.clock import Moment
-from armlet.stores.ledger import Kept, Outcome, Row
+from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 from armlet.stores.sqlite.rows import (
+    COLUMNS,
     HEAD,
     KEPT,
     OUTCOME,
@@ -36,9 +39,16 @@ _PUT = """
     ON CONFLICT (loop, t) DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value,
     due = excluded.due, rank = excluded.rank, names = excluded.names, crc = excluded.crc"""
 _CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?, ?, ?, ?)"
-_SPARE = """
-    INSERT INTO spare SELECT outcome.t FROM outcome JOIN event USING (loop, seq)
-    WHERE loop = ? AND due IS NULL AND ts < ? AND NOT json_extract(fields, '$.explored')"""
+_PIECE = f"""
+    SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
+    WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
+_NEEDED = "SELECT 1 FROM event WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
+_ALL_ABOUT = (
+    "DELETE FROM event WHERE loop = ? AND t = ? AND kind <> 'decide'",
+    "DELETE FROM outcome WHERE loop = ? AND t = ?",
+)
+_REFUSED = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the transaction is as it was before it
+INCREMENTAL = 2  # of PRAGMA auto_vacuum
 
 
 class SQLitePen:
@@ -47,15 +57,33 @@ class SQLitePen:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._run = connection.execute
-        self._heads: dict[int, list[int]] = {}  # loop -> clock, seq, ts, steady, made: written once, at the end
+        self._heads: dict[int, tuple[int, ...]] = {}  # loop -> clock, seq, ts, steady, made: written at the end
 
-    def _head(self, loop: int) -> list[int]:
+    def _head(self, loop: int) -> tuple[int, ...]:
         if loop not in self._heads:
-            self._heads[loop] = head_of(self._one(f"{HEAD} WHERE id = ?", loop))
+            self._heads[loop] = tuple(head_of(self._one(f"{HEAD} WHERE id = ?", loop)))
         return self._heads[loop]
 
     def _one(self, sql: str, *values: object) -> Any:
         return fetch_one(self._connection, sql, values)
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        heads = self._heads.copy()
+        self._run("SAVEPOINT call")
+        try:
+            yield
+        except BaseException as error:
+            is_refused = isinstance(error, _REFUSED)
+            if isinstance(error, apsw.Error) and not is_refused:
+                raise  # of the disk: SQLite may have ended the transaction by itself
+            self._run("ROLLBACK TO call")
+            self._run("RELEASE call")
+            self._heads = heads
+            if is_refused:
+                raise StoreError(f"nothing of this call was kept: {error}") from error
+            raise
+        self._run("RELEASE call")
 
     def finish(self) -> None:
         """Write down how far loops have come."""
@@ -74,19 +102,19 @@ class SQLitePen:
         return None if found is None else kept_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
-        head = self._head(loop)
-        head[0] += steps
-        return head[0] - steps + 1
+        clock, *rest = self._head(loop)
+        self._heads[loop] = clock + steps, *rest
+        return clock + 1
 
     def append(
         self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
     ) -> int:
-        head = self._head(loop)
+        clock, last, _, _, made = self._head(loop)
         text = as_json(fields)
-        seq = head[1] + 1
+        seq = last + 1
         values = (loop, seq, now.wall, kind, t, text, x, check_value(loop, seq, now.wall, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        head[1:4] = seq, now.wall, now.steady
+        self._heads[loop] = clock, seq, now.wall, now.steady, made
         return seq
 
     def row(self, loop: int, seq: int) -> Row | None:
@@ -124,7 +152,7 @@ class SQLitePen:
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
         kept = kept_of(self._one(f"{KEPT} WHERE id = ?", loop))
         self._run("UPDATE loop SET start = ?, base = ? WHERE id = ?", (model, seq, loop))
-        self._head(loop)[4] = check_made(loop, kept.name, kept.about, model, seq)
+        self._heads[loop] = *self._head(loop)[:4], check_made(loop, kept.name, kept.about, model, seq)
         self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
 
     def erase(self, loop: int, t: int) -> None:
@@ -136,13 +164,24 @@ class SQLitePen:
         crc = check_value(loop, row.seq, row.ts, row.kind, row.t, fields, None)
         sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
         self._run(sql, (fields, crc, loop, row.seq))
-        self._run("DELETE FROM outcome WHERE loop = ? AND t = ?", (loop, t))
+        for sql in _ALL_ABOUT:
+            self._run(sql, (loop, t))
 
-    def prune(self, loop: int, before: int) -> int:
-        self._run("CREATE TEMP TABLE spare (t INTEGER PRIMARY KEY)")
-        self._run(_SPARE, (loop, before))
-        self._run("DELETE FROM event WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
-        self._run("DELETE FROM outcome WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
-        n: int = self._run("SELECT count(*) FROM spare").get
-        self._run("DROP TABLE spare")
-        return n
+    def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
+        base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
+        found = fetch(self._connection, _PIECE, (loop, after, most))
+        decided = [(t, row_of(row)) for t, due, *row in found if due is None]
+        old = [(t, row.seq) for t, row in decided if row.ts < before and not row.fields["explored"] and row.seq <= base]
+        spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]
+        for t, seq in spare:
+            self._run("DELETE FROM event WHERE loop = ? AND seq = ?", (loop, seq))
+            for sql in _ALL_ABOUT:
+                self._run(sql, (loop, t))
+        return Pruned(len(spare), found[-1][0] if len(found) == most else None)
+
+    def shrink(self, most: int) -> bool:
+        if self._connection.pragma("auto_vacuum") != INCREMENTAL:
+            return False  # a file of before: what is free is used again, but not given back
+        self._run(f"PRAGMA incremental_vacuum({most})").fetchall()
+        free: int = self._connection.pragma("freelist_count")
+        return free > 0

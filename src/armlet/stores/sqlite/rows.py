@@ -20,7 +20,8 @@ from armlet.stores.ledger import Kept, Outcome, Phase, Row
 PAGE = 1000  # rows read at once
 
 KEPT = "SELECT id, name, about, start, base, made FROM loop"
-ROW = "SELECT loop, seq, ts, kind, t, fields, x, crc FROM event WHERE loop = ? AND seq"
+COLUMNS = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
+ROW = f"SELECT {', '.join(COLUMNS)} FROM event WHERE loop = ? AND seq"
 OUTCOME = "SELECT loop, t, event, seq, phase, value, due, rank, names, crc FROM outcome WHERE loop = ? AND"
 HEAD = "SELECT id, clock, seq, ts, steady, made, crc FROM loop"
 SNAPSHOT = "SELECT loop, seq, model, crc FROM snapshot WHERE loop = ?"

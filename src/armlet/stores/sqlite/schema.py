@@ -44,6 +44,8 @@ STEPS = (
     ALTER TABLE outcome ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE snapshot ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
     """,
+    # what else there is about a decision, to be erased or pruned with it
+    "CREATE INDEX event_by_step ON event (loop, t) WHERE kind <> 'decide';",
 )
 FILLED = 3  # the version with check values in every table
 VERSION = len(STEPS)

@@ -45,10 +45,14 @@ def _fill(pen: Pen, loop: int, ts: int = 5) -> None:
 def _all_of(ledger: Ledger, kept: Kept) -> list[object]:
     """Read everything about a loop."""
     with ledger.writing() as pen:
-        require(pen.kept(kept.name), f"loop {kept.name!r} is gone")
-        outcomes = [pen.at(kept.id, t) for t in range(1, 10)]
-        found = [pen.kept(kept.name), outcomes, list(pen.rows(kept.id, 0)), pen.snapshot(kept.id)]
+        found = _all_by(pen, kept)
     return [*found, list(ledger.rows(kept.id)), list(ledger.loops()), ledger.newest()]
+
+
+def _all_by(pen: Pen, kept: Kept) -> list[object]:
+    require(pen.kept(kept.name), f"loop {kept.name!r} is gone")
+    outcomes = [pen.at(kept.id, t) for t in range(1, 10)]
+    return [pen.kept(kept.name), outcomes, list(pen.rows(kept.id, 0)), pen.snapshot(kept.id)]
 
 
 def check_transactions_are_whole_or_nothing(place: Place) -> None:
@@ -72,6 +76,29 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
         before = _all_of(ledger, kept)
     with _opened(place) as ledger:
         require(_all_of(ledger, kept) == before, "what was written is not what is read after reopening")
+
+
+def check_calls_are_whole_or_nothing(place: Place) -> None:
+    """What is raised at a savepoint undoes what was done since, and nothing else of the transaction."""
+    with _opened(place) as ledger:
+        kept = _some_loop(ledger)
+        with ledger.writing() as pen:
+            _fill(pen, kept.id)
+            before = _all_by(pen, kept)
+            with suppress(_BrokenOffError), pen.savepoint():
+                with pen.savepoint():
+                    _fill(pen, kept.id, ts=9)
+                pen.create("another", "{}", b"")
+                pen.rebase(kept.id, 1, b"later")
+                pen.erase(kept.id, 1)
+                raise _BrokenOffError
+            require(_all_by(pen, kept) == before, "what was raised at a savepoint left something behind")
+            require(pen.lease(kept.id, 1) == 2, "what was raised at a savepoint kept its step of the clock")
+            with pen.savepoint():
+                require(pen.append(kept.id, _at(7), "learn", 1, {}, None) == 2, "a row was numbered that is not there")
+        require([row.seq for row in ledger.rows(kept.id)] == [1, 2], "what was not raised at a savepoint is not kept")
+        require(len(ledger.loops()) == 1, "a loop was kept whose savepoint was undone")
+        require(ledger.newest() == _at(7), "a time was kept whose savepoint was undone")
 
 
 def check_rows_keep_their_order_and_their_values(place: Place) -> None:
@@ -143,16 +170,21 @@ def check_outcomes_are_found(place: Place) -> None:
             require(list(pen.due(kept.id, 30, 9)) == [late], "an outcome that was settled is still due")
 
 
+def _decided(pen: Pen, loop: int, *, explored: bool = False, due: int | None = None) -> None:
+    """Write a decision and what was learned from it."""
+    t = pen.lease(loop, 1)
+    seq = pen.append(loop, _at(t), "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
+    pen.put(loop, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
+    pen.append(loop, _at(t), "learn", t, {"of": seq, "reward": 0.5}, None)
+
+
 def check_old_rows_can_go(place: Place) -> None:
     """What is erased or pruned is gone, what explored stays, and a loop goes on from the model that it is given."""
     with _opened(place) as ledger:
         kept = _some_loop(ledger)
         with ledger.writing() as pen:
             for explored, due in ((True, None), (False, None), (False, 99), (False, None)):
-                t = pen.lease(kept.id, 1)
-                seq = pen.append(kept.id, _at(t), "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
-                pen.put(kept.id, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
-            pen.append(kept.id, _at(4), "learn", 2, {"of": 2}, None)
+                _decided(pen, kept.id, explored=explored, due=due)
             pen.keep(kept.id, 4, b"a snapshot")
         before = _all_of(ledger, kept)
         with suppress(_BrokenOffError), ledger.writing() as pen:
@@ -161,30 +193,61 @@ def check_old_rows_can_go(place: Place) -> None:
         require(_all_of(ledger, kept) == before, "rows were gone though their transaction was broken off")
         with ledger.writing() as pen:
             require(_let_go(pen, kept.id) == 1, "not the one old decision that did not explore was pruned")
-        ledger.scrub()
+        require(ledger.scrub(), "nobody reads, but a scrub says that somebody is in the way")
     with _opened(place) as ledger, ledger.writing() as pen:
         found = pen.kept("homepage")
-        require(found and (found.start, found.base) == (b"later", 5), "a loop does not go on from its new model")
+        require(found and (found.start, found.base) == (b"later", 8), "a loop does not go on from its new model")
         require(pen.snapshot(kept.id) is None, "a snapshot is older than the model that a loop goes on from")
-        require([row.seq for row in pen.rows(kept.id, 0)] == [1, 3, 4], "other rows are left than should be")
+        left = [(row.kind, row.t) for row in pen.rows(kept.id, 0)]
+        require(("learn", 1) not in left, "what was told of a decision that was erased is still there")
+        expected = [("decide", 1), ("decide", 3), ("learn", 3), ("decide", 4), ("learn", 4)]
+        require(left == expected, f"rows {left} are left, not {expected}")
         first = pen.row(kept.id, 1)
         require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
-        left = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
-        require(left == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
-        require(pen.append(kept.id, _at(9), "learn", 3, {}, None) == 6, "a number of a row was given twice")
+        known = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
+        require(known == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
+        require(pen.append(kept.id, _at(9), "learn", 3, {}, None) == 9, "a number of a row was given twice")
 
 
 def _let_go(pen: Pen, loop: int) -> int:
-    pen.rebase(loop, 5, b"later")
+    pen.rebase(loop, 8, b"later")
     pen.erase(loop, 1)
-    return pen.prune(loop, before=4)
+    return pen.prune(loop, before=4, after=0, most=9).n
+
+
+def check_old_rows_go_piece_by_piece(place: Place) -> None:
+    """A piece of a prune looks at no more decisions than asked, and leaves what rows after the base are about."""
+    with _opened(place) as ledger:
+        kept = _some_loop(ledger)
+        with ledger.writing() as pen:
+            for i in range(7):
+                _decided(pen, kept.id, explored=i == 1)
+            pen.rebase(kept.id, 10, b"later")  # so that the last two are needed to go on from it
+            pen.append(kept.id, _at(9), "correct", 4, {"of": 7}, None)  # and this one
+        found: list[tuple[int, int | None]] = []
+        after: int | None = 0
+        while after is not None:
+            with ledger.writing() as pen:
+                piece = pen.prune(kept.id, 100, after, 3)
+            found.append((piece.n, after := piece.after))
+            require(len(found) < 9, "a prune has no end")
+        require(found == [(2, 3), (1, 6), (0, None)], f"pieces of a prune gave {found}")
+        left = [row.t for row in ledger.rows(kept.id) if row.kind == "decide"]
+        require(left == [2, 4, 6, 7], f"decisions {left} are left")
+        with ledger.writing() as pen:
+            for _ in range(100):
+                if not pen.shrink(1000):
+                    return
+    raise AssertionError("free space was given back without an end")
 
 
 LEDGER_CHECKS: tuple[StoreCheck, ...] = (
     check_transactions_are_whole_or_nothing,
+    check_calls_are_whole_or_nothing,
     check_rows_keep_their_order_and_their_values,
     check_nobody_reads_half_a_transaction,
     check_steps_are_leased_once,
     check_outcomes_are_found,
     check_old_rows_can_go,
+    check_old_rows_go_piece_by_piece,
 )
