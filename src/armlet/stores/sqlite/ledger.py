@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -31,6 +31,7 @@ Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
 # after these a transaction may be tried again; after any other nobody knows what the disk has
 _PASSING = (apsw.FullError, apsw.BusyError, apsw.ConstraintError, apsw.TooBigError)
+LARGEST = 0xFFFFFFFE  # pages of a file, as SQLite has it
 _RAW = (apsw.Error, OSError, ValueError, TypeError, OverflowError)  # what a file can make others raise
 
 
@@ -82,7 +83,7 @@ class SQLite:
         self._lock = FileLock(self._path, self._name)
         try:
             self._connection = self._open(synchronous)
-            self._lock.reserve()
+            self._reserve()
         except BaseException as error:
             self._lock.withdraw()
             if isinstance(error, _RAW):
@@ -129,6 +130,8 @@ class SQLite:
             raise StoreError(f"{self._name} failed before ({self._broken}); close it and open it again")
         connection = self._connection
         try:
+            if not self._has_reserve:
+                self._reserve()
             connection.execute("BEGIN IMMEDIATE")
             pen = SQLitePen(connection)
             yield pen
@@ -138,6 +141,8 @@ class SQLite:
             if isinstance(error, apsw.Error) and not isinstance(error, _PASSING):
                 self._broken = str(error)
             self._roll_back()
+            if isinstance(error, apsw.FullError):
+                self._make_room()
             raise
 
     def _roll_back(self) -> None:
@@ -146,6 +151,22 @@ class SQLite:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
             self._broken = str(error)
+
+    def _reserve(self) -> None:
+        """Keep room for a full disk; without it the file may not grow, so that rows can still be deleted from it."""
+        self._has_reserve = self._lock.reserve()
+        most = LARGEST if self._has_reserve else self._connection.pragma("page_count")
+        self._connection.pragma("max_page_count", most)
+
+    def _make_room(self) -> None:
+        """Bring the log of SQLite into the file, with the reserve if need be, so that the log's room is free again."""
+        with suppress(apsw.Error):  # somebody reads, or the next transaction will say what is wrong
+            try:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            except apsw.FullError:
+                if self._lock.release():
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+                    self._has_reserve = False
 
     def newest(self) -> Moment | None:
         """Give the moment of the newest row, None if there is none."""
@@ -205,7 +226,7 @@ class SQLite:
                 _copy(source, part)
             part.rename(path)
             sync_directory(path.parent)
-        except (apsw.Error, OSError) as error:
+        except OSError as error:
             raise StoreError(f"{path} cannot be written: {error}; make room, or name a file elsewhere") from error
         finally:
             _remove(part)
@@ -227,6 +248,8 @@ def _copy(source: apsw.Connection, path: Path) -> None:
         with target.backup("main", source, "main") as copy:
             while not copy.done:
                 copy.step(-1)
+    except apsw.Error as error:  # of which SQLite says "not an error" where the disk is full
+        raise OSError(f"the disk is full, or fails ({type(error).__name__})") from error
     finally:
         target.close()
 

@@ -7,6 +7,7 @@ make is refused: a trigger, say, would run with the next row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import apsw
@@ -85,14 +86,18 @@ def bring_up_to_date(connection: apsw.Connection) -> None:
         for step in STEPS[found:]:
             connection.execute(step)
         if found < FILLED:
-            for check in (check_made, check_values, check_snapshot):
-                connection.create_scalar_function(check.__name__, check)
-            connection.execute(_FILL)
+            _fill(connection)
         connection.pragma("application_id", APPLICATION)
         connection.pragma("user_version", VERSION)
-    if found < FILLED:
-        for check in (check_made, check_values, check_snapshot):
-            connection.create_scalar_function(check.__name__, None)
+
+
+def _fill(connection: apsw.Connection) -> None:
+    checks: tuple[Callable[..., int], ...] = (check_made, check_values, check_snapshot)
+    for check in checks:
+        connection.create_scalar_function(check.__name__, check)
+    connection.execute(_FILL)
+    for check in checks:
+        connection.create_scalar_function(check.__name__, None)
 
 
 def _schema(connection: apsw.Connection) -> set[tuple[str, ...]]:
