@@ -66,7 +66,7 @@ MEND_OUTCOME = "UPDATE outcome SET crc = check_values(loop, t, event, seq, phase
 MEND_EVENT = "UPDATE event SET crc = check_value(loop, seq, ts, kind, t, fields, x)"
 MEND_LOOP = (
     "UPDATE loop SET made = check_made(id, name, about, start, base)",
-    "UPDATE loop SET crc = check_values(id, clock, seq, ts, steady, made)",
+    "UPDATE loop SET crc = check_values(id, clock, seq, ts, steady, outcomes, made)",
 )
 
 
@@ -94,6 +94,7 @@ def descriptors() -> int:
         "UPDATE outcome SET seq = 1 WHERE event = 'e5'",
         "UPDATE outcome SET names = '[\"x\"]', rank = 7 WHERE event = 'e5'",
         "UPDATE event SET ts = 9223372036854775807",
+        "DELETE FROM outcome WHERE event = 'e5'",
         "UPDATE loop SET clock = 3",
         "UPDATE loop SET seq = 3",
         "UPDATE loop SET steady = 0",
@@ -118,6 +119,7 @@ def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str)
         ("UPDATE outcome SET names = '[1]'", MEND_OUTCOME),
         ("UPDATE outcome SET seq = 2", MEND_OUTCOME),  # which is no decision
         ("UPDATE outcome SET seq = 1000", MEND_OUTCOME),
+        ("UPDATE outcome SET phase = 'open', value = NULL", MEND_OUTCOME),  # as on a page that is older than the others
         ("DELETE FROM snapshot", "UPDATE event SET fields = '{}'", MEND_EVENT),
         ("DELETE FROM snapshot", "UPDATE event SET fields = '[]'", MEND_EVENT),
         ("DELETE FROM snapshot", "UPDATE event SET fields = '{\"of\": 1e400}' WHERE kind = 'learn'", MEND_EVENT),

@@ -23,7 +23,7 @@ from armlet.stores.sqlite.connection import connect
 from armlet.stores.sqlite.lock import FileLock
 from armlet.stores.sqlite.pen import INCREMENTAL, SQLitePen
 from armlet.stores.sqlite.rows import HEAD, KEPT, ROW, fetch, fetch_one, head_of, kept_of, row_of, rows_after
-from armlet.stores.sqlite.schema import bring_up_to_date, check_ours
+from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours
 
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
 
@@ -117,6 +117,7 @@ class SQLite:
             connection.pragma("synchronous", synchronous)
             connection.pragma("secure_delete", True)
             bring_up_to_date(connection)
+            check_counts(connection, self._name)
             connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
         except BaseException:
             connection.close()
@@ -172,8 +173,8 @@ class SQLite:
         """Give the moment of the newest row, None if there is none."""
         with self._reading() as connection:
             heads = [head_of(found) for found in fetch(connection, HEAD)]
-        newest = max(heads, key=lambda head: head[3], default=None)
-        return None if newest is None or not newest[1] else Moment(wall=newest[2], steady=newest[3])
+        newest = max(heads, key=lambda head: head.steady, default=None)
+        return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
     def loops(self) -> Sequence[Kept]:
         """Give all loops, the oldest first."""
