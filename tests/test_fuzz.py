@@ -14,6 +14,7 @@ import armlet
 from armlet import Bandit
 from armlet.core.files import model
 from armlet.policies import POLICIES
+from armlet.stores.sqlite import rows
 from fuzz import files, policies, runner, threads
 from fuzz.faults import Fault
 
@@ -27,7 +28,8 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"), [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500")]
+    ("kind", "size"),
+    [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500"), ("stores", "--files=150")],
 )
 def test_slice_of_the_fuzzer_finds_no_fault(kind: str, size: str) -> None:
     done = fuzz(kind, size, "--seed", "1000")
@@ -91,6 +93,27 @@ def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.M
 
     monkeypatch.setattr(model, "read", careless)
     assert finds("files", range(8, 300), "load raised OverflowError('too late')")
+
+
+def test_fuzzer_finds_a_store_that_pays_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was when only events had a check value, and nobody looked whether the file holds together."""
+    monkeypatch.setattr("armlet.stores.sqlite.rows._check", lambda *_: None)
+    monkeypatch.setattr("armlet.stores.sqlite.schema.check_ours", lambda *_: None)
+    monkeypatch.setattr("armlet.stores.sqlite.ledger.check_ours", lambda *_: None)
+    monkeypatch.setattr("armlet.stores.sqlite.ledger.check_counts", lambda *_: None)
+    monkeypatch.setattr("armlet.stores.sqlite.pen.SQLitePen._believed", lambda _, __, found: rows.outcome_of(found))
+    assert finds("stores", range(20), "a reward told before is accepted")
+
+
+def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.decisions.checked", lambda row, *_: row)
+    monkeypatch.setattr("armlet.stores.events.checked", lambda row, *_: row)
+    assert finds("stores", range(20, 60), "raised KeyError")
+
+
+def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.sqlite.lock.FileLock.withdraw", lambda _: None)
+    assert finds("stores", range(5), "descriptors are left open")
 
 
 def test_books_that_do_not_balance_are_told() -> None:
