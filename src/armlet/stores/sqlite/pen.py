@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 import apsw
@@ -51,6 +51,31 @@ _REFUSED = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the tra
 INCREMENTAL = 2  # of PRAGMA auto_vacuum
 
 
+class _Savepoint:
+    """A part of a transaction that can be undone by itself; one is made for every call, so it is no generator."""
+
+    __slots__ = ("_heads", "_pen", "_run")
+
+    def __init__(self, pen: SQLitePen) -> None:
+        self._pen, self._run, self._heads = pen, pen._run, pen._heads.copy()
+
+    def __enter__(self) -> None:
+        self._run("SAVEPOINT call")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_refused = isinstance(error, _REFUSED)
+        if isinstance(error, apsw.Error) and not is_refused:
+            return  # of the disk: SQLite may have ended the transaction by itself
+        if error is not None:
+            self._run("ROLLBACK TO call")
+            self._pen._heads = self._heads
+        self._run("RELEASE call")
+        if is_refused:
+            raise StoreError(f"nothing of this call was kept: {error}") from error
+
+
 class SQLitePen:
     """A transaction of the connection that writes."""
 
@@ -67,23 +92,8 @@ class SQLitePen:
     def _one(self, sql: str, *values: object) -> Any:
         return fetch_one(self._connection, sql, values)
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        heads = self._heads.copy()
-        self._run("SAVEPOINT call")
-        try:
-            yield
-        except BaseException as error:
-            is_refused = isinstance(error, _REFUSED)
-            if isinstance(error, apsw.Error) and not is_refused:
-                raise  # of the disk: SQLite may have ended the transaction by itself
-            self._run("ROLLBACK TO call")
-            self._run("RELEASE call")
-            self._heads = heads
-            if is_refused:
-                raise StoreError(f"nothing of this call was kept: {error}") from error
-            raise
-        self._run("RELEASE call")
+    def savepoint(self) -> _Savepoint:
+        return _Savepoint(self)
 
     def finish(self) -> None:
         """Write down how far loops have come."""
