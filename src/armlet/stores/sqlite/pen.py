@@ -161,8 +161,9 @@ class SQLitePen:
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
         kept = kept_of(self._one(f"{KEPT} WHERE id = ?", loop))
-        self._run("UPDATE loop SET start = ?, base = ? WHERE id = ?", (model, seq, loop))
-        self._heads[loop] = *self._head(loop)[:4], check_made(loop, kept.name, kept.about, model, seq)
+        made = check_made(loop, kept.name, kept.about, model, seq)
+        self._heads[loop] = *self._head(loop)[:4], made
+        self._run("UPDATE loop SET start = ?, base = ?, made = ? WHERE id = ?", (model, seq, made, loop))
         self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
 
     def erase(self, loop: int, t: int) -> None:
