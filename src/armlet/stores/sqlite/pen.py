@@ -42,9 +42,10 @@ _CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?,
 _PIECE = f"""
     SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
     WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
-_NEEDED = "SELECT 1 FROM event WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
+# the planner, which has no statistics, would read the whole loop instead
+_NEEDED = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
 _ALL_ABOUT = (
-    "DELETE FROM event WHERE loop = ? AND t = ? AND kind <> 'decide'",
+    "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'",
     "DELETE FROM outcome WHERE loop = ? AND t = ?",
 )
 _REFUSED = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the transaction is as it was before it
