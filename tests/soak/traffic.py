@@ -1,7 +1,7 @@
 """Maintain a store while threads decide: no decision fails, and none waits long.
 
-Quiet rounds, in which threads only decide and reward, take turns with rounds in which somebody forgets, prunes, lets all
-windows run out at once and changes arms. What a decision waits for is compared between the two kinds of the same run.
+Quiet rounds, in which threads only decide and reward, take turns with others, in which somebody forgets, prunes, lets
+all windows run out at once and changes arms. How long decisions take is compared between the two, in the same run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,7 +101,7 @@ def soak(path: Path, rounds: int, seconds: float, seed: int = 0) -> Report:
 
 @contextmanager
 def _timed(slices: list[float]) -> Iterator[None]:
-    run: Callable[[Upkeep], None] = Upkeep.run
+    run = Upkeep.run
 
     def timed(upkeep: Upkeep) -> None:
         is_busy, started = upkeep.pause is not None, time.thread_time()
@@ -179,7 +179,7 @@ def _maintain(
 
 def _check(store: Store, loops: list[Loop], gone: set[str]) -> None:
     for loop in loops:
-        again = store._writer.do(lambda pen, _, loop=loop: rebuild(pen, pen.kept(loop.name)))  # type: ignore[misc,arg-type]
+        again = store._writer.do(lambda pen, _, loop=loop: rebuild(pen, pen.kept(loop.name)))  # type: ignore[misc]
         if loop.model().to_bytes() != again.to_bytes():
             raise LostError(f"the state of {loop.name} is not what the rows say")
         if not armlet.audit(loop.log.replayable, loop.log.start).ok:
