@@ -109,7 +109,7 @@ def _timed(slices: list[float]) -> Iterator[None]:
         if is_busy:
             slices.append(time.thread_time() - started)
 
-    Upkeep.run = timed  # type: ignore[method-assign]
+    Upkeep.run = timed  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:

@@ -131,7 +131,7 @@ def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]
         "no arm at all": (ValueError, lambda: loop.decide([1.0, 0.5], eligible=[])),
         "an arm that is no label": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=[0.5])),  # type: ignore[list-item]
         "arms that are no list": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=5)),  # type: ignore[arg-type]
-        "text in a context": (TypeError, lambda: loop.decide(["x", 0.5])),  # type: ignore[list-item]
+        "text in a context": (TypeError, lambda: loop.decide(["x", 0.5])),  # type: ignore[arg-type]
         "a short context": (ValueError, lambda: loop.decide([1.0])),
         "an event that is no text": (ValueError, lambda: loop.decide([1.0, 0.5], event=5)),  # type: ignore[arg-type]
         "a reward that is text": (TypeError, lambda: loop.reward("e", "x")),  # type: ignore[arg-type]
@@ -143,8 +143,14 @@ def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]
         "retiring what is not there": (KeyError, lambda: loop.retire_arm("zz")),
         "adding what is there": (ValueError, lambda: loop.add_arm("a")),
         "a policy that is none": (TypeError, lambda: store.loop("x", **(MADE | {"policy": 5}))),
-        "a window that is text": (ValueError, lambda: store.loop("x", **MADE, window="x", default_reward=0.0)),
-        "a default that is text": (ValueError, lambda: store.loop("x", **MADE, window=1.0, default_reward="x")),
+        "a window that is text": (
+            ValueError,
+            lambda: store.loop("x", **(MADE | {"window": "x", "default_reward": 0.0})),
+        ),
+        "a default that is text": (
+            ValueError,
+            lambda: store.loop("x", **(MADE | {"window": 1.0, "default_reward": "x"})),
+        ),
         "a loop of surrogates": (ValueError, lambda: store.loop("\ud800", **MADE)),
         "a loop that is a number": (ValueError, lambda: store.loop(5, **MADE)),  # type: ignore[arg-type]
         "features that are numbers": (TypeError, lambda: store.loop("x", arms=["a"], features=5)),  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from armlet.stores.sqlite.connection import connect
 from armlet.stores.sqlite.lock import FileLock
 from armlet.stores.sqlite.pen import INCREMENTAL, SQLitePen
 from armlet.stores.sqlite.rows import HEAD, KEPT, ROW, fetch, fetch_one, head_of, kept_of, row_of, rows_after
-from armlet.stores.sqlite.schema import bring_up_to_date, check_ours
+from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours
 
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
 
@@ -31,6 +31,7 @@ Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
 # after these a transaction may be tried again; after any other nobody knows what the disk has
 _PASSING = (apsw.FullError, apsw.BusyError, apsw.ConstraintError, apsw.TooBigError)
+LARGEST = 0xFFFFFFFE  # pages of a file, as SQLite has it
 _RAW = (apsw.Error, OSError, ValueError, TypeError, OverflowError)  # what a file can make others raise
 
 
@@ -82,7 +83,7 @@ class SQLite:
         self._lock = FileLock(self._path, self._name)
         try:
             self._connection = self._open(synchronous)
-            self._lock.reserve()
+            self._reserve()
         except BaseException as error:
             self._lock.withdraw()
             if isinstance(error, _RAW):
@@ -116,6 +117,7 @@ class SQLite:
             connection.pragma("synchronous", synchronous)
             connection.pragma("secure_delete", True)
             bring_up_to_date(connection)
+            check_counts(connection, self._name)
             connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
         except BaseException:
             connection.close()
@@ -129,6 +131,8 @@ class SQLite:
             raise StoreError(f"{self._name} failed before ({self._broken}); close it and open it again")
         connection = self._connection
         try:
+            if not self._has_reserve:
+                self._reserve()
             connection.execute("BEGIN IMMEDIATE")
             pen = SQLitePen(connection)
             yield pen
@@ -138,6 +142,8 @@ class SQLite:
             if isinstance(error, apsw.Error) and not isinstance(error, _PASSING):
                 self._broken = str(error)
             self._roll_back()
+            if isinstance(error, apsw.FullError):
+                self._make_room()
             raise
 
     def _roll_back(self) -> None:
@@ -147,12 +153,28 @@ class SQLite:
         except apsw.Error as error:
             self._broken = str(error)
 
+    def _reserve(self) -> None:
+        """Keep room for a full disk; without it the file may not grow, so that rows can still be deleted from it."""
+        self._has_reserve = self._lock.reserve()
+        most = LARGEST if self._has_reserve else self._connection.pragma("page_count")
+        self._connection.pragma("max_page_count", most)
+
+    def _make_room(self) -> None:
+        """Bring the log of SQLite into the file, with the reserve if need be, so that the log's room is free again."""
+        with suppress(apsw.Error):  # somebody reads, or the next transaction will say what is wrong
+            try:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            except apsw.FullError:
+                if self._lock.release():
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+                    self._has_reserve = False
+
     def newest(self) -> Moment | None:
         """Give the moment of the newest row, None if there is none."""
         with self._reading() as connection:
             heads = [head_of(found) for found in fetch(connection, HEAD)]
-        newest = max(heads, key=lambda head: head[3], default=None)
-        return None if newest is None or not newest[1] else Moment(wall=newest[2], steady=newest[3])
+        newest = max(heads, key=lambda head: head.steady, default=None)
+        return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
     def loops(self) -> Sequence[Kept]:
         """Give all loops, the oldest first."""
@@ -205,7 +227,7 @@ class SQLite:
                 _copy(source, part)
             part.rename(path)
             sync_directory(path.parent)
-        except (apsw.Error, OSError) as error:
+        except OSError as error:
             raise StoreError(f"{path} cannot be written: {error}; make room, or name a file elsewhere") from error
         finally:
             _remove(part)
@@ -227,6 +249,8 @@ def _copy(source: apsw.Connection, path: Path) -> None:
         with target.backup("main", source, "main") as copy:
             while not copy.done:
                 copy.step(-1)
+    except apsw.Error as error:  # of which SQLite says "not an error" where the disk is full
+        raise OSError(f"the disk is full, or fails ({type(error).__name__})") from error
     finally:
         target.close()
 

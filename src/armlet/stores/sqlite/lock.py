@@ -56,20 +56,20 @@ class FileLock:
         except FileNotFoundError:
             return False
 
-    def reserve(self) -> None:
-        """Keep room on the disk, if there is any."""
+    def reserve(self) -> bool:
+        """Keep room on the disk; tell whether there is any."""
         try:
             os.posix_fallocate(self._descriptor, 0, RESERVE)
         except OSError:
             self.release()
+            return False
+        return True
 
     def release(self) -> bool:
         """Give the room back; tell whether there was any."""
-        with suppress(OSError):
-            held = os.fstat(self._descriptor).st_size > 0
-            os.ftruncate(self._descriptor, 0)
-            return held
-        return False
+        held = os.fstat(self._descriptor).st_size > 0
+        os.ftruncate(self._descriptor, 0)
+        return held
 
     def withdraw(self) -> None:
         """Close it, and leave nothing behind that was not there before."""

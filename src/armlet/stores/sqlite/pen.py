@@ -18,6 +18,7 @@ from armlet.stores.sqlite.rows import (
     OUTCOME,
     ROW,
     SNAPSHOT,
+    Head,
     as_json,
     as_names,
     check_made,
@@ -44,6 +45,8 @@ _PIECE = f"""
     WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
 # the planner, which has no statistics, would read the whole loop instead
 _NEEDED = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
+_ABOUT = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' LIMIT 1"
+_KNOWN = "SELECT 1 FROM outcome WHERE loop = ? AND t = ?"
 _ALL_ABOUT = (
     "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'",
     "DELETE FROM outcome WHERE loop = ? AND t = ?",
@@ -83,11 +86,11 @@ class SQLitePen:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._run = connection.execute
-        self._heads: dict[int, tuple[int, ...]] = {}  # loop -> clock, seq, ts, steady, made: written at the end
+        self._heads: dict[int, Head] = {}  # by loop; written at the end
 
-    def _head(self, loop: int) -> tuple[int, ...]:
+    def _head(self, loop: int) -> Head:
         if loop not in self._heads:
-            self._heads[loop] = tuple(head_of(self._one(f"{HEAD} WHERE id = ?", loop)))
+            self._heads[loop] = head_of(self._one(f"{HEAD} WHERE id = ?", loop))
         return self._heads[loop]
 
     def _one(self, sql: str, *values: object) -> Any:
@@ -98,14 +101,14 @@ class SQLitePen:
 
     def finish(self) -> None:
         """Write down how far loops have come."""
-        sql = "UPDATE loop SET clock = ?, seq = ?, ts = ?, steady = ?, made = ?, crc = ? WHERE id = ?"
+        sql = "UPDATE loop SET clock = ?, seq = ?, ts = ?, steady = ?, outcomes = ?, made = ?, crc = ? WHERE id = ?"
         for loop, head in self._heads.items():
             self._run(sql, (*head, check_values(loop, *head), loop))
 
     def create(self, name: str, about: str, start: bytes) -> Kept:
         loop = self._one("SELECT coalesce(max(id), 0) + 1 FROM loop")[0]
-        made = check_made(loop, name, about, start, 0)
-        self._run(_CREATE, (loop, name, about, start, made, check_values(loop, 0, 0, 0, 0, made)))
+        head = Head(made=check_made(loop, name, about, start, 0))
+        self._run(_CREATE, (loop, name, about, start, head.made, check_values(loop, *head)))
         return Kept(id=loop, name=name, about=about, start=start)
 
     def kept(self, name: str) -> Kept | None:
@@ -113,19 +116,19 @@ class SQLitePen:
         return None if found is None else kept_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
-        clock, *rest = self._head(loop)
-        self._heads[loop] = clock + steps, *rest
-        return clock + 1
+        head = self._head(loop)
+        self._heads[loop] = head._replace(clock=head.clock + steps)
+        return head.clock + 1
 
     def append(
         self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
     ) -> int:
-        clock, last, _, _, made = self._head(loop)
+        head = self._head(loop)
         text = as_json(fields)
-        seq = last + 1
+        seq = head.seq + 1
         values = (loop, seq, now.wall, kind, t, text, x, check_value(loop, seq, now.wall, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        self._heads[loop] = clock, seq, now.wall, now.steady, made
+        self._heads[loop] = head._replace(seq=seq, ts=now.wall, steady=now.steady)
         return seq
 
     def row(self, loop: int, seq: int) -> Row | None:
@@ -139,11 +142,24 @@ class SQLitePen:
         o = outcome
         value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
         values = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
+        if not self._run(_KNOWN, (loop, o.t)).get:
+            self._count(loop, 1)
         self._run(_PUT, (*values, check_values(*values)))
+
+    def _count(self, loop: int, more: int) -> None:
+        head = self._head(loop)
+        self._heads[loop] = head._replace(outcomes=head.outcomes + more)
+
+    def _believed(self, loop: int, found: Any) -> Outcome:
+        """Read an outcome; one that knows of no reward is believed only if there is no row of one."""
+        outcome = outcome_of(found)
+        if outcome.phase == "open" and outcome.value is None and self._one(_ABOUT, loop, outcome.t):
+            raise StoreError(f"the outcome of step {outcome.t} of the loop is older than its rows; go back to a backup")
+        return outcome
 
     def outcome(self, loop: int, event: str) -> Outcome | None:
         found = self._one(f"{OUTCOME} event = ?", loop, event)
-        return None if found is None else outcome_of(found)
+        return None if found is None else self._believed(loop, found)
 
     def at(self, loop: int, t: int) -> Outcome | None:
         found = self._one(f"{OUTCOME} t = ?", loop, t)
@@ -151,7 +167,7 @@ class SQLitePen:
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
         sql = f"{OUTCOME} due <= ? ORDER BY due, t LIMIT ?"
-        return [outcome_of(found) for found in fetch(self._connection, sql, (loop, now, most))]
+        return [self._believed(loop, found) for found in fetch(self._connection, sql, (loop, now, most))]
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return snapshot_of(self._one(SNAPSHOT, loop))
@@ -162,9 +178,9 @@ class SQLitePen:
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
         kept = kept_of(self._one(f"{KEPT} WHERE id = ?", loop))
-        made = check_made(loop, kept.name, kept.about, model, seq)
-        self._heads[loop] = *self._head(loop)[:4], made
-        self._run("UPDATE loop SET start = ?, base = ?, made = ? WHERE id = ?", (model, seq, made, loop))
+        head = self._head(loop)._replace(made=check_made(loop, kept.name, kept.about, model, seq))
+        self._run("UPDATE loop SET start = ?, base = ?, made = ? WHERE id = ?", (model, seq, head.made, loop))
+        self._heads[loop] = head
         self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
 
     def erase(self, loop: int, t: int) -> None:
@@ -176,8 +192,12 @@ class SQLitePen:
         crc = check_value(loop, row.seq, row.ts, row.kind, row.t, fields, None)
         sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
         self._run(sql, (fields, crc, loop, row.seq))
+        self._delete_about(loop, t)
+
+    def _delete_about(self, loop: int, t: int) -> None:
         for sql in _ALL_ABOUT:
             self._run(sql, (loop, t))
+        self._count(loop, -self._connection.changes())
 
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
@@ -187,8 +207,7 @@ class SQLitePen:
         spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]
         for t, seq in spare:
             self._run("DELETE FROM event WHERE loop = ? AND seq = ?", (loop, seq))
-            for sql in _ALL_ABOUT:
-                self._run(sql, (loop, t))
+            self._delete_about(loop, t)
         return Pruned(len(spare), found[-1][0] if len(found) == most else None)
 
     def shrink(self, most: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import apsw
 
@@ -23,14 +23,14 @@ KEPT = "SELECT id, name, about, start, base, made FROM loop"
 COLUMNS = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
 ROW = f"SELECT {', '.join(COLUMNS)} FROM event WHERE loop = ? AND seq"
 OUTCOME = "SELECT loop, t, event, seq, phase, value, due, rank, names, crc FROM outcome WHERE loop = ? AND"
-HEAD = "SELECT id, clock, seq, ts, steady, made, crc FROM loop"
+HEAD = "SELECT id, clock, seq, ts, steady, outcomes, made, crc FROM loop"
 SNAPSHOT = "SELECT loop, seq, model, crc FROM snapshot WHERE loop = ?"
 
 _WHOLE, _REAL, _TEXT, _BYTES = (int,), (float,), (str,), (bytes,)
 _NONE = (type(None),)
 _TYPES = {
     "loop": (_WHOLE, _TEXT, _TEXT, _BYTES, _WHOLE, _WHOLE),
-    "head": (_WHOLE,) * 7,
+    "head": (_WHOLE,) * 8,
     "event": (_WHOLE, _WHOLE, _WHOLE, _TEXT, _WHOLE + _NONE, _TEXT, _BYTES + _NONE, _WHOLE),
     "outcome": (_WHOLE, _WHOLE, _TEXT, _WHOLE, _TEXT, _REAL + _NONE, _WHOLE + _NONE, _WHOLE, _TEXT, _WHOLE),
     "snapshot": (_WHOLE, _WHOLE, _BYTES, _WHOLE),
@@ -89,14 +89,25 @@ def kept_of(found: Sequence[Any]) -> Kept:
     return Kept(id=loop, name=name, about=about, start=start, base=base)
 
 
-def head_of(found: Sequence[Any] | None) -> list[int]:
-    """Read how far a loop has come: clock, seq, ts, steady, and the check value of its other columns."""
+class Head(NamedTuple):
+    """How far a loop has come."""
+
+    clock: int = 0
+    seq: int = 0
+    ts: int = 0
+    steady: int = 0
+    outcomes: int = 0  # how many there are, so that none can be missed
+    made: int = 0  # the check value of its other columns
+
+
+def head_of(found: Sequence[Any] | None) -> Head:
+    """Read how far a loop has come; refuse a head that is not as it was written."""
     if found is None:
         raise StoreError(f"a loop of the store is gone; {_WAY_OUT}")
     _check_types("head", found, f"loop {found[0]}")
     *values, crc = found
     _check(check_values(*values) == crc, f"the clock of loop {found[0]}")
-    return values[1:]
+    return Head(*values[1:])
 
 
 def outcome_of(found: Sequence[Any]) -> Outcome:

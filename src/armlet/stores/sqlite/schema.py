@@ -7,12 +7,13 @@ make is refused: a trigger, say, would run with the next row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import apsw
 
 from armlet.core.errors import StoreError
-from armlet.stores.sqlite.rows import check_made, check_snapshot, check_values, fetch
+from armlet.stores.sqlite.rows import HEAD, check_made, check_snapshot, check_values, fetch, head_of
 
 APPLICATION = 0x41524D4C  # "ARML"
 
@@ -33,10 +34,11 @@ STEPS = (
     """,
     # rows up to `base` have been learned by `start`, so that they may be erased
     "ALTER TABLE loop ADD COLUMN base INTEGER NOT NULL DEFAULT 0;",
-    # check values in every table; `made` is that of a loop's name, about, start and base, `crc` that of the rest. The
-    # time that windows go by, `steady`, was that of rows
+    # check values in every table; `made` is that of a loop's name, about, start and base, `crc` that of the rest, with
+    # the number of its outcomes. The time that windows go by, `steady`, was that of rows
     """
     ALTER TABLE loop ADD COLUMN steady INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE loop ADD COLUMN outcomes INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE loop ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE loop ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE outcome ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
@@ -51,8 +53,9 @@ FILLED = 3  # the version with check values in every table
 VERSION = len(STEPS)
 
 _FILL = """
-    UPDATE loop SET steady = ts, made = check_made(id, name, about, start, base);
-    UPDATE loop SET crc = check_values(id, clock, seq, ts, steady, made);
+    UPDATE loop SET steady = ts, made = check_made(id, name, about, start, base),
+        outcomes = (SELECT count(*) FROM outcome WHERE outcome.loop = loop.id);
+    UPDATE loop SET crc = check_values(id, clock, seq, ts, steady, outcomes, made);
     UPDATE outcome SET crc = check_values(loop, t, event, seq, phase, value, due, rank, names);
     UPDATE snapshot SET crc = check_snapshot(loop, seq, model);
 """
@@ -85,14 +88,26 @@ def bring_up_to_date(connection: apsw.Connection) -> None:
         for step in STEPS[found:]:
             connection.execute(step)
         if found < FILLED:
-            for check in (check_made, check_values, check_snapshot):
-                connection.create_scalar_function(check.__name__, check)
-            connection.execute(_FILL)
+            _fill(connection)
         connection.pragma("application_id", APPLICATION)
         connection.pragma("user_version", VERSION)
-    if found < FILLED:
-        for check in (check_made, check_values, check_snapshot):
-            connection.create_scalar_function(check.__name__, None)
+
+
+def check_counts(connection: apsw.Connection, name: str) -> None:
+    """Refuse a file that has lost some of its outcomes: rewards would count again."""
+    found = dict(fetch(connection, "SELECT loop, count(*) FROM outcome GROUP BY loop"))
+    heads = {each[0]: head_of(each).outcomes for each in fetch(connection, HEAD)}
+    if found != {loop: count for loop, count in heads.items() if count}:
+        raise StoreError(f"{name} is damaged: outcomes are missing, or there are too many; go back to a backup")
+
+
+def _fill(connection: apsw.Connection) -> None:
+    checks: tuple[Callable[..., int], ...] = (check_made, check_values, check_snapshot)
+    for check in checks:
+        connection.create_scalar_function(check.__name__, check)
+    connection.execute(_FILL)
+    for check in checks:
+        connection.create_scalar_function(check.__name__, None)
 
 
 def _schema(connection: apsw.Connection) -> set[tuple[str, ...]]:

@@ -174,8 +174,8 @@ def _decided(pen: Pen, loop: int, *, explored: bool = False, due: int | None = N
     """Write a decision and what was learned from it."""
     t = pen.lease(loop, 1)
     seq = pen.append(loop, _at(t), "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
-    pen.put(loop, Outcome(t=t, event=f"e{t}", seq=seq, phase="open", due=due))
     pen.append(loop, _at(t), "learn", t, {"of": seq, "reward": 0.5}, None)
+    pen.put(loop, Outcome(t=t, event=f"e{t}", seq=seq, phase="learned", value=0.5, due=due))
 
 
 def check_old_rows_can_go(place: Place) -> None:
