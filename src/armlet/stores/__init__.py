@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from armlet.core.errors import InvalidTypeError, StoreError
-from armlet.stores.ledger import Kept, Ledger, Outcome, Pen, Row
+from armlet.stores.ledger import Kept, Ledger, Outcome, Pen, Pruned, Row
 from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.rewards import Aggregation, Status
@@ -28,6 +28,7 @@ __all__ = [
     "Memory",
     "Outcome",
     "Pen",
+    "Pruned",
     "Row",
     "SQLite",
     "Status",

@@ -6,10 +6,10 @@ the bandit knows more than the rows; it is marked stale and made again from them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
 from armlet.core.border.contexts import ContextReader
@@ -28,6 +28,31 @@ SPACING = 1000  # rows between snapshots, at least
 BYTES_A_ROW = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
 MARK = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS, FORGOTTEN, PRUNED = 8, 8, 32  # done in one piece of a chore: about a millisecond each
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _undoing(
+    method: Callable[Concatenate[Player, P], T],
+) -> Callable[Concatenate[Player, P], T]:
+    """Let the player go stale if what a method raises finds the bandit changed, since its rows will be undone.
+
+    Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
+    """
+
+    @wraps(method)
+    def guarded(self: Player, /, *args: P.args, **options: P.kwargs) -> T:
+        last = self._last
+        try:
+            return method(self, *args, **options)
+        except BaseException as error:
+            is_doubtful = self.policy is not None and not isinstance(error, EventError)
+            if is_doubtful or self._last != last or not isinstance(error, Exception):
+                self.stale()
+            raise
+
+    return guarded
 
 
 class Player:
@@ -64,21 +89,21 @@ class Player:
         """Tell whether `ready` has nothing to do."""
         return self._bandit is not None and (self.terms.window is None or self._looked == now.steady)
 
+    @_undoing
     def ready(self, pen: Pen, now: Moment) -> None:
         """Make the bandit again if it is stale, and close windows that are due: as many as there is time for.
 
         The others are closed between this batch and the next ones. A decision that comes before is a function of the
         rows that were written before it, like any other.
         """
-        with self._undoing():
-            self._awake(pen)
-            self._looked = now.steady
-            more = self.terms.window is not None
-            while more:
-                more = self._close_some(pen, now, now.steady)
-                if more and self._writer.budget.is_spent():
-                    self._catch_up_later()
-                    return
+        self._awake(pen)
+        self._looked = now.steady
+        more = self.terms.window is not None
+        while more:
+            more = self._close_some(pen, now, now.steady)
+            if more and self._writer.budget.is_spent():
+                self._catch_up_later()
+                return
 
     def _catch_up_later(self) -> None:
         if not self._is_behind:
@@ -97,27 +122,12 @@ class Player:
             self._bandit, self._snapshot, self._last = recover(pen, self.kept, self.policy)
         return self._bandit
 
-    @contextmanager
-    def _undoing(self) -> Iterator[None]:
-        """Go stale if what is raised here finds the bandit changed, since the rows of the call will be undone.
-
-        Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
-        """
-        last = self._last
-        try:
-            yield
-        except BaseException as error:
-            if self._last != last or self.policy is not None or not isinstance(error, Exception):
-                self.stale()
-            raise
-
     def settling(self) -> Chore[None]:
         """Close all windows that are due when it begins."""
         pen, now = yield
         until, more = now.steady, self.terms.window is not None
         while more:
-            with self._undoing():
-                more = self._close_some(pen, now, until)
+            more = self._close_some(pen, now, until)
             if more:
                 pen, now = yield
 
@@ -127,6 +137,7 @@ class Player:
         pen, _ = yield
         return self._awake(pen).copy()
 
+    @_undoing
     def decide(self, pen: Pen, now: Moment, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
         """Decide, or give the decision that this event has."""
         known = None if event is None else pen.outcome(self.kept.id, event)
@@ -135,13 +146,12 @@ class Player:
         bandit = self._awake(pen)
         if event is not None:
             _check_no_id(event, bandit)
-        with self._undoing():
-            decision = bandit.decide_at(pen.lease(self.kept.id, 1), x, eligible=eligible)
-            event = decision.id if event is None else event
-            seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
-            due = None if self.terms.window is None else now.steady + self.terms.window
-            pen.put(self.kept.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
-            self._keep_snapshot(pen, bandit)
+        decision = bandit.decide_at(pen.lease(self.kept.id, 1), x, eligible=eligible)
+        event = decision.id if event is None else event
+        seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
+        due = None if self.terms.window is None else now.steady + self.terms.window
+        pen.put(self.kept.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
+        self._keep_snapshot(pen, bandit)
         return decision
 
     def _again(self, pen: Pen, known: Outcome, x: Float64, eligible: list[Arm] | None) -> Decision:
@@ -153,26 +163,27 @@ class Player:
             )
         return decision_of(row)
 
+    @_undoing
     def reward(self, pen: Pen, now: Moment, event: str, told: Told) -> Status:
         """Judge a reward, and learn it if it is time."""
-        with self._undoing():
-            outcome = pen.outcome(self.kept.id, event)
-            if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
-                outcome = self._close(pen, now, outcome)  # its turn has not come yet, but it is over
-            verdict = judge(self.terms, outcome, told)
-            if outcome is None or verdict.act == "nothing":
-                return verdict.status
-            known, decided = counted(outcome, told, verdict), self._decided(pen, outcome)
-            if verdict.act == "hold":
-                self._append(pen, now, "reward", outcome.t, {**_about(decided), "reward": told.value})
-            elif verdict.act == "learn":
-                self._write(pen, now, "learn", {"reward": verdict.value, "weight": 1.0}, decided)
-            elif verdict.act == "correct":
-                fields = {"old_reward": outcome.value, "new_reward": verdict.value}
-                self._write(pen, now, "correct", fields, decided)
-            pen.put(self.kept.id, known)
+        outcome = pen.outcome(self.kept.id, event)
+        if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
+            outcome = self._close(pen, now, outcome)  # its turn has not come yet, but it is over
+        verdict = judge(self.terms, outcome, told)
+        if outcome is None or verdict.act == "nothing":
             return verdict.status
+        known, decided = counted(outcome, told, verdict), self._decided(pen, outcome)
+        if verdict.act == "hold":
+            self._append(pen, now, "reward", outcome.t, {**_about(decided), "reward": told.value})
+        elif verdict.act == "learn":
+            self._write(pen, now, "learn", {"reward": verdict.value, "weight": 1.0}, decided)
+        elif verdict.act == "correct":
+            fields = {"old_reward": outcome.value, "new_reward": verdict.value}
+            self._write(pen, now, "correct", fields, decided)
+        pen.put(self.kept.id, known)
+        return verdict.status
 
+    @_undoing
     def _close_some(self, pen: Pen, now: Moment, until: int) -> bool:
         """Close a few windows, the first ones first; tell whether there may be more."""
         due = pen.due(self.kept.id, until, WINDOWS)
@@ -195,8 +206,7 @@ class Player:
         found = 0
         for first in range(0, len(events), FORGOTTEN):
             pen, _ = yield
-            with self._undoing():
-                found += self._forget(pen, events[first : first + FORGOTTEN])
+            found += self._forget(pen, events[first : first + FORGOTTEN])
         return found
 
     def _forget(self, pen: Pen, events: Sequence[str]) -> int:
@@ -239,11 +249,12 @@ class Player:
             self.kept = replace(self.kept, start=model, base=self._last)
             self._snapshot = self._last
 
+    @_undoing
     def change(self, pen: Pen, now: Moment, kind: str, arm: Arm) -> None:
         """Add, retire or restore an arm."""
-        with self._undoing():
-            self._write(pen, now, kind, {"arm": arm})
+        self._write(pen, now, kind, {"arm": arm})
 
+    @_undoing
     def want(self, pen: Pen, now: Moment, arms: Iterable[Arm]) -> None:
         """Add, restore and retire arms until those of a list are the ones that are played."""
         bandit = self._awake(pen)
@@ -252,9 +263,8 @@ class Player:
         changes = [("add_arm", arm) for arm in wanted if arm in added]
         changes += [("restore_arm", arm) for arm in wanted if arm in retired]
         changes += [("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired]
-        with self._undoing():
-            for kind, arm in changes:
-                self._write(pen, now, kind, {"arm": arm})
+        for kind, arm in changes:
+            self._write(pen, now, kind, {"arm": arm})
 
     def _write(self, pen: Pen, now: Moment, kind: str, fields: Mapping[str, Any], decided: Row | None = None) -> None:
         """Let the bandit do what the row will say, by the same function that reads it back, and write it."""

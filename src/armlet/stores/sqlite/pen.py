@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 import apsw
@@ -43,14 +43,41 @@ _CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?,
 _PIECE = f"""
     SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
     WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
-_NEEDED = "SELECT 1 FROM event WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
-_ABOUT = "SELECT 1 FROM event WHERE loop = ? AND t = ? AND kind <> 'decide' LIMIT 1"
+# the planner, which has no statistics, would read the whole loop instead
+_NEEDED = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
+_ABOUT = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' LIMIT 1"
+_KNOWN = "SELECT 1 FROM outcome WHERE loop = ? AND t = ?"
 _ALL_ABOUT = (
-    "DELETE FROM event WHERE loop = ? AND t = ? AND kind <> 'decide'",
+    "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'",
     "DELETE FROM outcome WHERE loop = ? AND t = ?",
 )
 _REFUSED = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the transaction is as it was before it
 INCREMENTAL = 2  # of PRAGMA auto_vacuum
+
+
+class _Savepoint:
+    """A part of a transaction that can be undone by itself; one is made for every call, so it is no generator."""
+
+    __slots__ = ("_heads", "_pen", "_run")
+
+    def __init__(self, pen: SQLitePen) -> None:
+        self._pen, self._run, self._heads = pen, pen._run, pen._heads.copy()
+
+    def __enter__(self) -> None:
+        self._run("SAVEPOINT call")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_refused = isinstance(error, _REFUSED)
+        if isinstance(error, apsw.Error) and not is_refused:
+            return  # of the disk: SQLite may have ended the transaction by itself
+        if error is not None:
+            self._run("ROLLBACK TO call")
+            self._pen._heads = self._heads
+        self._run("RELEASE call")
+        if is_refused:
+            raise StoreError(f"nothing of this call was kept: {error}") from error
 
 
 class SQLitePen:
@@ -69,23 +96,8 @@ class SQLitePen:
     def _one(self, sql: str, *values: object) -> Any:
         return fetch_one(self._connection, sql, values)
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        heads = self._heads.copy()
-        self._run("SAVEPOINT call")
-        try:
-            yield
-        except BaseException as error:
-            is_refused = isinstance(error, _REFUSED)
-            if isinstance(error, apsw.Error) and not is_refused:
-                raise  # of the disk: SQLite may have ended the transaction by itself
-            self._run("ROLLBACK TO call")
-            self._run("RELEASE call")
-            self._heads = heads
-            if is_refused:
-                raise StoreError(f"nothing of this call was kept: {error}") from error
-            raise
-        self._run("RELEASE call")
+    def savepoint(self) -> _Savepoint:
+        return _Savepoint(self)
 
     def finish(self) -> None:
         """Write down how far loops have come."""
@@ -133,7 +145,7 @@ class SQLitePen:
         o = outcome
         value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
         values = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
-        if self.at(loop, o.t) is None:
+        if not self._run(_KNOWN, (loop, o.t)).get:
             self._count(loop, 1)
         self._run(_PUT, (*values, check_values(*values)))
 

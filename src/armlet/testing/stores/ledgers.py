@@ -212,7 +212,10 @@ def check_old_rows_can_go(place: Place) -> None:
 
 
 def _let_go(pen: Pen, loop: int) -> int:
-    pen.rebase(loop, 8, b"later")
+    for model in (b"sooner", b"later"):
+        pen.rebase(loop, 8, model)
+    found = pen.kept("homepage")
+    require(found and found.start == b"later", "a loop has not the model that it was given last")
     pen.erase(loop, 1)
     return pen.prune(loop, before=4, after=0, most=9).n
 
