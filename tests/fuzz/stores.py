@@ -154,18 +154,22 @@ def use(rng: Random, store: Store, sound: Sound, *, is_forged: bool) -> None:
         x, name = sound.decided[event]
         with suppress(ArmletError):
             found = loop.decide(x, event=event).id
-            require(is_forged or found == name, lambda event=event: f"{event} was decided again")
+            _same(is_forged, found, name, f"{event} was decided again")
         if event in sound.counted:
             with suppress(ArmletError):
                 status = loop.reward(event, sound.counted[event], name="only")
-                require(is_forged or status == "duplicate", lambda s=status: f"a reward told before is {s}")
+                _same(is_forged, status, "duplicate", f"a reward told before is {status}")
     for call in rng.sample(CALLS, 4):
         with suppress(ArmletError):
             call(rng, store, loop)
     with suppress(ArmletError):
         kept, model = loop._player.kept, loop.model()
         again = store._writer.do(lambda pen, _: rebuild(pen, pen.kept(kept.name) or kept))
-        require(is_forged or model.digest() == again.digest(), lambda: "the state is not what the rows say")
+        _same(is_forged, model.digest(), again.digest(), "the state is not what the rows say")
+
+
+def _same(is_forged: bool, found: str, expected: str, told: str) -> None:
+    require(is_forged or found == expected, lambda: told)
 
 
 CALLS: list[Callable[[Random, Store, Loop], object]] = [

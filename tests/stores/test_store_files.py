@@ -15,6 +15,7 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Store
+from armlet.stores.sqlite import connection
 from armlet.stores.sqlite import ledger as ledgers
 from armlet.stores.sqlite import lock as locks
 from armlet.stores.sqlite.rows import check_made, check_snapshot, check_value, check_values
@@ -53,13 +54,13 @@ def opened(path: Path) -> Store:
 
 def edit(path: Path, *statements: str) -> None:
     """Edit a file by SQL, with functions that mend check values."""
-    connection = apsw.Connection(str(path))
+    opened = apsw.Connection(str(path))
     for check in (check_made, check_snapshot, check_value, check_values):
         function: Callable[..., int] = check
-        connection.create_scalar_function(check.__name__, function)
+        opened.create_scalar_function(check.__name__, function)
     for statement in statements:
-        connection.execute(statement)
-    connection.close()
+        opened.execute(statement)
+    opened.close()
 
 
 MEND_OUTCOME = "UPDATE outcome SET crc = check_values(loop, t, event, seq, phase, value, due, rank, names)"
@@ -268,17 +269,17 @@ def test_a_backup_that_fails_leaves_nothing_and_can_be_tried_again(path: Path, t
 def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk where SQLite finds no room until the store gives back what it has kept for that."""
     allocate, is_full = os.posix_fallocate, True
-    connect, lock = ledgers.connect, path.with_name("shop.db.lock")
+    connect, lock = connection.connect, path.with_name("shop.db.lock")
 
     def allocated(*given: int) -> None:
         if is_full:
             raise OSError(errno.ENOSPC, "no space left")
         allocate(*given)
 
-    def connected(*given: Path) -> apsw.Connection:
+    def connected(file: Path, *flags: int) -> apsw.Connection:
         if lock.stat().st_size:
             raise apsw.IOError("disk I/O error")
-        return connect(*given)
+        return connect(file, *flags)
 
     with opened(path) as store:
         before = store.loop("homepage").model().to_bytes()
