@@ -83,7 +83,7 @@ def soak(path: Path, rounds: int, seconds: float, seed: int = 0) -> Report:
     """Play quiet rounds and others in turn; raise what a decision raises, or LostError if the state is not exact."""
     report, clock = Report(), _Clock()
     with _watched(report), Store(SQLite(path), elapsed=clock) as store:
-        made = {"arms": ARMS, "dim": DIM, "policy": armlet.Algorithm1(p=300), "reward_range": (0, 1), "seed": 11}
+        made = {"arms": ARMS, "dim": DIM, "policy": armlet.Algorithm1(p=10), "reward_range": (0, 1), "seed": 11}
         loops = [store.loop("plain", **made), store.loop("late", **made, window=WINDOW, default_reward=0.0)]  # type: ignore[arg-type]
         names: list[str] = []
         gone: set[str] = set()

@@ -142,8 +142,8 @@ class SQLitePen:
     def put(self, loop: int, outcome: Outcome) -> None:
         o = outcome
         value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
-        values = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
-        values = (*values, check_values(*values))
+        told = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
+        values = (*told, check_values(*told))
         is_new = o.phase == "open" and o.value is None and self._changes(_NEW, values)
         if not is_new and not self._changes(_CHANGED, values):
             is_new = self._changes(_NEW, values)
