@@ -42,9 +42,9 @@ def main() -> int:
         print(runner.KINDS[given.kind](given.case), "done, no fault")
         return 0
     faults = 0
-    for kind in ("calls", "pieces", "files"):
+    for kind in ("calls", "pieces", "files", "stores"):
         if given.kind in (kind, "all"):
-            wanted = given.files if kind == "files" else round(given.calls * SHARES[kind])
+            wanted = given.files if kind in ("files", "stores") else round(given.calls * SHARES[kind])
             faults += len(runner.run(kind, wanted, given.seed, given.workers).faults)
     if given.kind in ("threads", "all"):
         faults += threads.run(given.seconds, given.threads, given.seed)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from armlet.core.errors import InvalidTypeError, StoreError
+from armlet.stores.clock import ClockWarning, Moment
 from armlet.stores.ledger import Kept, Ledger, Outcome, Pen, Pruned, Row
 from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregation",
+    "ClockWarning",
     "Kept",
     "Ledger",
     "Loop",
     "Memory",
+    "Moment",
     "Outcome",
     "Pen",
     "Pruned",
@@ -51,7 +54,8 @@ def open(  # noqa: A001 - as users say it: armlet.open
     Parameters
     ----------
     path
-        The file. Beside it lie `-wal` and `-shm` files of SQLite's, and a `.lock`.
+        The file. Beside it lie `-wal` and `-shm` files of SQLite's, and a `.lock` with a megabyte in reserve, for a
+        full disk.
     wall, elapsed
         The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
         For tests.

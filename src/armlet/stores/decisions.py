@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,35 @@ def fields_of(decision: Decision, event: str) -> dict[str, Any]:
     return {**fields, "event": event}
 
 
+_ABOUT = {"of": int, "id": str}
+_FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "decide": {"id": str, "arm": (str, int), "explored": bool, "eligible": (list, NoneType)},
+    "reward": {**_ABOUT, "reward": float},
+    "learn": {**_ABOUT, "reward": float},
+    "forget": {**_ABOUT, "reward": float},
+    "correct": {**_ABOUT, "old_reward": float, "new_reward": float},
+}
+
+
+def checked(row: Row, kind: str | None = None) -> Row:
+    """Return a row whose fields are what its kind has; whoever edits a file can mend a checksum too.
+
+    Examples
+    --------
+    >>> checked(Row(seq=9, ts=5, kind="learn", t=1, fields={"of": 1}))
+    Traceback (most recent call last):
+    armlet.core.errors.StoreError: row 9 of the loop is no 'learn': id is missing, or is no str; go back to a backup
+    """
+    for name, types in _FIELDS.get(kind or row.kind, {}).items():
+        if not isinstance(row.fields.get(name, row), types):
+            raise _damaged(
+                row, kind or row.kind, f"{name} is missing, or is no {getattr(types, '__name__', 'such value')}"
+            )
+    if kind == "decide" and not all(isinstance(arm, (str, int)) for arm in row.fields["eligible"] or ()):
+        raise _damaged(row, kind, "eligible holds what is no arm")
+    return row
+
+
 def context_of(row: Row) -> list[float] | None:
     """Give the context of a decision, unless it was erased."""
     if row.x is None:
@@ -25,7 +56,7 @@ def context_of(row: Row) -> list[float] | None:
     try:
         values: list[float] = np.frombuffer(row.x, dtype="<f8").tolist()
     except ValueError as error:
-        raise _damaged(row, error) from error
+        raise _damaged(row, "decide", error) from error
     return values
 
 
@@ -35,8 +66,8 @@ def decision_of(row: Row, reward: float | None = None) -> Decision:
     try:
         return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned})
     except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise _damaged(row, error) from error
+        raise _damaged(row, "decide", error) from error
 
 
-def _damaged(row: Row, error: Exception) -> StoreError:
-    return StoreError(f"row {row.seq} of the loop is no decision: {error}; go back to a backup")
+def _damaged(row: Row, kind: str, why: object) -> StoreError:
+    return StoreError(f"row {row.seq} of the loop is no {kind!r}: {why}; go back to a backup")

@@ -88,6 +88,9 @@ class Pen(Protocol):
     ) -> int:
         """Write a row and give its number."""
 
+    def last(self, loop: int) -> int:
+        """Give the number of the last row that was written, whether it is still there or not; 0 if there is none."""
+
     def row(self, loop: int, seq: int) -> Row | None:
         """Read one row."""
 

@@ -71,6 +71,9 @@ class MemoryPen:
         self._put(book.rows, book.seq, Row(seq=book.seq, ts=now.wall, kind=kind, t=t, fields=dict(fields), x=x))
         return book.seq
 
+    def last(self, loop: int) -> int:
+        return self._books[loop].seq
+
     def row(self, loop: int, seq: int) -> Row | None:
         return self._books[loop].rows.get(seq)
 

@@ -17,7 +17,7 @@ from armlet.core.errors import EventError, StoreError
 from armlet.core.kernel import Decision, coins
 from armlet.core.types import Arm, Float64, Policy
 from armlet.stores.clock import Moment
-from armlet.stores.decisions import decision_of, fields_of
+from armlet.stores.decisions import checked, decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
 from armlet.stores.replay import apply, recover, unlearn
 from armlet.stores.rewards import Status, Terms, Told, counted, judge
@@ -281,7 +281,7 @@ class Player:
         row = pen.row(self.kept.id, outcome.seq)
         if row is None:
             raise StoreError(f"the decision of event {outcome.event!r} is missing; go back to a backup")
-        return row
+        return checked(row, "decide")
 
     def _append(
         self, pen: Pen, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None

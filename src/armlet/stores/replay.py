@@ -7,7 +7,7 @@ from collections.abc import Callable
 from armlet.bandit import Bandit, from_bytes
 from armlet.core.errors import ArmletError, ModelFileError, StoreError
 from armlet.core.types import Policy
-from armlet.stores.decisions import decision_of
+from armlet.stores.decisions import checked, decision_of
 from armlet.stores.ledger import Kept, Pen, Row
 
 
@@ -36,10 +36,9 @@ def rebuild(pen: Pen, kept: Kept, policy: Policy | None = None) -> Bandit:
 
 def _go_on(bandit: Bandit, pen: Pen, kept: Kept, after: int) -> int:
     for row in pen.rows(kept.id, after):
-        if row.seq != after + 1:
-            raise StoreError(f"row {after + 1} of the loop is missing; go back to a backup")
+        _check_next(row.seq - 1, after)
         try:
-            apply(bandit, row, pen.row(kept.id, row.fields["of"]) if row.kind in _LEARNS else None)
+            apply(bandit, checked(row), pen.row(kept.id, row.fields["of"]) if row.kind in _LEARNS else None)
         except StoreError:
             raise
         except (ArmletError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -47,7 +46,13 @@ def _go_on(bandit: Bandit, pen: Pen, kept: Kept, after: int) -> int:
                 f"row {row.seq} of the loop cannot be played again: {error}; go back to a backup"
             ) from error
         after = row.seq
+    _check_next(pen.last(kept.id), after)
     return after
+
+
+def _check_next(before: int, after: int) -> None:
+    if before != after:
+        raise StoreError(f"row {after + 1} of the loop is missing; go back to a backup")
 
 
 def _newest_model(pen: Pen, kept: Kept, policy: Policy | None) -> tuple[int, Bandit]:

@@ -132,6 +132,9 @@ class SQLitePen:
         self._heads[loop] = head._replace(seq=seq, ts=now.wall, steady=now.steady)
         return seq
 
+    def last(self, loop: int) -> int:
+        return self._head(loop).seq
+
     def row(self, loop: int, seq: int) -> Row | None:
         found = self._one(f"{ROW} = ?", loop, seq)
         return None if found is None else row_of(found)
@@ -211,7 +214,11 @@ class SQLitePen:
         base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
         found = fetch(self._connection, _PIECE, (loop, after, most))
         decided = [(t, row_of(row)) for t, due, *row in found if due is None]
-        old = [(t, row.seq) for t, row in decided if row.ts < before and not row.fields["explored"] and row.seq <= base]
+        old = [
+            (t, row.seq)
+            for t, row in decided
+            if row.ts < before and not row.fields.get("explored", True) and row.seq <= base
+        ]
         spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]
         for t, seq in spare:
             self._run("DELETE FROM event WHERE loop = ? AND seq = ?", (loop, seq))

@@ -145,6 +145,7 @@ def rows_after(connection: apsw.Connection, loop: int, after: int) -> Iterator[R
     while page := fetch(connection, f"{ROW} > ? ORDER BY seq LIMIT ?", (loop, after, PAGE)):
         for found in page:
             row = row_of(found)
+            _check(row.seq > after, f"row {row.seq} of the loop")  # or this might never end
             yield row
             after = row.seq
 

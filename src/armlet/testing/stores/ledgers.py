@@ -112,6 +112,7 @@ def check_rows_keep_their_order_and_their_values(place: Place) -> None:
                     pen.append(loop.id, _at(i), "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)
                 ]
                 require(found == [i + 1, i + 1], f"rows are numbered {found}, not {[i + 1, i + 1]}")
+                require(pen.last(first.id) == i + 1, f"the last row is {pen.last(first.id)}, not {i + 1}")
         expected = [Row(seq=i + 1, ts=i, kind="decide", t=i + 1, fields=fields, x=bytes(range(8))) for i in range(3)]
         for loop in (first, second):
             require(list(ledger.rows(loop.id)) == expected, "rows do not come back as they were written")
@@ -206,6 +207,7 @@ def check_old_rows_can_go(place: Place) -> None:
         require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
         known = [pen.outcome(kept.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
         require(known == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
+        require(pen.last(kept.id) == 8, "the last row is another one after rows have gone")
         require(pen.append(kept.id, _at(9), "learn", 3, {}, None) == 9, "a number of a row was given twice")
 
 
