@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import armlet
-from armlet.stores import Loop, SQLite, Store
+from armlet.stores import Loop, Outcome, Pen, SQLite, Store
+from armlet.stores.clock import Moment
+from armlet.stores.player import Player
 from armlet.stores.replay import rebuild
 from armlet.stores.upkeep import Upkeep
 from soak.oracle import LostError
@@ -80,8 +82,8 @@ class _Clock:
 def soak(path: Path, rounds: int, seconds: float, seed: int = 0) -> Report:
     """Play quiet rounds and others in turn; raise what a decision raises, or LostError if the state is not exact."""
     report, clock = Report(), _Clock()
-    with _timed(report.slices), Store(SQLite(path), elapsed=clock) as store:
-        made = {"arms": ARMS, "dim": DIM, "policy": armlet.Algorithm1(p=300), "reward_range": (0, 1), "seed": 11}
+    with _watched(report), Store(SQLite(path), elapsed=clock) as store:
+        made = {"arms": ARMS, "dim": DIM, "policy": armlet.Algorithm1(p=10), "reward_range": (0, 1), "seed": 11}
         loops = [store.loop("plain", **made), store.loop("late", **made, window=WINDOW, default_reward=0.0)]  # type: ignore[arg-type]
         names: list[str] = []
         gone: set[str] = set()
@@ -100,20 +102,25 @@ def soak(path: Path, rounds: int, seconds: float, seed: int = 0) -> Report:
 
 
 @contextmanager
-def _timed(slices: list[float]) -> Iterator[None]:
-    run = Upkeep.run
+def _watched(report: Report) -> Iterator[None]:
+    """Count windows as they close, and take the time of slices."""
+    run, close = Upkeep.run, Player._close
 
     def timed(upkeep: Upkeep) -> None:
         is_busy, started = upkeep.pause is not None, time.thread_time()
         run(upkeep)
         if is_busy:
-            slices.append(time.thread_time() - started)
+            report.slices.append(time.thread_time() - started)
 
-    Upkeep.run = timed  # type: ignore[method-assign,assignment]
+    def counted(player: Player, pen: Pen, now: Moment, outcome: Outcome) -> Outcome:
+        report.windows += 1
+        return close(player, pen, now, outcome)
+
+    Upkeep.run, Player._close = timed, counted  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
-        Upkeep.run = run  # type: ignore[method-assign]
+        Upkeep.run, Player._close = run, close  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -161,7 +168,6 @@ def _maintain(
     end: float,
 ) -> None:
     """Forget, prune, let windows run out and change arms, until it is time."""
-    before = sum(row.kind == "learn" for row in loops[1]._ledger.rows(2))
     clock.ahead += WINDOW  # all windows are over at once
     while time.monotonic() < end:
         some = rng.sample(names, min(len(names), 20))
@@ -174,7 +180,6 @@ def _maintain(
             loop.restore_arm("c")
         report.changes += 3
     store.settle()
-    report.windows += max(0, sum(row.kind == "learn" for row in loops[1]._ledger.rows(2)) - before)
 
 
 def _check(store: Store, loops: list[Loop], gone: set[str]) -> None:

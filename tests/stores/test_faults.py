@@ -13,6 +13,7 @@ import armlet
 from armlet.stores import Loop, SQLite, Store
 from armlet.stores.clock import ClockWarning
 from armlet.stores.replay import rebuild
+from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError
 
@@ -28,6 +29,12 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
 def test_the_soak_finds_a_store_that_answers_too_early(tmp_path: Path) -> None:
     with pytest.raises(LostError):
         soak(tmp_path / "soak.db", 5, 0, "--too-early")
+
+
+def test_a_store_is_exact_after_maintenance_in_traffic(tmp_path: Path) -> None:
+    """How long decisions take is for `make soak` to judge, on a machine that does nothing else."""
+    report = traffic.soak(tmp_path / "soak.db", rounds=2, seconds=0.3)
+    assert min(report.forgotten, report.windows, report.changes) > 0
 
 
 def make(store: Store, **more: object) -> Loop:

@@ -436,7 +436,7 @@ def test_nobody_waits_for_a_thread_that_has_ended(tmp_path: Path, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(Upkeep, "run", fail)
         loop.decide([1.0, 0.5], event="answered")
-        with pytest.raises(armlet.StoreError, match="SystemError|nothing of this call was kept"):  # it ends meanwhile
+        with pytest.raises(armlet.StoreError, match=r"SystemError|nothing of this call was kept"):  # it ends meanwhile
             loop.decide([1.0, 0.5], event="later")
         with pytest.raises(armlet.StoreError, match="closed, since its thread has ended: SystemError"):
             loop.decide([1.0, 0.5], event="later")

@@ -35,10 +35,12 @@ from armlet.stores.sqlite.rows import (
     snapshot_of,
 )
 
-_PUT = """
+_NEW = """
     INSERT INTO outcome (loop, t, event, seq, phase, value, due, rank, names, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (loop, t) DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value,
-    due = excluded.due, rank = excluded.rank, names = excluded.names, crc = excluded.crc"""
+    ON CONFLICT (loop, t) DO NOTHING"""
+_CHANGED = """
+    UPDATE outcome SET seq = ?4, phase = ?5, value = ?6, due = ?7, rank = ?8, names = ?9, crc = ?10
+    WHERE loop = ?1 AND t = ?2"""
 _CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?, ?, ?, ?)"
 _PIECE = f"""
     SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
@@ -46,7 +48,6 @@ _PIECE = f"""
 # the planner, which has no statistics, would read the whole loop instead
 _NEEDED = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
 _ABOUT = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' LIMIT 1"
-_KNOWN = "SELECT 1 FROM outcome WHERE loop = ? AND t = ?"
 _ALL_ABOUT = (
     "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'",
     "DELETE FROM outcome WHERE loop = ? AND t = ?",
@@ -144,10 +145,17 @@ class SQLitePen:
     def put(self, loop: int, outcome: Outcome) -> None:
         o = outcome
         value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
-        values = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
-        if not self._run(_KNOWN, (loop, o.t)).get:
+        told = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
+        values = (*told, check_values(*told))
+        is_new = o.phase == "open" and o.value is None and self._changes(_NEW, values)
+        if not is_new and not self._changes(_CHANGED, values):
+            is_new = self._changes(_NEW, values)
+        if is_new:
             self._count(loop, 1)
-        self._run(_PUT, (*values, check_values(*values)))
+
+    def _changes(self, sql: str, values: tuple[Any, ...]) -> bool:
+        self._run(sql, values)
+        return self._connection.changes() > 0
 
     def _count(self, loop: int, more: int) -> None:
         head = self._head(loop)
