@@ -216,8 +216,11 @@ class Player:
             for event in events:
                 outcome = pen.outcome(self.kept.id, event)
                 if outcome is not None:
-                    if outcome.phase != "open" and outcome.value is not None:
-                        unlearn(bandit, self._decided(pen, outcome), outcome.value)
+                    decided = self._decided(pen, outcome)
+                    if outcome.phase == "open":
+                        bandit.expire(decision_of(decided))
+                    elif outcome.value is not None:
+                        unlearn(bandit, decided, outcome.value)
                     pen.erase(self.kept.id, outcome.t)
                     found += 1
             if found:

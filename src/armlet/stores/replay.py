@@ -69,6 +69,7 @@ def apply(bandit: Bandit, row: Row, decided: Row | None) -> None:
     """Do what a row says was done; `decided` is the row of the decision that it is about, if it is about one."""
     if row.kind == "decide":
         bandit.advance_to(_step(row))
+        bandit._begin_decision(row.fields["arm"])
     elif row.kind in _CHANGES:
         _CHANGES[row.kind](bandit, row)
     elif row.kind in _LEARNS:
@@ -105,7 +106,16 @@ def unlearn(bandit: Bandit, decided: Row, reward: float) -> None:
     bandit.forget(decision_of(decided, reward), reward)
 
 
-_LEARNS: dict[str, Callable[[Bandit, Row, Row], None]] = {"learn": _learn, "correct": _correct, "forget": _forget}
+def _expire(bandit: Bandit, decided: Row, row: Row) -> None:  # noqa: ARG001
+    bandit.expire(decision_of(decided))
+
+
+_LEARNS: dict[str, Callable[[Bandit, Row, Row], None]] = {
+    "learn": _learn,
+    "correct": _correct,
+    "forget": _forget,
+    "expire": _expire,
+}
 _CHANGES: dict[str, Callable[[Bandit, Row], None]] = {
     "add_arm": lambda bandit, row: bandit.add_arm(row.fields["arm"]),
     "retire_arm": lambda bandit, row: bandit.retire_arm(row.fields["arm"]),
