@@ -8,6 +8,7 @@
 #include "state/ridge.hpp"
 #include "state/solved.hpp"
 #include "state/sums.hpp"
+#include "state/under_way.hpp"
 #include "state/units.hpp"
 #include "state/waiting_rows.hpp"
 #include "state/wants.hpp"
@@ -115,14 +116,29 @@ class Statistics {
     bool is_active(std::size_t arm) const { return is_retired_[arm] == 0; }
     void set_active(std::size_t arm, bool active);
 
-    // min(1, exp(1 - n_a / q)) of every arm; only after refresh_wants().
+    // m_a, how many decisions of an arm wait for their reward: kept next to the sums, merged and subtracted with them,
+    // for rules that count an arm's rows and those to come. From now on they are counted.
+    void count_under_way() { under_way_.open(n_arms()); }
+    const UnderWay& under_way() const { return under_way_; }
+    void begin_decision(std::size_t arm) {
+        if (under_way_.is_open()) under_way_.begin(arm), wants_.mark(arm);
+    }
+    void end_decision(std::size_t arm) {
+        if (under_way_.is_open()) under_way_.end(arm), wants_.mark(arm);
+    }
+    void restore_under_way(std::span<const std::int64_t> counts) {
+        under_way_.restore(counts);
+        wants_.mark_all(n_arms());
+    }
+
+    // min(1, exp(1 - (n_a + m_a) / q)) of every arm; only after refresh_wants().
     std::span<const double> wants() const { return wants_.values(); }
     void refresh_wants(double q) {
-        wants_.refresh(q, [this](std::size_t arm) { return count(arm); });
+        wants_.refresh(q, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
     }
     // With a q for each arm.
     void refresh_wants(std::span<const double> quotas) {
-        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm); });
+        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
     }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
@@ -139,10 +155,11 @@ class Statistics {
         return sums_.records();
     }
     // n of an arm, with the rows that wait.
-    double count(std::size_t arm) const { return waiting_.is_open() ? waiting_.count(arm, sums_) : sums_.n(arm); }
+    double count(std::size_t arm) const { return counts_[arm]; }
     double count() const;  // of all arms
-    // Whether no arm has a row.
+    // Whether no arm has a row; whether some arm has none.
     bool is_empty() const { return witness_ == nobody; }
+    bool any_empty() const { return n_empty_ > 0; }
     // Sums in these units; they are looked at anew.
     void restore(std::span<const double> records);
     void restore(std::size_t arm, std::span<const double> record);
@@ -169,6 +186,11 @@ class Statistics {
     bool leaves_units(const double* row, double weight, double more) const;
     bool has_leverage(std::size_t arm, const double* row, double weight);
     void find_witness();
+    void count_rows(std::size_t arm) {
+        n_empty_ -= !(counts_[arm] > 0.0);
+        counts_[arm] = waiting_.count(arm, sums_);
+        n_empty_ += !(counts_[arm] > 0.0);
+    }
     void solve_stale();
     // Adds the rows that wait, after a solve for those before them if the arm is marked; or without, for those who mark
     // it again.
@@ -184,6 +206,9 @@ class Statistics {
     Sums sums_;                // of the rows that do not wait
     WaitingRows waiting_;
     Solved solved_;
+    std::vector<double> counts_;  // n with the rows that wait, side by side
+    std::size_t n_empty_;         // arms that have none
+    UnderWay under_way_;
     Wants wants_;
     bool is_paced_ = false, is_held_ = false;
     std::vector<std::uint8_t> is_retired_;
