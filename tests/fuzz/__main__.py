@@ -10,6 +10,7 @@ from armlet.cli.arguments import count
 from fuzz import runner, threads
 
 SHARES = {"calls": 0.8, "pieces": 0.2}
+SLOW = ("stores", "logs", "compacted")  # each file is opened, used and closed, some by several readers
 
 
 def parse() -> argparse.Namespace:
@@ -19,7 +20,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("kind", choices=[*runner.KINDS, "threads", "all"])
     parser.add_argument("--calls", type=count, default=1_000_000, help="calls in all, one in five of kernel objects")
-    parser.add_argument("--files", type=count, default=100_000, help="damaged files")
+    parser.add_argument(
+        "--files", type=count, default=100_000, help="damaged files, or stores; with all, a tenth as many stores"
+    )
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="how long the threads are at it, all policies together"
     )
@@ -45,7 +48,8 @@ def main() -> int:
     for kind in runner.KINDS:
         if given.kind in (kind, "all"):
             wanted = round(given.calls * SHARES[kind]) if kind in SHARES else given.files
-            wanted //= 10 if given.kind == "all" and kind in ("logs", "compacted") else 1  # read by many, and slowly
+            if given.kind == "all" and kind in SLOW:
+                wanted //= 10
             faults += len(runner.run(kind, wanted, given.seed, given.workers).faults)
     if given.kind in ("threads", "all"):
         faults += threads.run(given.seconds, given.threads, given.seed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from fuzz import calls, files, logs, pieces
+from fuzz import calls, files, logs, pieces, stores
 from fuzz.faults import Fault
 
 KINDS: dict[str, Callable[[int], int]] = {
@@ -20,6 +20,7 @@ KINDS: dict[str, Callable[[int], int]] = {
     "files": files.play,
     "logs": logs.play,
     "compacted": logs.play_compacted,
+    "stores": stores.play,
 }
 NOUNS = {
     "calls": "calls of bandits",
@@ -27,6 +28,7 @@ NOUNS = {
     "files": "damaged files",
     "logs": "damaged logs",
     "compacted": "damaged compacted logs",
+    "stores": "damaged stores",
 }
 PATIENCE = 240.0  # seconds for one case, of which most take a fraction of one: beyond, it hangs
 MOST = 25  # faults after which a run stops
