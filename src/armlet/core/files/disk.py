@@ -134,7 +134,7 @@ def write_new(target: Path, data: bytes, mode: int) -> None:
         _put_in_place(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def _put_in_place(temporary: Path, target: Path) -> None:
