@@ -12,6 +12,7 @@ from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
 from report import (
     ClicksReport,
     DefaultReport,
+    InputsReport,
     LoggedReport,
     SimulationReport,
     UnitsReport,
@@ -28,6 +29,7 @@ RIVAL_RULES = {Rule.LINUCB: Rule.LINUCB, Rule.OFUL: Rule.LINUCB, Rule.THOMPSON: 
 OPTIMISTIC_SIZE, OPTIMISTIC_TIMES_FASTER = (128, 100), 10.0
 DEFAULT_TIMES_FASTER = {("(128, 100)", 2_000): 2.0, ("(128, 100)", 100_000): 8.0}  # than LinUCB
 DEFAULT_MEMORY = 3.0  # times its sums
+INPUT_TIMES = {"dict": 3.0}  # the others 1.5
 LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
 TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
@@ -150,6 +152,18 @@ def default_goals(report: DefaultReport) -> list[Goal]:
     shown = ", ".join(f"{stage['size']} {stage['memory']:.2f}" for stage in report)
     text = f"the default takes at most {DEFAULT_MEMORY:.0f} times the memory of its sums"
     return [*goals, Goal(text, max(stage["memory"] for stage in report) <= DEFAULT_MEMORY, shown)]
+
+
+def inputs_goals(report: InputsReport) -> list[Goal]:
+    """Hold every kind of reward against a float, and every kind of context against a float64 row."""
+    goals: list[Goal] = []
+    for part, kinds in report.items():
+        plainest, *others = kinds
+        for name in others:
+            most, ratio = INPUT_TIMES.get(name, 1.5), kinds[name] / kinds[plainest]
+            text = f"a step with a {part} as {name} within {most:g} times that with {plainest}"
+            goals.append(Goal(text, ratio <= most, f"{ratio:.2f} times"))
+    return goals
 
 
 def exploiter_goals(report: ExploiterReport) -> list[Goal]:

@@ -710,6 +710,7 @@ class Engine:
         seed: int,
         read_context: Callable[[Any], NDArray[numpy.float64]],
         *,
+        features: tuple[str, ...] | None = None,
         sign: float = 1.0,
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
