@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,8 @@ double read_weight(nb::handle value);
 [[noreturn]] void fail(PyObject* type, const std::string& message);
 // An error of Armlet's own, by its name.
 [[noreturn]] void fail(const char* error, const std::string& message);
+// Says in Python that a rule found no probabilities in the sums that it was given.
+void set_policy_error(const std::domain_error& error);
 
 // str(h)
 inline std::string text(nb::handle h) { return nb::str(h).c_str(); }

@@ -165,7 +165,7 @@ class Awkward:
 def test_a_key_that_refuses_to_be_compared_is_heard() -> None:
     bandit = new_bandit()
     with pytest.raises(RuntimeError, match="not with me"):
-        bandit.decide({Awkward(): 1.0, "age": 1.0})
+        bandit.decide({Awkward(): 1.0, "age": 1.0})  # type: ignore[dict-item]
     assert bandit.t == 0
 
 

@@ -71,6 +71,8 @@ PyObject* guarded(Call&& call) noexcept {
         return call();
     } catch (nb::python_error& error) {
         error.restore();
+    } catch (const std::domain_error& error) {
+        set_policy_error(error);
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }
@@ -226,7 +228,7 @@ decision
 reward
     Any finite number; a cost if the objective is "min".
 weight
-    How much it counts, a positive number.
+    How much it counts, a positive number, at least 1e-40.
 )"},
     {"correct", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&correct_call)),
      METH_FASTCALL | METH_KEYWORDS,
