@@ -165,7 +165,7 @@ def matrix(X: Float64 | list[Float64]) -> Float64:
 
 
 def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
-    """Find the first number that is not finite, or too large, and the first weight that is not positive or too small."""
+    """Find the first number that is not finite, or too large, and the first weight that is none."""
     values = list(rows.X if isinstance(rows.X, list) else rows.X.T)
     names = reader.x if len(reader.x) == len(values) else [f"{reader.x[0]}[{j}]" for j in range(len(values))]
     columns = [*zip(names, values, strict=True), (reader.reward, rows.rewards)]
