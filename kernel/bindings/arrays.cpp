@@ -76,9 +76,12 @@ void fail(PyObject* type, const std::string& message) {
     throw nb::python_error();
 }
 
-void set_policy_error(const std::domain_error& error) {
-    const std::string message = std::string(error.what()) + "; the sums of an arm are damaged or out of any scale";
-    PyErr_SetString(nb::object(handed_over(Part::errors).attr("PolicyError")).ptr(), message.c_str());
+void set_policy_error(const std::domain_error& error) noexcept {
+    try {
+        fail("PolicyError", std::string(error.what()) + "; the sums of an arm are damaged or out of any scale");
+    } catch (nb::python_error& failed) {
+        failed.restore();
+    }
 }
 
 void fail(const char* error, const std::string& message) {

@@ -80,7 +80,7 @@ double read_weight(nb::handle value);
 // An error of Armlet's own, by its name.
 [[noreturn]] void fail(const char* error, const std::string& message);
 // Says in Python that a rule found no probabilities in the sums that it was given.
-void set_policy_error(const std::domain_error& error);
+void set_policy_error(const std::domain_error& error) noexcept;
 
 // str(h)
 inline std::string text(nb::handle h) { return nb::str(h).c_str(); }

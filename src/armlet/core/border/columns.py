@@ -223,9 +223,10 @@ def _converted(values: npt.NDArray[Any]) -> Float64 | None:
     wide = values.size > 0 and values.dtype.kind in "iu" and values.dtype.itemsize == 8
     if wide and (values.max() > EXACT or values.min() < -EXACT):
         return None
-    if values.dtype.itemsize > 8:
-        with np.errstate(over="ignore"):  # a long double that becomes infinite is refused as such
-            return values.astype(np.float64)
+    if values.dtype.kind == "f" and values.dtype.itemsize != 8:
+        # a long double that becomes infinite, and a NaN that signals, are refused as such
+        with np.errstate(over="ignore", invalid="ignore"):
+            return values.astype(np.float64, order="C")
     floats = np.array(values, dtype=np.float64, order="C", copy=None)
     return floats if floats.flags.aligned else floats.copy()
 
