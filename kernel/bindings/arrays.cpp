@@ -3,6 +3,7 @@
 #include <numpy/arrayscalars.h>
 
 #include <array>
+#include <type_traits>
 
 #include "bindings/handed_over.hpp"
 

@@ -1,3 +1,6 @@
+#include <exception>
+#include <stdexcept>
+
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/engine/decisions.hpp"

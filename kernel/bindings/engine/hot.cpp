@@ -2,7 +2,9 @@
 // binding, and Python can tell their signatures.
 #include "bindings/engine/hot.hpp"
 
+#include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "bindings/engine/engine.hpp"
 
