@@ -212,3 +212,8 @@ def test_a_propensity_above_one_is_told_the_range() -> None:
     log = from_table(pa.table({**_raw(3), "prob": [0.5, 1.3, 0.5]}), ADS)
     with pytest.raises(ArgumentError, match=r"propensity of 1.3 at step 2; .* above 0 and at most 1"):
         armlet.evaluate(log, "uniform")
+
+
+def test_a_column_of_words_where_numbers_belong_is_named() -> None:
+    with pytest.raises(ArgumentError, match="has 'often' in its column 'prob'; give numbers there"):
+        list(from_table(pa.table({**_raw(2), "prob": ["0.5", "often"]}), ADS))

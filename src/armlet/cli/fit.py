@@ -13,7 +13,7 @@ examples:
   armlet fit clicks.parquet --x age,visits --arm ad --reward click --out model.armlet
   armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --x age,country --text --arm ad --reward click \\
       --explored random --out model.armlet --engine processes
-  armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says itself what is what
+  armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says what is what
 
 Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is. Other
 policies learn row by row, in order, in this process, and it says so.

@@ -97,7 +97,7 @@ def _plain(table: Any, features: list[str], roles: Roles) -> Iterator[Logged]:
         for x, rest in zip(X, _told(batch, roles), strict=True):
             if None in x:
                 raise ArgumentError("{table} has a row without a feature; leave such rows out")
-            yield Logged([float(value) for value in x], *rest)
+            yield Logged([_number(value, name) for value, name in zip(x, features, strict=True)], *rest)
 
 
 def _encoded(table: Any, encoder: Encoder, roles: Roles) -> Iterator[Logged]:
@@ -121,4 +121,13 @@ def _told(batch: Any, roles: Roles) -> Iterator[tuple[Any, float, float | None]]
     for arm, propensity, reward in zip(*(batch[name].to_pylist() for name in _others(roles)), strict=True):
         if propensity is None:
             raise ArgumentError("{table} has a row without a propensity; leave such rows out")
-        yield arm, float(propensity), None if reward is None else float(reward)
+        chance = _number(propensity, str(roles.propensity))
+        yield arm, chance, None if reward is None else _number(reward, roles.reward)
+
+
+def _number(value: Any, column: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        text = "{table} has {value!r} in its column {column!r}; give numbers there"
+        raise ArgumentError(text, value=value, column=column) from error
