@@ -160,9 +160,9 @@ PyObject* forget_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 }
 
 PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 1> in{};
-    if (!parse("expire", std::array{"decision"}, 1, 1, args, n, keywords, in)) return nullptr;
+    static constexpr Parameters<1> parameters{"expire", {"decision"}, 1, 1};
     return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
         engine_of(self).expire(in[0]);
         Py_RETURN_NONE;
     });
