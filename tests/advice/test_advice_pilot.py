@@ -20,9 +20,9 @@ from armlet.parallel.seeds import Seeds
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_comparisons() -> Iterator[None]:
-    """Give the other policies a twentieth of their budget: what they play is not in question here."""
+    """Give the other policies a fortieth of their budget: what they play is not in question here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "BUDGET", comparison.BUDGET / 20)
+        patch.setattr(comparison, "BUDGET", comparison.BUDGET / 40)
         yield
 
 

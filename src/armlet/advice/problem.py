@@ -86,7 +86,7 @@ def varied_size(n_arms: int, dim: int) -> int:
     """Give how many contexts make a policy that learns from every step see each arm at work in every direction.
 
     With 8 d of them in all, each of ten arms is best in fewer than d: it then meets too few directions to learn from,
-    and the default appeared to lose 18 % more than it did where contexts have no end (ten arms, ten features).
+    and the default appeared to lose a fifth more than it did where contexts have no end (ten arms, ten features).
 
     Examples
     --------
