@@ -9,11 +9,12 @@ PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
 SOUND  := tests/bandit tests/kernel tests/policies tests/core
+NUMBERS := tests/bandit tests/kernel tests/policies tests/core tests/theory tests/environments tests/evaluation tests/advice tests/simulation
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 export PYTHONDONTWRITEBYTECODE = # nothing: tests start hundreds of Pythons, and each would compile the library anew
 
-.PHONY: help run test test-page test-all lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
+.PHONY: help run test test-page test-all test-processors lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -31,7 +32,14 @@ test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real 
 
 test-all: PROFILE = nightly
 test-all: CHOSEN = -m ''
-test-all: test test-page soak ## All of it: ten times the examples, the long statistics, the browser, processes that are killed
+test-all: test test-page test-processors soak ## All of it: ten times the examples, the long statistics, the browser, other processors, processes that are killed
+
+# numpy and its BLAS add in another order on every kind of processor: what compares bits or bounds must not depend on it
+test-processors: $(VENV)/installed ## The numbers once more as older processors add them
+	@set -e; for core in Prescott Nehalem Haswell; do \
+		echo "==> OpenBLAS as on $$core"; OPENBLAS_CORETYPE=$$core HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n logical $(NUMBERS); done
+	@echo "==> numpy without vector instructions"
+	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python tools/processor.py)" HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n logical $(NUMBERS)
 
 lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	@echo "==> ruff, clang-format, mypy, import-linter"

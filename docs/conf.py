@@ -88,5 +88,5 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b6e69", "color-brand-content": "#0b6e69"},
     "dark_css_variables": {"color-brand-primary": "#5cc8bf", "color-brand-content": "#5cc8bf"},
 }
-copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_text = r">>> |\.\.\. ?|\$ "
 copybutton_prompt_is_regexp = True

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import codeop
+import doctest
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +48,49 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_says_first_what_you_will_have(page: Path) -> None:
     assert page.read_text().split("\n\n")[1].startswith("At the end you will have")
+
+
+def copied(page: Path) -> list[str]:
+    """What the copy button of each code block of a page gives."""
+    if page in TUTORIALS:
+        shown = re.findall(r"^```{code-cell} python\n(.*?)^```$", cells.notebook(page.read_text()), re.M | re.S)
+        return [re.sub(r"^:tags: .*\n", "", code) for code in shown if "remove-cell" not in code.partition("\n")[0]]
+    prompt = re.compile(PROMPT)
+    blocks = [cells.session(block) for block in cells.BLOCK.findall(page.read_text())]
+    return ["".join(f"{prompt.sub('', x, 1)}\n" for x in block.splitlines() if prompt.match(x)) for block in blocks]
+
+
+PROMPT = next(line for line in (DOCS / "conf.py").read_text().splitlines() if "prompt_text" in line).split('"')[1]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.suffix == ".md"], ids=lambda page: page.stem)
+def test_code_blocks_can_be_pasted_into_the_prompt(page: Path) -> None:
+    """At the prompt a block ends at an empty line, and nowhere else: as `python -i` compiles, line by line."""
+    for block in copied(page):
+        typed = ""
+        for line in [*block.splitlines(), ""]:
+            typed = f"{typed}\n{line}" if typed else line
+            if codeop.compile_command(typed) is not None:
+                typed = ""
+        assert typed == ""
+
+
+def test_the_first_tutorial_works_in_the_prompt(tmp_path: Path) -> None:
+    """Paste all of it into `python -i`, which shows what the page shows."""
+    page = DOCS / "tutorials" / "first-bandit.md"
+    pasted = "\n".join(copied(page))
+    done = subprocess.run(
+        [sys.executable, "-q", "-i"], input=pasted, capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert "Error" not in done.stderr
+    shown = [
+        example.want.strip()
+        for block in cells.BLOCK.findall(page.read_text())
+        for example in doctest.DocTestParser().get_examples(block)
+        if example.want and "\n" not in example.want.strip() and "..." not in example.want
+    ]
+    assert shown
+    assert [line for line in shown if line not in done.stdout] == []
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)

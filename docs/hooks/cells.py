@@ -3,10 +3,13 @@
 A block of `>>>` lines becomes code cells without prompts. What the page shows below a cell, the build has computed;
 pytest compares the same with what is written in the text. Examples on data that has to be fetched are marked `+SKIP`:
 pytest needs no network. The build runs them too, and then compares all of the page with its text.
+
+What is copied from a page can be pasted into Python's prompt, where only an empty line ends an indented block.
 """
 
 from __future__ import annotations
 
+import ast
 import doctest
 import logging
 import os
@@ -78,7 +81,7 @@ def cells(block: str) -> Iterator[str]:
     """
     code = ""
     for example in doctest.DocTestParser().get_examples(block):
-        code += example.source
+        code += pasteable(example.source)
         if example.exc_msg is not None:
             yield cell(code, "raises-exception")
             code = ""
@@ -87,6 +90,45 @@ def cells(block: str) -> Iterator[str]:
             code = ""
     if code:
         yield cell(code, "remove-output")
+
+
+def is_block(source: str) -> bool:
+    r"""Say whether a statement ends with an indented block, which a prompt ends at an empty line.
+
+    Examples
+    --------
+    >>> is_block("for x in y:\n    f(x)\n"), is_block("f(x,\n  y)\n")
+    (True, False)
+    """
+    return hasattr(ast.parse(source).body[-1], "body")
+
+
+def pasteable(source: str) -> str:
+    r"""Write one statement as Python's prompt wants it: no empty line within an indented block, and one after it.
+
+    Examples
+    --------
+    >>> pasteable("class A:\n    x = 1\n\n    y = 2\n")
+    'class A:\n    x = 1\n    y = 2\n\n'
+    """
+    if not is_block(source):
+        return source
+    return "".join(f"{line}\n" for line in source.splitlines() if line.strip()) + "\n"
+
+
+def session(block: str) -> str:
+    r"""End the indented blocks of a session as the prompt does.
+
+    Examples
+    --------
+    >>> session(">>> for x in (1, 2):\n...     y = x\n>>> y\n2\n").splitlines()
+    ['>>> for x in (1, 2):', '...     y = x', '...', '>>> y', '2']
+    """
+    lines = block.splitlines()
+    for example in reversed(doctest.DocTestParser().get_examples(block)):
+        if is_block(example.source):
+            lines.insert(example.lineno + len(example.source.splitlines()), "...")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def notebook(text: str) -> str:
@@ -109,7 +151,7 @@ def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname.startswith(KIND):
         source[0] = notebook(source[0])
     else:
-        source[0] = END.sub("\n```\n", source[0])
+        source[0] = END.sub("\n```\n", BLOCK.sub(lambda block: f"```python\n{session(block[1])}```", source[0]))
 
 
 def _on_tree(_: Sphinx, tree: Any) -> None:

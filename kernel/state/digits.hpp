@@ -1,10 +1,33 @@
-// Whether features or rewards lie so far from zero, next to how much they vary, that sums of squares lose digits.
+// Whether rewards say anything, and whether features or rewards lie so far from zero, next to how much they vary, that
+// sums of squares lose digits.
 #pragma once
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 namespace armlet {
+
+// Looks at the first rewards that are learned. Zeros may be rare successes that are still to come; any other number
+// that comes every time is more likely what is reported only when it happens.
+class SameRewards {
+  public:
+    static constexpr int look = 100;
+
+    bool is_open() const { return rows_ < look; }
+    // Whether this is the last of so many that are all the same.
+    bool see(double reward) {
+        if (rows_ == 0) first_ = reward;
+        if (reward != first_ || reward == 0.0) {
+            rows_ = look;
+            return false;
+        }
+        return ++rows_ == look;
+    }
+
+  private:
+    double first_ = 0.0;
+    int rows_ = 0;
+};
 
 // Looks at the first rows that are learned in units as given, and no more.
 class DigitWatch {

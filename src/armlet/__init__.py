@@ -102,7 +102,12 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return getattr(import_module(_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
-        raise AttributeError(f"module 'armlet' has no attribute {name!r}")
+        from armlet.core.spelling import closest  # only an error needs it
+
+        near = closest(name, __all__)
+        raise AttributeError(
+            f"module 'armlet' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        )
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, "open"})

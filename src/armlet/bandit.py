@@ -29,9 +29,11 @@ from armlet.core.kernel import (
 from armlet.core.law import compiled_rule
 from armlet.core.running.replacing import check_replaceable
 from armlet.core.settings import (
+    Design,
     Normalize,
     Objective,
     Settings,
+    check_design,
     check_encoder,
     check_reward_range,
     check_seed,
@@ -146,6 +148,7 @@ class Bandit(Engine):
         streams: Iterable[int] = (),
         retired: Iterable[Arm] = (),
         t: int = 0,
+        fixed_rows: float = 0.0,
     ) -> None:
         s = settings
         rule, scale = compiled_rule(s.policy), s.normalize == "l2"
@@ -153,6 +156,7 @@ class Bandit(Engine):
             s.policy, rule, state, labels, seed, s.reader.row, sign=s.sign, normalize=scale, reward_range=s.reward_range
         )
         self._settings, self._reader = s, s.reader
+        self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`
         self._advance(t)
         for stream in streams:
             self._know(stream)
@@ -172,7 +176,7 @@ class Bandit(Engine):
 
     def _own(self) -> dict[str, Any]:
         """Give what a subclass or a user keeps on it."""
-        ours = ("_settings", "_reader", "_recording")
+        ours = ("_settings", "_reader", "_recording", "_fixed_rows")
         return {name: value for name, value in vars(self).items() if name not in ours}
 
     def _twin(self) -> Self:
@@ -180,7 +184,16 @@ class Bandit(Engine):
         kind = self._kind()
         twin = kind.__new__(kind)
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        twin._set_up(self._settings, labels, state, seed=seed, streams=streams, retired=retired, t=t)
+        twin._set_up(
+            self._settings,
+            labels,
+            state,
+            seed=seed,
+            streams=streams,
+            retired=retired,
+            t=t,
+            fixed_rows=self._fixed_rows,
+        )
         twin._continue_lives(self)
         twin.__dict__.update(self._own())
         return twin
@@ -229,6 +242,7 @@ class Bandit(Engine):
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
+        design: Design = "adaptive",
     ) -> None:
         """Learn from a log, all of it or nothing. Its rows count as decisions: the clock advances by one a row.
 
@@ -246,6 +260,12 @@ class Bandit(Engine):
         steps
             How many decisions the log stands for, if not one a row: more where only a part of the decisions was
             logged, 0 where this very bandit took them, so that they have been counted.
+        design
+            How the arms of these rows were chosen, which `summary` and `intervals` need to know. "adaptive": by
+            something that learned from rewards, as every bandit does. "fixed": by a rule that no reward of these rows
+            changed; contexts may decide. "randomized": drawn at random regardless of the context, so that `explored`
+            is True unless it is given. While all rows are fixed or randomized, intervals are those of ordinary
+            regression, else wider ones. It is kept in model files; a log does not keep it.
 
         Examples
         --------
@@ -255,10 +275,12 @@ class Bandit(Engine):
         >>> bandit.t, bandit.decide([1.0]).arm
         (2, 'b')
         """
+        if check_design(design) == "randomized" and explored is None:
+            explored = True
         if explored is None and self.policy.learns_from == "explored steps":
             raise ValueError(
                 "explored is missing: this policy learns only from steps that were played at random; "
-                "say which with a column of booleans, or explored=True if all were"
+                "pass a column of booleans, or explored=True if all were"
             )
         rows = self._reader.matrix(X)
         n = len(rows)
@@ -266,6 +288,8 @@ class Bandit(Engine):
         values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
         self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n))
+        if design != "adaptive":
+            self._fixed_rows += float(sizes.sum())
 
     def learn_logged(self, table: object) -> None:
         """Learn the rows of a log as `learn` would learn its decisions one by one, bit for bit; all of it or nothing.
@@ -322,16 +346,18 @@ class Bandit(Engine):
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
+        design: Design = "adaptive",
     ) -> None:
         """Forget all sums, then learn from a log as `partial_fit` does; the clock advances as there."""
         fresh = self._twin()
         blank = self.policy.init(len(fresh.arms), self.dim)
         fresh._restore(blank, fresh.arms, 0)
-        before = fresh.t
-        fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps)
+        before, fresh._fixed_rows = fresh.t, 0.0
+        fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps, design=design)
         if hasattr(fresh.state, "renew"):  # free units: those of the whole log
             fresh.state.renew()
         self._restore(fresh.state, fresh.arms, fresh.t - before)
+        self._fixed_rows = fresh._fixed_rows
 
     # ---- reading: never random, never changes anything
 
@@ -492,7 +518,7 @@ class Bandit(Engine):
         from armlet.core.inference.model import model_of
 
         t, labels, _, state, *_ = self._snapshot()
-        return model_of(self._settings, labels, state, t)
+        return model_of(self._settings, labels, state, t, self._fixed_rows)
 
     # ---- arms: from any thread, while others decide and learn
 
@@ -526,6 +552,7 @@ class Bandit(Engine):
         t, labels, active, state, seed, streams = other._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
         self._merge(state, labels, retired, t, [seed, *streams])
+        self._fixed_rows += other._fixed_rows
 
     def __add__(self, other: Bandit) -> Bandit:
         """Merge into a new bandit with this one's seed."""
@@ -564,7 +591,17 @@ class Bandit(Engine):
         subtract(state, labels, base_state, base_labels)
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
         rest = Bandit.__new__(Bandit)
-        rest._set_up(self._settings, labels, state, seed=seed, streams=streams, retired=retired, t=t - base_t)
+        fixed = max(0.0, self._fixed_rows - base._fixed_rows)
+        rest._set_up(
+            self._settings,
+            labels,
+            state,
+            seed=seed,
+            streams=streams,
+            retired=retired,
+            t=t - base_t,
+            fixed_rows=fixed,
+        )
         return rest
 
     def copy(self, *, seed: int | None = None) -> Self:
@@ -697,7 +734,14 @@ class Bandit(Engine):
         t, labels, active, state, seed, streams = self._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
         return Model(
-            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=seed, streams=streams
+            settings=self._settings,
+            arms=labels,
+            retired=retired,
+            t=t,
+            state=state,
+            seed=seed,
+            streams=streams,
+            fixed_rows=self._fixed_rows,
         )
 
     # ---- what it is
@@ -838,6 +882,7 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
         streams=saved.streams,
         retired=saved.retired,
         t=saved.t,
+        fixed_rows=saved.fixed_rows,
     )
     return bandit
 

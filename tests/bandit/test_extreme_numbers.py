@@ -20,6 +20,7 @@ from armlet.policies import POLICIES, subset_search
 from armlet.policies.contextual_ucb import SEARCHES
 from armlet.policies.subset_search import Past
 from support.policies import DIM, N_ARMS, SETTINGS
+from support.sums import dot
 
 pytestmark = pytest.mark.spread
 
@@ -180,7 +181,7 @@ def test_search_finds_rows_whatever_their_size(search: str, dim: int) -> None:
             x, past = rows[0] * rng.choice([1.0, -1.0], dim), Past.of(rows, rewards=np.full(n, LARGEST))
             found = SEARCHES[search](x, past)
             assert found.n >= 1
-            assert 0.0 <= found.value <= float(x @ x)
+            assert 0.0 <= found.value <= dot(x, x)
             assert np.isfinite(subset_search.estimate(past, found)).all()
             assert subset_search.certified(x, past, found).ratio >= 1.0 - 1e-12
 

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import armlet
+from armlet.core.inference.coefficients import Coefficient
 from armlet.core.inference.model import CONSTANT
 from armlet.core.types import Float64, Policy
 from armlet.paper.coverage.coefficients import coverage
@@ -276,3 +277,62 @@ def test_coefficients_and_contrasts_cover_as_often_as_they_say() -> None:
     assert abs(found.coefficients - 0.95) < 0.033
     assert abs(found.contrasts - 0.95) < 0.065
     assert found.anytime >= 0.95
+
+
+# ---- how logged rows came about
+
+
+def _logged(design: Any = "adaptive", policy: Policy | None = None) -> armlet.Bandit:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 2))
+    arms = np.where(X[:, 0] > 0.3, "a", "b")  # a rule that looks at contexts and at no reward
+    rewards = X @ [0.5, -0.2] + rng.normal(size=300)
+    bandit = armlet.Bandit(["a", "b"], 2, policy=policy or armlet.LinUCB(), seed=1)
+    bandit.partial_fit(X, arms, rewards, explored=True, design=design)
+    return bandit
+
+
+def width(found: Coefficient) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
+
+
+def test_rows_of_a_fixed_rule_have_ordinary_intervals() -> None:
+    found = _logged("fixed").intervals()
+    ordinary = _logged(policy=armlet.ContextualEpsilonGreedy(p=20)).intervals()
+    assert [(each.value, each.low, each.high) for each in found] == [(e.value, e.low, e.high) for e in ordinary]
+    wide = _logged().intervals(noise_scale=1.0)
+    assert all(width(w) > 2 * width(f) for w, f in zip(wide, found, strict=True))
+    assert "ordinary regression" in found.words
+    assert "chosen by what had been learned" in wide.words
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: b.learn(b.decide([1.0, 1.0]), 0.5),
+        lambda b: b.partial_fit([[1.0, 1.0]], ["a"], [0.5]),
+        lambda b: b.merge(_logged()),
+    ],
+    ids=["a decision of its own", "adaptive rows", "a merge"],
+)
+def test_one_row_that_may_have_been_chosen_ends_it(change: Any) -> None:
+    bandit = _logged("randomized")
+    assert "ordinary regression" in str(bandit.summary())
+    change(bandit)
+    assert "chosen by what had been learned" in bandit.intervals().words
+
+
+def test_copies_files_and_merges_know_of_a_fixed_rule() -> None:
+    bandit = _logged("fixed")
+    twice = bandit + _logged("fixed")
+    for other in (bandit.copy(), armlet.from_bytes(bandit.to_bytes()), twice, twice.since(bandit)):
+        assert "ordinary regression" in other.intervals().words
+    bandit.fit([[1.0, 1.0]] * 3, ["a"] * 3, [0.5, 0.1, 0.2])
+    assert "chosen by what had been learned" in bandit.intervals().words
+
+
+def test_a_design_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="design is 'random'; choose one of 'adaptive', 'fixed', 'randomized'"):
+        _logged("random")

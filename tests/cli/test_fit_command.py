@@ -71,3 +71,10 @@ def test_refusals_are_one_line_in_its_own_words(
     assert said.count("\n") == 1
     assert re.search(message, said)
     assert not out.exists()
+
+
+def test_without_a_policy_the_default_is_fitted(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = log.with_name("model.armlet")
+    assert cli.main(["fit", str(log), *ROLES, "--out", str(out)]) == 0
+    assert "sums of rows" in capsys.readouterr().out
+    assert armlet.load(out).policy == armlet.OccasionalOptimism()

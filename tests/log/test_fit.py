@@ -20,6 +20,7 @@ from armlet.log import compact
 from armlet.log.fitting import files
 from armlet.log.fitting.fit import is_sums
 from armlet.parallel.pool import make_pool
+from support.policies import DIM, N_ARMS, every_policy
 
 ARMS = ["north", "south", "west"]
 COLUMNS: dict[str, Any] = {"x": ["age", "visits"], "arm": "ad", "reward": "click"}
@@ -91,6 +92,7 @@ def assert_close(one: armlet.Bandit, other: armlet.Bandit) -> None:
         armlet.ContextualEpsilonGreedy(p=60),
         armlet.AllDataEpsilonGreedy(p=60),
         armlet.HybridLinUCB(),
+        armlet.OccasionalOptimism(),
     ],
     ids=lambda policy: f"{type(policy).__name__}-{getattr(policy, 'units', '')}",
 )
@@ -101,6 +103,41 @@ def test_sums_are_those_of_learning_the_same_rows(policy: Policy, settings: dict
     assert is_sums(found)
     assert_close(found, learned(rows, policy, **settings))
     assert found.features == ("age", "visits")
+
+
+@pytest.mark.parametrize("policy", every_policy(), ids=lambda policy: type(policy).__name__)
+def test_every_policy_of_the_registry_learns_from_a_file(policy: Policy, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    n = 40
+    names = [f"x{j}" for j in range(DIM)]
+    X = np.eye(DIM)[rng.integers(0, DIM, n)]  # what policies that keep a table of contexts take too
+    rows = dict(zip(names, X.T, strict=True))
+    rows |= {
+        "arm": rng.integers(0, N_ARMS, n),
+        "reward": rng.integers(0, 2, n).astype(float),
+        "random": np.full(n, True),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "log.parquet")
+    wanted = armlet.Bandit(range(N_ARMS), features=names, policy=policy, seed=1)
+    if type(policy).__name__.startswith("SupLin"):
+        with pytest.raises(ValueError, match="rows of a log cannot be learned"):
+            armlet.fit(tmp_path, policy, x=names, explored="random", arms=range(N_ARMS), seed=1)
+        return
+    found = armlet.fit(tmp_path, policy, x=names, explored="random", arms=range(N_ARMS), seed=1)
+    wanted.partial_fit(X, rows["arm"], rows["reward"], explored=True)
+    assert found.t == wanted.t == n
+    if is_sums(found):
+        assert np.allclose(found.state.records(), wanted.state.records(), rtol=1e-11, atol=1e-12)
+    else:
+        assert found.to_bytes() == wanted.to_bytes()
+    assert found.decide(X[0]).arm in found.arms
+
+
+def test_without_a_policy_the_default_learns(tmp_path: Path) -> None:
+    rows = write(tmp_path)
+    found = armlet.fit(tmp_path, **COLUMNS, seed=1)
+    assert found.policy == armlet.Bandit(["a"], 1).policy
+    assert_close(found, learned(rows, found.policy))
 
 
 def test_the_origin_of_free_units_is_that_of_the_first_row(tmp_path: Path) -> None:

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.csv  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
+import armlet
 from armlet.core.errors import ArgumentError
+from armlet.evaluation.gate import gate
 from armlet.log.exporting import write
 from armlet.log.imports.columns import from_table
 from armlet.log.imports.dsjson import from_dsjson
@@ -149,3 +153,67 @@ def test_an_exported_table_has_a_column_a_feature(tmp_path: Path, ending: str) -
         write(path, out)
     with pytest.raises(ArgumentError, match=r"target is a\.txt; give a name that ends in \.jsonl"):
         write(path, tmp_path / "a.txt")
+
+
+# ---- raw columns, and models that carry an encoder
+
+
+def _raw(n: int = 400) -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    country, ad = rng.choice(["no", "se", "dk"], n), rng.choice(["a", "b"], n)
+    click = (rng.random(n) < np.where((country == "no") == (ad == "a"), 0.7, 0.2)).astype(float)
+    return {"age": rng.normal(40, 9, n), "country": country, "ad": ad, "click": click, "prob": np.full(n, 0.5)}
+
+
+def _model(**settings: Any) -> armlet.Bandit:
+    raw = _raw()
+    encoder = armlet.Encoder(["age", "country"], **settings).fit({name: raw[name] for name in ("age", "country")})
+    model = armlet.Bandit(["a", "b"], encoder=encoder, policy=armlet.Greedy(), seed=1)
+    model.partial_fit({name: raw[name][:100] for name in ("age", "country")}, raw["ad"][:100], raw["click"][:100])
+    return model
+
+
+ADS = Roles(features=("age", "country"), arm="ad", reward="click", propensity="prob")
+
+
+@pytest.mark.parametrize(
+    "frame", [pa.table, pd.DataFrame, pl.DataFrame, dict], ids=["arrow", "pandas", "polars", "dict"]
+)
+def test_a_model_is_valued_on_raw_columns_by_its_own_encoder(frame: Any, tmp_path: Path) -> None:
+    model, raw = _model(), _raw()  # the encoder has a flag for other countries, which the table lacks
+    model.save(tmp_path / "model.armlet")
+    log = from_table(frame(raw), ADS)
+    found = armlet.evaluate(log, {"model": model, "file": tmp_path / "model.armlet"}, reward_range=(0, 1))
+    X = model.encoder.matrix({name: raw[name] for name in ("age", "country")})  # type: ignore[union-attr]
+    best = np.array(model.predict(X))
+    by_hand = (raw["click"] * (raw["ad"] == best) / 0.5).mean()
+    assert armlet.evaluate(log, {"m": model}, estimator="ips", reward_range=(0, 1))["m"].value == pytest.approx(by_hand)
+    assert found["model"].value == found["file"].value
+    assert gate(log, model, against="a", reward_range=(0, 1)).rows == 400
+    told = from_table(
+        frame(raw), Roles(features=(), arm="ad", reward="click", propensity="prob"), encoder=model.encoder
+    )
+    assert told.about["features"] == list(model.features or ())
+
+
+def test_models_with_different_encoders_are_valued_apart() -> None:
+    log = from_table(pa.table(_raw()), ADS)
+    with pytest.raises(ArgumentError, match="whose encoders differ; value them apart"):
+        armlet.evaluate(log, {"one": _model(), "other": _model(other="zeros")})
+
+
+def test_arms_that_are_missing_are_counted() -> None:
+    raw = {**_raw(3), "ad": ["a", None, "b"]}
+    with pytest.raises(ArgumentError, match="arm names 'ad', which has 1 rows without an arm"):
+        from_table(pa.table(raw), ADS)
+
+
+def test_a_propensity_above_one_is_told_the_range() -> None:
+    log = from_table(pa.table({**_raw(3), "prob": [0.5, 1.3, 0.5]}), ADS)
+    with pytest.raises(ArgumentError, match=r"propensity of 1.3 at step 2; .* above 0 and at most 1"):
+        armlet.evaluate(log, "uniform")
+
+
+def test_a_column_of_words_where_numbers_belong_is_named() -> None:
+    with pytest.raises(ArgumentError, match="has 'often' in its column 'prob'; give numbers there"):
+        list(from_table(pa.table({**_raw(2), "prob": ["0.5", "often"]}), ADS))

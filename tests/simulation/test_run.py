@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -259,11 +262,57 @@ def test_progress_elsewhere_is_a_line_every_five_seconds() -> None:
     assert "\r" not in out.getvalue()
 
 
-def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_environment_policy_and_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
     for name in ("FigureA", "Drifting", "Algorithm1", "ContextualEpsilonGreedy", "Oracle", "fig-a", "merge"):
-        assert f"  {name}\n" in out
+        assert re.search(rf"\b{name}\b", out)
+    assert cli.main(["list", "Algorithm1", "FigureA", "merge"]) == 0
+    assert "settings: p, ridge=paper, warmup=round-robin" in capsys.readouterr().out
+
+
+def test_list_imports_no_policy_and_no_experiment() -> None:
+    code = "import sys; from armlet.cli import main; main(['list']); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "armlet.paper" in loaded
+    assert {"armlet.policies.linucb", "armlet.paper.reproduce", "armlet.evaluation", "pyarrow"}.isdisjoint(loaded)
+
+
+def test_a_reader_who_has_seen_enough_ends_a_command_quietly() -> None:
+    code = "import sys; from armlet.cli import main; sys.exit(main(['list'] + ['Algorithm1'] * 20000))"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_misspelt_names_are_told_the_closest() -> None:
+    for word, meant in (("LinUBC", "LinUCB"), ("Bandits", "Bandit")):
+        with pytest.raises(AttributeError, match=f"no attribute '{word}'; did you mean '{meant}'"):
+            getattr(armlet, word)
+    with pytest.raises(AttributeError, match=r"no attribute 'spam'$"):
+        _ = armlet.spam  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compar"], "invalid choice: 'compar'; did you mean 'compare'"),
+        (["list", "LinUBC"], "NAME is 'LinUBC'; did you mean 'LinUCB'"),
+        (["simulate", "--world", "FigureA", "--policy", "LinUBC"], "policy is 'LinUBC'; did you mean 'LinUCB'"),
+        (["paper", "--only", "fig-c"], "there is no experiment 'fig-c'; did you mean 'fig-"),
+    ],
+)
+def test_commands_suggest_the_closest_name(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(arguments)
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -275,7 +324,7 @@ def test_list_names_every_world_policy_and_experiment(capsys: pytest.CaptureFixt
             ["--world", "FigureA", "--policy", "Algorithm1"],
             "Algorithm1 needs p; give it with",
         ),
-        (["--world", "FigureA", "--policy", "Uniform", "--set", "q=1"], "Uniform has no setting 'q'; it has ridge"),
+        (["--world", "FigureA", "--policy", "Uniform", "--set", "q=1"], "no setting 'q'; choose one of ridge"),
         (["--world", "FigureA", "--policy", "Uniform", "--set", "q"], "'q' is no setting; write NAME=VALUE"),
         (["--world", "FigureA", "--policy", "Uniform", "--horizon", "1.5"], "invalid count: '1.5'"),
         (["--world", "FigureA", "--policy", "Uniform", "--engine", "spark"], "engine is 'spark'"),

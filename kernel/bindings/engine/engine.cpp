@@ -125,7 +125,14 @@ void Engine::check_reward(double reward) const {
 }
 
 // Said once, before the row is learned and before the turn is taken, since a warning may run Python.
-void Engine::watch_digits(const double* x, std::size_t dim, double reward) {
+void Engine::watch(const double* x, std::size_t dim, double reward) {
+    if (rewards_.is_open() && rewards_.see(reward)) {
+        const std::string message = "the first " + std::to_string(SameRewards::look) +
+                                    " rewards are all the same, so every arm looks alike; if only successes are "
+                                    "reported, learn a reward of 0 for the other decisions too, such as by a window "
+                                    "and a default_reward of a loop";
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) throw nb::python_error();
+    }
     if (!digits_ || !digits_->is_open() || dim != dim_) return;
     std::vector<double> row(x, x + dim);
     if (scales_) scale(row.data());
@@ -297,7 +304,7 @@ nb::dict Engine::named(nb::handle decision, Word since) const {
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
-    watch_digits(d.x, d.dim(), r);
+    watch(d.x, d.dim(), r);
     const auto turn = learn_turn();
     check_state();
     check_learnable(d);

@@ -97,7 +97,7 @@ class Engine {
     void scale(double* x) const;
     double read_reward(nb::handle value) const;
     void check_reward(double reward) const;
-    void watch_digits(const double* x, std::size_t dim, double reward);
+    void watch(const double* x, std::size_t dim, double reward);  // warns of rows that teach nothing, or badly
     Word steps_after(Word step, std::size_t n) const;
     Word next_steps(std::size_t n) const { return steps_after(t, n); }
     Word step_ahead(std::optional<Word> at) const;
@@ -142,7 +142,8 @@ class Engine {
     bool learns_always_;
     Turns turns_;
     Scratch scratch_;
-    std::vector<double> scaled_;        // one context
+    std::vector<double> scaled_;  // one context
+    SameRewards rewards_;
     std::optional<DigitWatch> digits_;  // in units as given
 };
 

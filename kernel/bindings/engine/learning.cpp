@@ -77,7 +77,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         fail("DecisionError", "decisions holds one decision more than once; learn it once");
-    for (std::size_t i = 0; i < rows; ++i) watch_digits(all[i]->x, all[i]->dim(), r[i]);
+    for (std::size_t i = 0; i < rows; ++i) watch(all[i]->x, all[i]->dim(), r[i]);
     const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
     check_state();
     std::vector<std::uint32_t> arms;
@@ -107,7 +107,7 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
     const std::vector<bool> coin(flags, flags + rows);
     const auto keys = keys_of_rows(labels, rows);
     for (const double reward : r) check_reward(reward);
-    for (std::size_t i = 0; i < rows; ++i) watch_digits(x.data() + i * dim_, dim_, r[i]);
+    for (std::size_t i = 0; i < rows; ++i) watch(x.data() + i * dim_, dim_, r[i]);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
     const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
@@ -144,7 +144,7 @@ void Engine::learn_logged(const LoggedRows& given, Act act) {
     for (std::size_t i = 0; i < rows; ++i) {
         check_reward(r[i]);
         if (std::isnan(old[i]))
-            watch_digits(x.data() + i * dim_, dim_, r[i]);
+            watch(x.data() + i * dim_, dim_, r[i]);
         else
             corrects = true;
     }

@@ -65,6 +65,8 @@ def fail(arguments: argparse.Namespace, error: Exception, *extras: str) -> NoRet
     """End with exit code 1 and one line; a missing module that no extra provides is a defect of ours and stays one."""
     if isinstance(error, ModuleNotFoundError) and error.name not in extras:
         raise error
+    if isinstance(error, BrokenPipeError):  # no failure: nobody reads on
+        raise error
     parser: argparse.ArgumentParser = arguments.parser
     parser.exit(1, f"{parser.prog}: error: {_words(error)}\n")
 

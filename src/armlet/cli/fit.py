@@ -10,10 +10,10 @@ from armlet.cli.arguments import add_engine, fail, names
 
 EXAMPLES = """\
 examples:
-  armlet fit clicks.parquet --policy LinUCB --x age,visits --arm ad --reward click --out model.armlet
+  armlet fit clicks.parquet --x age,visits --arm ad --reward click --out model.armlet
   armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --x age,country --text --arm ad --reward click \\
       --explored random --out model.armlet --engine processes
-  armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says itself what is what
+  armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says what is what
 
 Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is. Other
 policies learn row by row, in order, in this process, and it says so.
@@ -30,6 +30,8 @@ OPTIONS = {
     "arms": "--arm-names",
 }
 
+DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
+
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -37,13 +39,14 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("data", nargs="+", metavar="LOG", help="Parquet files, folders of them, or patterns in quotes")
-    add("--policy", required=True, metavar="POLICY", help="NAME or NAME:KEY=VALUE,...")
+    add("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; default: OccasionalOptimism")
     add("--x", type=names, metavar="NAMES", help="columns that make a context, separated by commas")
     add("--text", action="store_true", help="some of them are text: a flag for each text, and one for all others")
     add("--arm", default="arm", metavar="NAME", help="the column of what was played; default: arm")
     add("--reward", default="reward", metavar="NAME", help="the column of what it paid, if anything; default: reward")
     add("--explored", metavar="NAME", help="the column that says which rows were played at random")
     add("--all-explored", action="store_true", help="all rows were played at random")
+    add("--design", choices=("adaptive", "fixed", "randomized"), default="adaptive", help=DESIGN)
     add("--weight", metavar="NAME", help="the column of how much a row counts; default: all alike")
     add("--arm-names", type=names, metavar="NAMES", help="all arms there will be; default: those of the data")
     add("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says")
@@ -71,12 +74,13 @@ def _fit(arguments: argparse.Namespace) -> None:
             raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
         bandit = fit(
             a.data,
-            make_policy(*parse_policy(a.policy)),
+            None if a.policy is None else make_policy(*parse_policy(a.policy)),
             x=a.x,
             arm=a.arm,
             reward=a.reward,
             explored=True if a.all_explored else a.explored,
             weight=a.weight,
+            design=a.design,
             arms=a.arm_names,
             encoder=Encoder() if a.text else None,
             objective=a.objective,

@@ -1,4 +1,4 @@
-"""The command line of `armlet list`: no arguments, one answer."""
+"""The command line of `armlet list`: all names, or what some of them are."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import argparse
 
 
 def add_list(parser: argparse.ArgumentParser) -> None:
-    """Say what the command is."""
-    parser.description = "Name every world and policy with one line and its settings, and every experiment."
-    parser.set_defaults(command=_list)
+    """Add the arguments of the command."""
+    parser.description = (
+        "Name every environment, policy and experiment; or say in a line what some of them are, and their settings."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="describe these; default: name all")
+    parser.set_defaults(command=_list, parser=parser)
 
 
-def _list(_: argparse.Namespace) -> None:
-    from armlet.cli.listing import listing
+def _list(arguments: argparse.Namespace) -> None:
+    from armlet.cli.listing import described, listing
 
-    print(*listing(), sep="\n")
+    try:
+        lines = [line for name in arguments.names for line in described(name)] if arguments.names else listing()
+    except ValueError as error:
+        arguments.parser.error(str(error))
+    print(*lines, sep="\n")

@@ -1,34 +1,62 @@
-"""What `armlet list` prints: every world, policy and experiment."""
+"""What `armlet list` prints: the names of environments, policies and experiments, or what one of them is.
+
+Names come from the registries alone, so that nothing else is imported.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 
+from armlet.core.spelling import choices
 from armlet.environments import ENVIRONMENTS
-from armlet.paper import reproduce
+from armlet.paper import BESIDES, EXPERIMENTS
 from armlet.policies import POLICIES
+
+WIDTH = 100
 
 
 def listing() -> list[str]:
-    """Name every world and policy, with one line and the settings of each, and every experiment.
+    """Return the names of all.
 
     Examples
     --------
     >>> listing()[0]
-    'worlds (armlet simulate --world NAME):'
+    'environments (armlet simulate --world NAME):'
     """
-    lines = ["worlds (armlet simulate --world NAME):"]
-    lines += [_entry(name, kind, kind.draw) for name, kind in ENVIRONMENTS.items()]
-    lines += ["", "policies (armlet simulate --policy NAME):"]
-    lines += [_entry(name, kind, kind) for name, kind in POLICIES.items()]
-    lines += ["", "experiments (armlet paper --only NAME):"]
-    return lines + [f"  {name}\n      {reproduce.load(name).title}" for name in reproduce.ALL]
+    lines = ["environments (armlet simulate --world NAME):", *_wrapped(ENVIRONMENTS)]
+    lines += ["", "policies (armlet simulate --policy NAME):", *_wrapped(POLICIES)]
+    lines += ["", "experiments (armlet paper --only NAME):", *_wrapped([*EXPERIMENTS, *BESIDES])]
+    return [*lines, "", "armlet list NAME says what one of them is, and its settings"]
 
 
-def _entry(name: str, kind: type, maker: Callable[..., object]) -> str:
+def described(name: str) -> list[str]:
+    """Return what one of them is.
+
+    Examples
+    --------
+    >>> described("LinUCB")[2]
+    'settings: alpha=None, delta=0.05, ridge=1.0, units=free, origin=None'
+    """
+    if name in ENVIRONMENTS:
+        return _entry(name, ENVIRONMENTS[name], ENVIRONMENTS[name].draw)
+    if name in POLICIES:
+        return _entry(name, POLICIES[name], POLICIES[name])
+    if name in EXPERIMENTS or name in BESIDES:
+        from armlet.paper import reproduce  # imports what runs experiments
+
+        return [name, reproduce.load(name).title]
+    raise ValueError(f"NAME is {name!r}; {choices(name, [*ENVIRONMENTS, *POLICIES, *EXPERIMENTS, *BESIDES])}")
+
+
+def _wrapped(names: Iterable[str]) -> list[str]:
+    return textwrap.wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _entry(name: str, kind: type, maker: Callable[..., object]) -> list[str]:
     first = (inspect.getdoc(kind) or "").partition("\n")[0]
-    return f"  {name}\n      {first}\n      settings: {', '.join(_settings(maker)) or 'none'}"
+    return [name, first, f"settings: {', '.join(_settings(maker)) or 'none'}"]
 
 
 def _settings(maker: Callable[..., object]) -> list[str]:

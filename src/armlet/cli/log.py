@@ -63,6 +63,8 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reward", metavar="NAME", help="the column of what it paid")
     parser.add_argument("--propensity", metavar="NAME", help="the column of the probability with which it was played")
     parser.add_argument("--arm-names", type=names, metavar="NAMES", help="all arms there are; default: those played")
+    encoder = "read the columns by the encoder of this model, in place of --features"
+    parser.add_argument("--encoder", type=Path, metavar="MODEL", help=encoder)
 
 
 def _run(command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
@@ -72,9 +74,8 @@ def _run(command: Callable[[argparse.Namespace], None], arguments: argparse.Name
         command(arguments)
     except ArgumentError as error:
         words = {"log": "LOG", "target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"}
-        options = {
-            name: f"--{name.replace('_', '-')}" for name in ("features", "arm", "reward", "propensity", "arm_names")
-        }
+        roles = ("features", "arm", "reward", "propensity", "arm_names", "encoder")
+        options = {name: f"--{name.replace('_', '-')}" for name in roles}
         arguments.parser.error(error.told(words | options))
     except (ModuleNotFoundError, OSError, ArmletError) as error:
         fail(arguments, error, "pyarrow")
@@ -140,6 +141,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _imported(arguments: argparse.Namespace) -> Imported:
+    from armlet.bandit import load
     from armlet.core.errors import ArgumentError
     from armlet.log.imports.columns import from_table
     from armlet.log.imports.dsjson import from_dsjson
@@ -147,8 +149,12 @@ def _imported(arguments: argparse.Namespace) -> Imported:
 
     if arguments.kind == "dsjson":
         return from_dsjson(arguments.log, features=arguments.features, arms=arguments.arm_names)
-    for name in ("features", "arm", "reward"):
+    encoder = None if arguments.encoder is None else load(arguments.encoder).encoder
+    if arguments.encoder is not None and encoder is None:
+        raise ArgumentError("{encoder} is {path}, a model without an encoder; leave it out", path=arguments.encoder)
+    for name in ("arm", "reward") if encoder is not None else ("features", "arm", "reward"):
         if getattr(arguments, name) is None:
             raise ArgumentError("{" + name + "} is missing; a table needs it")
     chosen = ("features", "arm", "reward", "propensity", "arm_names")
-    return from_table(arguments.log, Roles(**{name: getattr(arguments, name) for name in chosen}))
+    roles = {name: getattr(arguments, name) for name in chosen}
+    return from_table(arguments.log, Roles(**roles | {"features": roles["features"] or ()}), encoder=encoder)

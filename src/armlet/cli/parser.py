@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from armlet.cli.advise import add_advise
 from armlet.cli.audit import add_audit
@@ -23,12 +24,14 @@ from armlet.cli.report import add_report
 from armlet.cli.search import add_search
 from armlet.cli.simulate import add_simulate
 from armlet.cli.summary import add_intervals, add_summary
+from armlet.core.spelling import choices
 from armlet.core.version import __version__
 
 EXAMPLES = """\
 examples:
   armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
-  armlet list                                    name every world, policy and experiment
+  armlet list                                    name every environment, policy and experiment
+  armlet list LinUCB FigureA                     what these are, and their settings
   armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
   armlet bakeoff                                 real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
@@ -39,6 +42,10 @@ examples:
 
 
 class _Parser(argparse.ArgumentParser):
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {choices(str(value), action.choices)}")
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
@@ -54,7 +61,7 @@ class _Version(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrongly called, 130 interrupted.
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrongly called, 130 interrupted, 141 cut short.
 
     Examples
     --------
@@ -70,8 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], None] = arguments.command
     try:
         command(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
+        return 141
     return 0
 
 
@@ -93,7 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help=about)
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
-    add_list(commands.add_parser("list", help="name every world, policy and experiment"))
+    add_list(commands.add_parser("list", help="name every environment, policy and experiment, or describe some"))
     add_report(commands.add_parser("report", help="write the report of a folder of results anew"))
     add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
     add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Objective: TypeAlias = Literal["max", "min"]
 Normalize: TypeAlias = Literal["l2"]
+Design: TypeAlias = Literal["adaptive", "fixed", "randomized"]
+"""How the arms of logged rows were chosen: by what learned from rewards, by a rule that no reward changed, or drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +166,12 @@ def check_step(step: object, name: str = "t") -> int:
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 1 <= int(step) < 2**63:
         raise ValueError(f"{name} is {step!r}; give a step, a whole number from 1 to 2^63 - 1")
     return int(step)
+
+
+def check_design(design: Design) -> Design:
+    """Refuse words that say nothing about how rows came about."""
+    _check_choice("design", design, get_args(Design))
+    return design
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

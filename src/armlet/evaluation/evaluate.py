@@ -16,6 +16,7 @@ from armlet.evaluation.estimators import ESTIMATORS, Estimator
 from armlet.evaluation.judge import Judge
 from armlet.evaluation.model import solve
 from armlet.evaluation.own import own_value
+from armlet.evaluation.reading.raw import through_encoders
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
@@ -102,7 +103,7 @@ def evaluate(
     'better'
     """
     _check_words(estimator, interval, weights, level)
-    blocks = open_rows(log)
+    blocks = open_rows(through_encoders(log, targets, baseline))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
         check_range(declared, "refuse")

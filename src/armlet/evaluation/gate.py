@@ -24,6 +24,7 @@ from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import DifferenceSequence, MeanSequence
 from armlet.evaluation.checks.trained import Trained, refuse_trained
 from armlet.evaluation.drawn import drawn_rows
+from armlet.evaluation.reading.raw import through_encoders
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
 from armlet.log.reading import Source
@@ -170,7 +171,7 @@ def gate(
     >>> gate(armlet.log.from_obp(feedback), 0, reward_range=(0, 1)).answer
     'kill'
     """
-    blocks = open_rows(log)
+    blocks = open_rows(through_encoders(log, candidate, against))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:
         text = "{reward_range} is missing, and the log declares none; a gate that may be asked at any time needs it"

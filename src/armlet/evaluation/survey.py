@@ -107,7 +107,7 @@ def check_rows(rows: Rows) -> None:
     fine = (rows.propensity > 0.0) & (rows.propensity <= 1.0 + 1e-9)
     if not fine.all():
         wrong = np.flatnonzero(~fine)
-        text = "{log} has a propensity of {value} at step {t}; the probability of an arm that was played is above 0"
+        text = "{log} has a propensity of {value} at step {t}; give the probability of the arm, above 0 and at most 1"
         raise ArgumentError(text, value=float(rows.propensity[wrong[0]]), t=int(rows.t[wrong[0]]))
     everyone = rows.eligible.all()
     if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:

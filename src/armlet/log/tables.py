@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -25,6 +25,10 @@ class Roles:
     reward: str
     propensity: str | None = None
     arm_names: tuple[str, ...] | None = None
+
+    def reading(self, features: Sequence[str]) -> Roles:
+        """Return the same roles with other features."""
+        return replace(self, features=tuple(features))
 
 
 class Flags(NamedTuple):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from armlet.core.files.disk import write_atomically
+from armlet.core.spelling import choices
 from armlet.log.tables import load_pyarrow
 from armlet.paper import BESIDES, EXPERIMENTS, verdicts
 from armlet.paper.experiment import SEED, Experiment, Findings
@@ -66,10 +67,10 @@ def load(name: str) -> Experiment:
     'lemma-2'
     >>> load("lemma-3")
     Traceback (most recent call last):
-    ValueError: there is no experiment 'lemma-3'; choose from fig-a, ...
+    ValueError: there is no experiment 'lemma-3'; did you mean 'lemma-2'?
     """
     if name not in ALL:
-        raise ValueError(f"there is no experiment {name!r}; choose from {', '.join(ALL)}")
+        raise ValueError(f"there is no experiment {name!r}; {choices(name, ALL)}")
     experiment: Experiment = importlib.import_module(ALL[name]).EXPERIMENT
     return experiment
 
@@ -135,7 +136,7 @@ def rebuild(folder: str | os.PathLike[str]) -> int:
 
 def _check(names: Sequence[str]) -> None:
     if unknown := [name for name in names if name not in ALL]:
-        raise ValueError(f"there is no experiment {unknown[0]!r}; choose from {', '.join(ALL)}")
+        raise ValueError(f"there is no experiment {unknown[0]!r}; {choices(unknown[0], ALL)}")
     if not names:
         raise ValueError(f"names is empty; choose from {', '.join(ALL)}")
     require_matplotlib()  # better now than after the computation

@@ -12,6 +12,7 @@ from inspect import signature
 from typing import TYPE_CHECKING
 
 from armlet.core.law import refuse_schedule
+from armlet.core.spelling import choices, closest
 from armlet.core.types import Policy
 
 if TYPE_CHECKING:
@@ -113,16 +114,8 @@ def check_given(policy: object) -> None:
         return
     what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
     if isinstance(policy, str):
-        raise TypeError(f"{what}; give an instance: armlet.{_call(_closest(policy))}")
+        raise TypeError(f"{what}; give an instance: armlet.{_call(closest(policy, _FILES) or 'OccasionalOptimism')}")
     raise TypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
-
-
-def _closest(word: str) -> str:
-    from difflib import get_close_matches  # only an error needs it
-
-    known = {name.lower(): name for name in _FILES}
-    found = get_close_matches("".join(filter(str.isalnum, word.lower())), known, n=1)
-    return known[found[0]] if found else "OccasionalOptimism"
 
 
 def _call(name: str) -> str:
@@ -141,7 +134,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the catalogue, and so se
         if name in _MOVED:
             raise AttributeError(f"{name} is an exhibit of the paper now: from {_MOVED[name]} import {name}")
         if name not in _FILES:
-            raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
+            raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}; {choices(name, _FILES)}")
         return POLICIES[name]
 
     def __dir__() -> list[str]:

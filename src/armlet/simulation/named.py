@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from armlet.core.settings import check_seed
+from armlet.core.spelling import choices
 from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
 from armlet.policies import POLICIES
@@ -72,7 +73,7 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World | None = No
 
 def _find(what: str, name: str, registry: Mapping[str, T]) -> T:
     if name not in registry:
-        raise ValueError(f"{what} is {name!r}; choose one of {', '.join(registry)}")
+        raise ValueError(f"{what} is {name!r}; {choices(name, registry)}")
     return registry[name]
 
 
@@ -80,7 +81,7 @@ def _check_names(name: str, settings: Mapping[str, Any], maker: Callable[..., ob
     known = [parameter for parameter in inspect.signature(maker).parameters if parameter != "rng"]
     for given in settings:
         if given not in known:
-            raise ValueError(f"{name} has no setting {given!r}; it has {', '.join(known) or 'none'}")
+            raise ValueError(f"{name} has no setting {given!r}; {choices(given, known) if known else 'it has none'}")
 
 
 def _needs(kind: type[Policy], name: str) -> bool:

@@ -171,7 +171,7 @@ def test_a_context_of_the_wrong_shape_says_what_to_do() -> None:
 def test_a_matrix_of_the_wrong_shape_says_what_to_do() -> None:
     for one in (np.zeros(3), [0.0, 0.0, 0.0]):
         assert refusal(ValueError, PLAIN.matrix, one) == (
-            "contexts have shape (3,); use decide for one context, or X.reshape(1, -1) for one row"
+            "contexts have shape (3,); for one context give [x], or X.reshape(1, -1)"
         )
     assert refusal(ValueError, PLAIN.matrix, np.zeros((2, 4))) == (
         "dim is 3 but the contexts have 4 columns; got shape (2, 4)"
@@ -338,7 +338,7 @@ def test_what_numpy_cannot_read_is_refused_in_the_words_of_its_owner(error: Exce
 def test_a_series_is_one_context_and_no_table() -> None:
     for series in (pd.Series([1.0, 2.0, 3.0]), pl.Series([1.0, 2.0, 3.0])):
         for reader in (PLAIN, NAMED):
-            assert "contexts have shape (3,); use decide for one" in refusal(ValueError, reader.matrix, series)
+            assert "contexts have shape (3,); for one context give [x]" in refusal(ValueError, reader.matrix, series)
 
 
 def test_a_series_with_other_labels_is_told_those_of_the_features() -> None:

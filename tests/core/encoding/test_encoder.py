@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import datetime
+import decimal
 import json
 import pickle
 from collections.abc import Callable
@@ -205,3 +207,78 @@ def test_it_comes_back_from_json_pickle_and_copies() -> None:
 def test_what_no_encoder_said_is_refused(saved: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"encoder|more than once|extra"):
         armlet.Encoder.from_dict(saved)
+
+
+# ---- cells without a value, dates, identifiers
+
+GAPS: dict[str, Callable[[], Any]] = {
+    "None": lambda: {"price": [3.0, None, 5.0], "colour": ["red", None, "red"]},
+    "NaN": lambda: {"price": np.array([3.0, np.nan, 5.0]), "colour": ["red", float("nan"), "red"]},
+    "pandas": lambda: pd.DataFrame({"price": [3.0, None, 5.0], "colour": ["red", None, "red"]}),
+    "pandas NA": lambda: pd.DataFrame({"price": pd.array([3, None, 5], "Int64"), "colour": ["red", pd.NA, "red"]}),
+    "polars": lambda: pl.DataFrame({"price": [3.0, None, 5.0], "colour": ["red", None, "red"]}),
+    "arrow": lambda: pa.table({"price": [3.0, None, 5.0], "colour": ["red", None, "red"]}),
+}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_cells_without_a_value_have_a_flag_and_the_mean(kind: str) -> None:
+    encoder = armlet.Encoder(missing="flag").fit(GAPS[kind]())
+    assert encoder.features == ("price", "price=missing", "colour=red", "colour=other", "colour=missing")
+    wanted = [[3.0, 0, 1, 0, 0], [4.0, 1, 0, 0, 1], [5.0, 0, 1, 0, 0]]
+    assert encoder.transform(GAPS[kind]()).tolist() == wanted
+    assert encoder.encode({"price": None, "colour": None}).tolist() == wanted[1]
+    assert armlet.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_fit_refuses_the_gaps_that_transform_refuses(kind: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"row 1: column '(price|colour)'"):
+        armlet.Encoder().fit(GAPS[kind]())
+
+
+@pytest.mark.parametrize("bad", [decimal.Decimal(3), 1e300, b"red", object()])
+def test_fit_refuses_the_values_that_transform_refuses(bad: object) -> None:
+    with pytest.raises((TypeError, ValueError), match="row 1: column 'price'"):
+        armlet.Encoder().fit({"price": [3.0, bad]})
+
+
+MOMENT = datetime.datetime(2026, 11, 17, 18, 30)
+DATES: dict[str, Callable[[], Any]] = {
+    "datetimes": lambda: {"seen": [MOMENT, MOMENT]},
+    "time zones": lambda: {"seen": [MOMENT.replace(tzinfo=datetime.UTC)] * 2},
+    "numpy": lambda: {"seen": np.array([MOMENT, MOMENT], dtype="datetime64[us]")},
+    "pandas": lambda: pd.DataFrame({"seen": [MOMENT, MOMENT]}),
+    "pandas time zones": lambda: pd.DataFrame({"seen": pd.to_datetime([MOMENT, MOMENT]).tz_localize("UTC")}),
+    "polars": lambda: pl.DataFrame({"seen": [MOMENT, MOMENT]}),
+    "arrow": lambda: pa.table({"seen": pa.array([MOMENT, MOMENT], pa.timestamp("ns"))}),
+}
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_dates_are_days_hours_and_weekdays(kind: str) -> None:
+    encoder = armlet.Encoder().fit(DATES[kind]())
+    days = (MOMENT - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+    wanted = [days, 18.5, 0, 1, 0, 0, 0, 0, 0]  # a Tuesday
+    assert encoder.transform(DATES[kind]()).tolist() == [wanted, wanted]
+    assert encoder.encode({"seen": MOMENT}).tolist() == wanted
+    assert encoder.features[:2] == ("seen.days", "seen.hour")
+    assert armlet.Encoder.from_dict(encoder.to_dict()) == encoder
+
+
+def test_dates_without_a_time_are_midnight_and_may_be_missing() -> None:
+    table = {"seen": [datetime.date(1970, 1, 1), None, datetime.date(1969, 12, 31)]}
+    encoder = armlet.Encoder(missing="flag").fit(table)
+    found = encoder.transform(table)
+    assert found[:, 0].tolist() == [0.0, -0.5, -1.0]
+    assert found[:, 1].tolist() == [0.0, 0.0, 0.0]
+    assert found[0, 2:9].argmax() == 3  # a Thursday
+    assert found[:, 9].tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="row 1: column 'seen': there is no value"):
+        armlet.Encoder().fit(table)
+
+
+def test_a_text_of_its_own_in_every_row_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="column 'id' has 300 different texts in 300 rows, of which 50 get a flag"):
+        armlet.Encoder().fit({"id": [f"u{i}" for i in range(300)]})
+    armlet.Encoder().fit({"id": [f"u{i % 60}" for i in range(300)]})

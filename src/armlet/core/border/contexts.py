@@ -195,8 +195,7 @@ class ContextReader:
             what = f"contexts are {reprlib.repr(X)} ({type(X).__name__})"
             return TypeError(f"{what}; give a matrix, a list of rows or mappings, or a table")
         if len(shape) == 1:
-            fix = "use decide for one context, or X.reshape(1, -1) for one row"
-            return ValueError(f"contexts have shape {shape}; {fix}")
+            return ValueError(f"contexts have shape {shape}; for one context give [x], or X.reshape(1, -1)")
         if len(shape) == 2:
             what = f"dim is {self.dim} but the contexts have {shape[1]} columns"
             return ValueError(f"{what}; got shape {shape}")

@@ -1,4 +1,4 @@
-"""How one column becomes numbers: as it is, as a flag for each text, as a flag for each bucket of a hash, or as a 1.
+"""How one column becomes numbers: as it is, as a flag for each text or bucket of a hash, as parts of a date, or as a 1.
 
 A code is frozen: what it makes of a value depends on nothing else. One value O(1), a column O(N).
 """
@@ -13,12 +13,16 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from armlet.core.border.columns import refused
-from armlet.core.encoding.tables import Columns, Row, Texts, text_of
-from armlet.core.types import Float64
+from armlet.core.border.columns import LARGEST, refused
+from armlet.core.encoding.tables import DAY, Columns, Row, Texts, is_missing, microseconds_of, text_of
+from armlet.core.types import Float64, Int64
 
 CONSTANT = "1"
 OTHER = "other"
+
+MISSING = "missing"
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+HOUR = DAY // 24
 
 Unknown: TypeAlias = Literal["flag", "zeros", "refuse"]
 """What a text that was not there when the encoder was fitted becomes: a flag, no flag at all, or an error."""
@@ -96,6 +100,50 @@ class Number:
 
     def to_dict(self) -> dict[str, Any]:
         """Give all that it is."""
+        return {"column": self.column, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A date in nine numbers: days since 1970, the hour of the day from 0 to 24, and a flag for each day of the week.
+
+    All in UTC; a date without a time zone is taken for it, and one without a time for midnight.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> code, out = Moment("seen"), np.zeros(9)
+    >>> code.put({"seen": datetime.datetime(2026, 11, 17, 18, 30)}, out)
+    >>> dict(zip(code.names[:4], out[:4].tolist()))
+    {'seen.days': 20774.770833333332, 'seen.hour': 18.5, 'seen=Mon': 0.0, 'seen=Tue': 1.0}
+    """
+
+    kind: ClassVar = "date"
+    column: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its numbers are called."""
+        return (f"{self.column}.days", f"{self.column}.hour", *(f"{self.column}={day}" for day in WEEKDAYS))
+
+    def put(self, row: Row, out: Float64) -> None:
+        """Write the parts of one date."""
+        try:
+            moment = microseconds_of(row[self.column])
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"context[{self.column!r}]: {error}") from None
+        self._write(np.array([moment], dtype=np.int64), out[np.newaxis])
+
+    def fill(self, table: Columns, out: Float64) -> None:
+        """Write the parts of every date."""
+        self._write(table.moments(self.column), out)
+
+    def _write(self, moments: Int64, out: Float64) -> None:
+        out[:, 0], out[:, 1] = moments / DAY, moments % DAY / HOUR
+        out[np.arange(len(moments)), 2 + (moments // DAY + 3) % 7] = 1.0  # 1970 began on a Thursday
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that it is."""
         return {"column": self.column, "kind": self.kind}
 
 
@@ -198,6 +246,52 @@ class Buckets:
         return {"column": self.column, "kind": self.kind, "n": self.n}
 
 
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """The numbers of another code, and a flag that there is no value; then the other numbers are those of `usual`.
+
+    Examples
+    --------
+    >>> code, out = Maybe(Number("price"), (3.5,)), np.zeros(2)
+    >>> code.put({"price": None}, out)
+    >>> code.names, out
+    (('price', 'price=missing'), array([3.5, 1. ]))
+    """
+
+    code: Number | Flags | Buckets | Moment
+    usual: tuple[float, ...]
+
+    @property
+    def column(self) -> str:
+        """The column that it reads."""
+        return self.code.column
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the other code, and the flag's."""
+        return (*self.code.names, f"{self.column}={MISSING}")
+
+    def put(self, row: Row, out: Float64) -> None:
+        """Write the numbers of one row."""
+        if is_missing(row[self.column]):
+            out[:-1], out[-1] = self.usual, 1.0
+        else:
+            self.code.put(row, out[:-1])
+
+    def fill(self, table: Columns, out: Float64) -> None:
+        """Write the numbers of every row."""
+        gone = table.missing(self.column)
+        there = np.zeros((len(gone) - int(gone.sum()), len(self.usual)))
+        if len(there):
+            self.code.fill(table.without(self.column, gone), there)
+        out[~gone, :-1] = there
+        out[gone, :-1], out[gone, -1] = self.usual, 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that it is."""
+        return {**self.code.to_dict(), "missing": list(self.usual)}
+
+
 def read_code(saved: Mapping[str, Any]) -> Code:
     """Take back what `to_dict` gave, or refuse.
 
@@ -210,6 +304,13 @@ def read_code(saved: Mapping[str, Any]) -> Code:
     ValueError: a column of the encoder is {'column': 'price', 'kind': 'log'}, which is none that an encoder can have
     """
     match saved:
+        case {"missing": list(usual), **rest}:
+            code = read_code(rest)
+            numbers = [float(value) for value in usual if type(value) in (int, float) and abs(value) <= LARGEST]
+            if len(numbers) == len(usual) == len(code.names) and isinstance(code, Number | Flags | Buckets | Moment):
+                return Maybe(code, tuple(numbers))
+        case {"kind": "date", "column": str(column), **rest} if not rest:
+            return Moment(column)
         case {"kind": "constant", "column": str(column), **rest} if not rest:
             return Constant(column)
         case {"kind": "number", "column": str(column), **rest} if not rest:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.encoding.codes import CONSTANT, MOST_BUCKETS, Buckets, Code, Constant, Flags, Number, Unknown
+from armlet.core.encoding.codes import (
+    CONSTANT,
+    MOST_BUCKETS,
+    Buckets,
+    Code,
+    Constant,
+    Flags,
+    Maybe,
+    Moment,
+    Number,
+    Unknown,
+)
 from armlet.core.encoding.encoding import Encoding, Extra, check_columns
 from armlet.core.encoding.estimator import Estimator, object_array
 from armlet.core.encoding.tables import Columns, Row, Table
@@ -21,13 +33,45 @@ from armlet.core.types import Float64
 MOST = 50
 """Texts of a column that have a flag of their own, unless it is said."""
 
+Missing: TypeAlias = Literal["refuse", "flag"]
+"""What a cell without a value is: an error, or a flag."""
+
+
+class _Notes:
+    """What `fit` has seen of one column, part by part."""
+
+    def __init__(self, code: Number | Flags | Buckets | Moment) -> None:
+        self.code = code
+        self.texts = Counter[str]()
+        self.rows = 0  # with a value
+        self._sums = np.zeros(len(code.names))
+
+    def add(self, part: Columns, name: str, missing: Missing) -> None:
+        """Take a part in; refuse what `transform` would refuse."""
+        if missing == "flag" and (gone := part.missing(name)).any():
+            part = part.without(name, gone)
+        self.rows += part.n_rows
+        if isinstance(self.code, Flags):
+            self.texts.update(part.texts(name).counts())
+        elif part.n_rows:
+            numbers = np.zeros((part.n_rows, len(self._sums)))
+            self.code.fill(part, numbers)
+            self._sums += numbers.sum(axis=0)
+
+    def usual(self, code: Number | Flags | Buckets | Moment) -> tuple[float, ...]:
+        """Return the means of the numbers, zeros of flags: what a row without a value has in their place."""
+        if isinstance(code, Flags | Buckets) or not self.rows:
+            return (0.0,) * len(code.names)
+        return tuple((self._sums / self.rows).tolist())
+
 
 class Encoder(Estimator):
     """Numbers of a context from columns of text, categories and numbers.
 
     A column of numbers stays one number. A column of text or categories becomes a flag for each of its texts, in the
-    order of the alphabet, and one for all others; or, if it is hashed, a flag for each bucket. What there is is fixed
-    by `fit`, is saved in the model file of a bandit that carries it, and never changes by use.
+    order of the alphabet, and one for all others; or, if it is hashed, a flag for each bucket. A column of dates
+    becomes days since 1970, the hour of the day and a flag for each day of the week, in UTC. What there is is fixed by
+    `fit`, is saved in the model file of a bandit that carries it, and never changes by use.
 
     Parameters
     ----------
@@ -42,6 +86,9 @@ class Encoder(Estimator):
     other
         What other texts become: "flag", one that they share; "zeros", no flag at all; "refuse", an error, which is also
         what more texts than `most` are then.
+    missing
+        What a cell without a value is (None, NaN, pandas' NA): "refuse", an error that names it; "flag": every column
+        has one more number, a flag for it, and its other numbers are then their means over the table of `fit`.
     extra
         What unknown columns of a row or table are: "refuse", an error that names them; "ignore", nothing.
 
@@ -66,11 +113,12 @@ class Encoder(Estimator):
         hashed: Mapping[str, int] | None = None,
         most: int | None = MOST,
         other: Unknown = "flag",
+        missing: Missing = "refuse",
         extra: Extra = "refuse",
     ) -> None:
         # as scikit-learn wants it: kept as they are, and checked when they are used
         self.columns, self.categories, self.hashed = columns, categories, hashed
-        self.most, self.other, self.extra = most, other, extra
+        self.most, self.other, self.missing, self.extra = most, other, missing, extra
         self._encoding: Encoding | None = None
 
     # ---- fitting
@@ -106,17 +154,18 @@ class Encoder(Estimator):
         self._check_roles(wanted)
         read = [name for name in wanted if name != CONSTANT or name in first.names]
         extra: Extra = "refuse" if self.columns is None else "ignore"
-        seen = {name: Counter[str]() for name in read if name in first.names and self._is_flagged(first, name)}
+        held = {name: self._notes(first, name) for name in read if name in first.names}
         for part in chain([first], parts):
             check_columns(part.names, read, "the table", extra)
-            for name, counts in seen.items():
-                counts.update(part.texts(name).counts())
-        self._encoding = Encoding(tuple(self._code(name, name in read, seen.get(name)) for name in wanted))
+            for name, notes in held.items():
+                notes.add(part, name, self.missing)
+        self._encoding = Encoding(tuple(self._code(name, held.get(name)) for name in wanted))
         self.n_features_in_, self.feature_names_in_ = len(first.names), object_array(first.names)
         return self
 
     def _check(self) -> None:
-        choices = {"other": ("flag", "zeros", "refuse"), "extra": ("refuse", "ignore")}
+        choices: dict[str, tuple[str, ...]] = {"other": ("flag", "zeros", "refuse"), "extra": ("refuse", "ignore")}
+        choices["missing"] = ("refuse", "flag")
         for name, words in choices.items():
             if (value := getattr(self, name)) not in words:
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, words))}")
@@ -137,20 +186,29 @@ class Encoder(Estimator):
                 if name not in wanted:
                     raise ValueError(f"{role} names {name!r}, but the columns are {', '.join(wanted)}")
 
-    def _is_flagged(self, table: Columns, name: str) -> bool:
-        return name not in (self.hashed or {}) and (name in self.categories or table.is_text(name))
+    def _notes(self, table: Columns, name: str) -> _Notes:
+        if name in (self.hashed or {}):
+            return _Notes(Buckets(name, (self.hashed or {})[name]))
+        if name in self.categories or table.is_text(name):
+            return _Notes(Flags(name, (), "flag"))
+        return _Notes(Moment(name) if table.is_date(name) else Number(name))
 
-    def _code(self, name: str, is_read: bool, counts: Counter[str] | None) -> Code:
-        if self.hashed is not None and name in self.hashed:
-            return Buckets(name, self.hashed[name])
-        if counts is None:
-            return Number(name) if is_read else Constant(name)
+    def _code(self, name: str, notes: _Notes | None) -> Code:
+        if notes is None:
+            return Constant(name)
+        code = self._flags(name, notes) if isinstance(notes.code, Flags) else notes.code
+        return code if self.missing == "refuse" else Maybe(code, notes.usual(code))
+
+    def _flags(self, name: str, notes: _Notes) -> Flags:
+        counts = notes.texts
         texts = sorted(counts, key=lambda text: (-counts[text], text))
-        if self.most is not None and len(texts) > self.most and self.other == "refuse":
-            raise ValueError(
-                f"column {name!r} has {len(texts):,} different texts; group them into {self.most} or fewer, raise "
-                "most, give them buckets with hashed={...}, or let the rare ones share a flag with other='flag'"
-            )
+        if self.most is not None and len(texts) > self.most:
+            if self.other == "refuse":
+                raise ValueError(
+                    f"column {name!r} has {len(texts):,} different texts; group them into {self.most} or fewer, raise "
+                    "most, give them buckets with hashed={...}, or let the rare ones share a flag with other='flag'"
+                )
+            _warn_of_names(name, len(texts), notes.rows, self.most)
         return Flags(name, tuple(sorted(texts[: self.most])), self.other)
 
     # ---- numbers
@@ -235,7 +293,8 @@ class Encoder(Estimator):
         if not isinstance(saved, Mapping) or saved.keys() != {"columns", "extra"}:
             raise ValueError(f"an encoder is said to be {saved!r:.200}; give what to_dict gave")
         encoding = Encoding.from_list(saved["columns"])
-        out = cls([code.column for code in encoding.codes], extra=saved["extra"])
+        missing: Missing = "flag" if any(isinstance(code, Maybe) for code in encoding.codes) else "refuse"
+        out = cls([code.column for code in encoding.codes], missing=missing, extra=saved["extra"])
         out._check()
         out._encoding = encoding
         return out
@@ -249,6 +308,16 @@ class Encoder(Estimator):
         return isinstance(other, Encoder) and self._encoding == other._encoding
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _warn_of_names(name: str, texts: int, rows: int, most: int) -> None:
+    """Warn of a column that names rows rather than tells of them: nearly every row has a text of its own."""
+    if rows >= 100 and texts > rows // 2:
+        text = (
+            f"column {name!r} has {texts:,} different texts in {rows:,} rows, of which {most} get a flag: it looks "
+            "like an identifier, which teaches nothing about other rows; leave it out with columns=[...], or hash it"
+        )
+        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _is_count(value: object, most: int) -> bool:

@@ -1,4 +1,4 @@
-"""Tables of any kind, column by column: which there are, whether they hold text, and what they hold.
+"""Tables of any kind, column by column: which there are, whether they hold text or dates, and what they hold.
 
 A table is a mapping of columns, a list of mappings, or pandas, polars or Arrow; a column is whatever holds one value a
 row. A refused value is named by its row and column. Cost O(N) a column.
@@ -6,16 +6,17 @@ row. A refused value is named by its row and column. Cost O(N) a column.
 
 from __future__ import annotations
 
+import datetime
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from armlet.core.border.columns import as_float64, is_number, python_values, refused
 from armlet.core.border.extras import load
-from armlet.core.types import ArrowTable, Float64, Int64
+from armlet.core.types import ArrowTable, Bool, Float64, Int64
 
 Row: TypeAlias = Mapping[str, object]
 """One row at the border: a value for each column."""
@@ -24,6 +25,11 @@ Table: TypeAlias = Mapping[str, Any] | Sequence[Row] | ArrowTable
 """Many rows at the border: a mapping of columns, a list of rows, or pandas, polars or Arrow."""
 
 CATEGORIES = ("category", "categorical", "enum", "dictionary")  # as pandas, polars and Arrow call them
+
+DATES = (datetime.date, np.datetime64)  # a datetime is a date
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+MICROSECOND = datetime.timedelta(microseconds=1)
+DAY = 86_400_000_000  # microseconds
 
 
 class Texts(NamedTuple):
@@ -58,8 +64,15 @@ class Columns:
                 first = self.names[0]
                 raise ValueError(f"column {name!r} has {length} values and {first!r} has {self.n_rows}; give as many")
 
+    def is_date(self, name: str) -> bool:
+        """Whether a column holds dates, with or without a time."""
+        column = self._columns[name]
+        if not isinstance(column, list | tuple) and np.asarray(column).dtype.kind == "M":
+            return True
+        return isinstance(next((v for v in python_values(column) if not is_missing(v)), None), DATES)
+
     def is_text(self, name: str) -> bool:
-        """Say whether a column holds text or categories; what holds neither should be numbers."""
+        """Whether a column holds text or categories; what holds neither should be dates or numbers."""
         column = self._columns[name]
         word = str(getattr(column, "dtype", getattr(column, "type", "")))
         if word.lower().startswith(CATEGORIES):
@@ -71,18 +84,34 @@ class Columns:
         return any(isinstance(value, str) for value in python_values(column))
 
     def numbers(self, name: str) -> Float64:
-        """Give a column of numbers as float64."""
+        """Return a column of numbers as float64."""
         column = self._columns[name]
         values = np.asarray(column) if not isinstance(column, list | tuple) else _plain(column)
         found = as_float64(values)
         return found if found is not None else _one_by_one(python_values(column), name)
+
+    def moments(self, name: str) -> Int64:
+        """Return a column of dates as microseconds since 1970."""
+        values = python_values(self._columns[name])
+        found = [_located(microseconds_of, value, f"row {i}: column {name!r}") for i, value in enumerate(values)]
+        return np.array(found, dtype=np.int64)
+
+    def missing(self, name: str) -> Bool:
+        """Return where a column has no value, (N,)."""
+        return np.array([is_missing(value) for value in python_values(self._columns[name])], dtype=np.bool_)
+
+    def without(self, name: str, gone: Bool) -> Columns:
+        """Return one column without some of its rows."""
+        held = zip(python_values(self._columns[name]), gone.tolist(), strict=True)
+        return Columns({name: [value for value, is_gone in held if not is_gone]})
 
     def texts(self, name: str) -> Texts:
         """Give a column of text, of categories or of whole numbers that stand for some."""
         values, codes = _factors(self._columns[name])
         gone = np.flatnonzero(codes < 0)
         if gone.size:
-            raise ValueError(f"row {gone[0]}: column {name!r} has no value; fill it in, or drop the row")
+            text = "has no value; fill it in, drop the row, or set missing='flag'"
+            raise ValueError(f"row {gone[0]}: column {name!r} {text}")
         try:
             texts = [text_of(value) for value in values]
         except (TypeError, ValueError):
@@ -104,11 +133,51 @@ def text_of(value: object) -> str:
     """
     if isinstance(value, str):
         return str(value)
-    if value is None or value != value:  # NaN, as pandas says it
+    if is_missing(value):
         raise ValueError("there is no value; fill it in")
     if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return str(value)
     raise TypeError(f"it is {reprlib.repr(value)} ({type(value).__name__}); give text, or a whole number")
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell has no value: None, NaN, or what pandas has in their place.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0.0, "")]
+    [True, True, True, False, False]
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating, np.datetime64)) and bool(value != value)
+
+
+def microseconds_of(value: object) -> int:
+    """Return the microseconds from 1970 to a date; one without a time zone is taken for UTC.
+
+    Examples
+    --------
+    >>> microseconds_of(datetime.date(1970, 1, 3)) // DAY, microseconds_of(datetime.datetime(1970, 1, 1, 0, 0, 1))
+    (2, 1000000)
+    """
+    if is_missing(value):
+        raise ValueError("there is no value; fill it in, or set missing='flag'")
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[us]").astype(np.int64))
+    if isinstance(value, datetime.datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
+        return (moment - EPOCH) // MICROSECOND
+    if isinstance(value, datetime.date):
+        return DAY * (value.toordinal() - EPOCH.toordinal())
+    raise TypeError(f"it is {reprlib.repr(value)} ({type(value).__name__}); give a date")
+
+
+def _located(read: Callable[[object], int], value: object, where: str) -> int:
+    try:
+        return read(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 def _by_name(table: Any) -> dict[str, Any]:

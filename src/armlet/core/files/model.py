@@ -31,8 +31,8 @@ REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryErr
 # what policies without these settings, in files of schema 1, did
 FORMERLY = {"units": "as given", "clock": "steps"}
 
-# what two bandits may differ in and still be the same: whose coins they toss, and who wrote them down
-UNHASHED = ("armlet", "seed", "streams")
+# what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
+UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ class Model:
     seed: int
     streams: Sequence[int]  # other seeds whose decisions it may learn from: its own before, and merged ones
     state: State  # nobody else's: `write` checks it by restoring it to what it is
+    fixed_rows: float = 0.0  # weight of the rows that no reward chose
 
 
 def write(target: Target, model: Model) -> None:
@@ -83,8 +84,9 @@ def describe(model: Model) -> dict[str, encoding.Json]:
 
 def _header(model: Model) -> dict[str, encoding.Json]:
     s = model.settings
-    encoder: dict[str, encoding.Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
-    return encoder | {
+    optional: dict[str, encoding.Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
+    optional |= {"fixed_rows": model.fixed_rows} if model.fixed_rows else {}
+    return optional | {
         "armlet": __version__,
         "policy": policy_header(s.policy),
         "arms": list(model.arms),
@@ -155,6 +157,7 @@ class _Told(NamedTuple):
     t: int
     seed: int
     streams: list[int]
+    fixed_rows: float
 
 
 def _told(header: dict[str, Any], policy: Policy) -> _Told:
@@ -176,7 +179,10 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         raise ValueError(f"the clock is {header['t']!r}, not a number of decisions")
     others = _listed(header, "streams") if "streams" in header else []
     seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
-    return _Told(settings, arms, retired, header["t"], seed, streams)
+    fixed_rows = header.get("fixed_rows", 0.0)
+    if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
+        raise ValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
+    return _Told(settings, arms, retired, header["t"], seed, streams, fixed_rows)
 
 
 def _encoder(saved: Any) -> Encoder | None:

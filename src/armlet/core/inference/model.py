@@ -13,9 +13,9 @@ from armlet.core.kernel import Statistics
 from armlet.core.settings import Settings
 from armlet.core.types import Arm, Policy, State
 
-Rows: TypeAlias = Literal["explored", "counted", "stopped", "chosen"]
-"""How rows came about: explored by a plan; explored by a plan that counts rows; so many as rewards asked for; or chosen
-by what had been learned."""
+Rows: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
+"""How rows came about: explored by a plan; explored by a plan that counts rows; by a fixed rule, as `partial_fit` was
+told; so many as rewards asked for; or chosen by what had been learned."""
 
 CONSTANT: Final = "(constant)"
 
@@ -25,6 +25,12 @@ WORDS: Final[dict[tuple[Rows, Looks], str]] = {
     ("counted", "fixed"): "How often an arm is explored depends on how many rows it has and on no reward, so this is "
     "ordinary regression: right for one look that was fixed beforehand, exactly if noise is normal; not if how late a "
     "reward comes depends on how large it is.",
+    (
+        "fixed",
+        "fixed",
+    ): "Arms were chosen by a rule that no reward changed, so this is ordinary regression: right for one "
+    "look that was fixed beforehand, exactly if noise is normal.",
+    ("fixed", "anytime"): "Right at all looks at once, if noise is normal.",
     ("stopped", "fixed"): "How many rows there are depends on earlier rewards (p='auto'), so coverage is not exact; "
     "interval='anytime' has a guarantee.",
     ("explored", "anytime"): "Right at all looks at once, if noise is normal.",
@@ -37,8 +43,8 @@ WORDS: Final[dict[tuple[Rows, Looks], str]] = {
 }
 
 
-def rows_of(policy: Policy) -> Rows:
-    """Say how the rows in a policy's sums came about.
+def rows_of(policy: Policy, *, all_fixed: bool = False) -> Rows:
+    """Return how the rows in a policy's sums came about.
 
     Examples
     --------
@@ -49,7 +55,7 @@ def rows_of(policy: Policy) -> Rows:
     if getattr(policy, "design", None) == "uniform":
         return "explored"
     if policy.learns_from != "explored steps":
-        return "chosen"
+        return "fixed" if all_fixed else "chosen"
     if getattr(policy, "p", None) == "auto":
         return "stopped"
     return "counted" if getattr(policy, "clock", None) == "evidence" else "explored"
@@ -157,10 +163,15 @@ class Ask:
         return 1 - self.level
 
 
-def model_of(settings: Settings, arms: list[Arm], state: State, t: int) -> Model:
-    """Look at a bandit, or say that its policy keeps no sums of rows."""
+def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_rows: float = 0.0) -> Model:
+    """Look at a bandit, or say that its policy keeps no sums of rows.
+
+    `fixed_rows` is the weight of the rows that no reward chose; one more row, or one less, and arms were chosen by what
+    had been learned, as far as can be told.
+    """
     fitted = getattr(settings.policy, "fitted", lambda _: None)(state)
     if not isinstance(fitted, Statistics):
         name = type(settings.policy).__name__
         raise TypeError(f"{name} keeps no sums of rows by arm, from which coefficients would follow; ask predict_proba")
-    return Model(fitted, arms, settings, t, rows_of(settings.policy))
+    all_fixed = fixed_rows > 0 and abs(float(fitted.n.sum()) - fixed_rows) <= 1e-9 * fixed_rows
+    return Model(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))

@@ -17,7 +17,7 @@ from armlet.core.encoding.encoder import Encoder
 from armlet.core.errors import ArgumentError
 from armlet.core.kernel import Statistics, Tuned
 from armlet.core.policy import SumsPolicy
-from armlet.core.settings import Normalize, Objective
+from armlet.core.settings import Design, Normalize, Objective, check_design
 from armlet.core.types import Arm, Float64, Int64, Policy
 from armlet.core.units import Units
 from armlet.log.fitting.files import Data, Piece
@@ -36,13 +36,14 @@ PROBE: Final = 256
 
 def fit(
     data: Data,
-    policy: Policy,
+    policy: Policy | None = None,
     *,
     x: Sequence[str] | None = None,
     arm: str = "arm",
     reward: str = "reward",
     explored: str | Literal[True] | None = None,
     weight: str | None = None,
+    design: Design = "adaptive",
     arms: Iterable[Arm] | None = None,
     encoder: Encoder | None = None,
     objective: Objective | None = None,
@@ -65,7 +66,7 @@ def fit(
         A Parquet file, a folder of them, a pattern such as "logs/*.parquet", or several of these. Files of a folder
         or a pattern come in the order of the alphabet.
     policy
-        How the bandit chooses.
+        How the bandit chooses; `OccasionalOptimism()` if left out.
     x
         The columns that make a context, in order: numbers, or, with an encoder, text too. One column may hold whole
         contexts: lists, or binary values of float64, of one size. A compacted log says itself.
@@ -76,6 +77,8 @@ def fit(
         steps only insist on it.
     weight
         The column of how much a row counts.
+    design
+        How the arms of the rows were chosen, as of `Bandit.partial_fit`; "randomized" means that all were explored.
     arms
         All labels; those of the data, in order, if left out, which takes a pass over that column.
     encoder
@@ -96,6 +99,8 @@ def fit(
     >>> bandit.arms, bandit.t, bandit.state.n
     (['a', 'b'], 3, array([1., 1.]))
     """
+    if check_design(design) == "randomized":
+        explored = explored or True
     source = find_source(data, x, arm, reward, explored, weight, encoder, arms)
     bandit = Bandit(
         source.reader.labels,
@@ -119,6 +124,8 @@ def fit(
     else:
         for piece in source.pieces:
             _learn_rows(bandit, piece, source.reader)
+    if design != "adaptive" and isinstance(bandit.state, Statistics):
+        bandit._fixed_rows = float(bandit.state.n.sum())
     return bandit
 
 
@@ -162,12 +169,11 @@ def _add_sums(bandit: Bandit, source: Source, engine: PoolLike, workers: int | N
     with opened(engine, workers=workers) as pool:
         for found in each_in_order(sum_piece, tasks, pool):
             records += found
-    if origin is None:
-        state.restore_arrays({"records": records})
-    else:  # about the origin; means and deviations are taken anew from the sums
-        units = np.array([0.0, *origin, *[0.0] * (2 * len(origin))])
-        state.restore_arrays({"records": records, "units": units})
-        state.renew()
+    arrays = {**state.arrays(), "records": records}
+    if origin is not None:
+        arrays["units"] = np.array([0.0, *origin, *[0.0] * (2 * len(origin))])
+    state.restore_arrays(arrays)
+    state.restore(records)  # means, deviations and estimates are taken from the sums
     bandit._restore(state, bandit.arms, sum(piece.rows for piece in source.pieces))
 
 
