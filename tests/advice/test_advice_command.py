@@ -208,7 +208,7 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
         (["--horizon", "99"], "missing: what is known (one of --world; --log; --arms, --dim and --effect)"),
         (["--horizon", "99", "--world", "FigureA", "--dim", "3"], "--world and --dim do not go together"),
         (["--horizon", "99", "--world", "FigureA", "--objective", "min"], "--world and --objective do not go together"),
-        (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; choose one of FigureA"),
+        (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; did you mean 'FigureB'?"),
         (["--horizon", "99", "--world-set", "n_arms=3"], "missing: --world (one of FigureA, "),
         (["--horizon", "99", "--world", "Drifting"], "arms change over time"),
         (["--horizon", "99", *ARMS], "missing: --noise (the standard deviation of a reward), or --clicks if rewards"),
@@ -218,7 +218,10 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
         (["--horizon", "99", *ARMS, "--clicks", "0.01"], "effect is 0.3 but --clicks is 0.01"),
         (["--horizon", "99", *ARMS, "--noise", "1", "--runs", "1"], "runs is 1"),
         (["--horizon", "99", *ARMS, "--noise", "1", "--unit", "x" * 21], "give a word of at most 20 letters"),
-        (["--horizon", "99", "--world", "FigureA", "--world-set", "K=2"], "FigureA has no setting 'K'; it has n_arms"),
+        (
+            ["--horizon", "99", "--world", "FigureA", "--world-set", "K=2"],
+            "FigureA has no setting 'K'; choose one of n_arms",
+        ),
         (
             ["--horizon", "99", "--log", "pilot.csv"],
             "missing: --features (its columns that make a context); --arm (",
