@@ -25,7 +25,7 @@ from armlet.evaluation.model import combine, row_sums, solve  # noqa: E402
 from evaluators import ask  # noqa: E402
 
 DIM, ARMS, SAMPLES, ROUNDS = 20, 20, 100, 3
-SAME = ("ips", "snips", "dm")  # our DR leaves each row out
+SAME = ("ips", "snips")  # our reward model leaves each row out
 
 
 def measure(rows: int) -> dict[str, float]:

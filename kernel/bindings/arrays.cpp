@@ -111,8 +111,11 @@ const bool* booleans(nb::handle array, const char* name, std::size_t length) {
     return static_cast<const bool*>(exactly(array, name, NPY_BOOL, "bool", {length}));
 }
 
+// Numpy has two types of 64 bits, long and long long; arrays that the kernel gave are of the second.
 const std::int64_t* integers(nb::handle array, const char* name, std::size_t length) {
-    return static_cast<const std::int64_t*>(exactly(array, name, NPY_INT64, "int64", {length}));
+    static_assert(sizeof(npy_longlong) == sizeof(std::int64_t));
+    const NPY_TYPES type = is_plain(array, NPY_LONGLONG, 1) ? NPY_LONGLONG : NPY_INT64;
+    return static_cast<const std::int64_t*>(exactly(array, name, type, "int64", {length}));
 }
 
 std::size_t count_rows(nb::handle array, const char* name, std::size_t columns) {

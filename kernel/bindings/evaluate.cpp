@@ -43,19 +43,21 @@ Array<double> predict_played_rows(nb::handle theta, nb::handle inverse, nb::hand
     return to_numpy(std::move(out), {n});
 }
 
-Array<double> predict_target_rows(nb::handle theta, nb::handle inverse, nb::handle X, nb::handle target) {
+Array<double> predict_target_rows(nb::handle theta, nb::handle inverse, nb::handle X, nb::handle target,
+                                  nb::handle arms, nb::handle played) {
     const RewardModel model = read_model(theta, inverse);
     const std::size_t n = count_rows(X, "X", model.dim);
     const double* x = doubles(X, "X", {n, model.dim});
+    const PlayedRows rows{read_arms(arms, "arms", n, model.n_arms), doubles(played, "played", {n}), n};
     std::vector<double> out(n);
     if (is_plain(target, NPY_INT64, 1)) {
         const std::int64_t* chosen = read_arms(target, "target", n, model.n_arms);
         nb::gil_scoped_release release;
-        predict_chosen(model, x, chosen, n, out.data());
+        predict_chosen(model, x, chosen, rows, out.data());
     } else {
         const double* law = doubles(target, "target", {n, model.n_arms});
         nb::gil_scoped_release release;
-        predict_law(model, x, law, n, out.data());
+        predict_law(model, x, law, rows, out.data());
     }
     return to_numpy(std::move(out), {n});
 }
@@ -146,7 +148,9 @@ void bind_evaluate(nb::module_& m) {
           nb::arg("rewards"), nb::arg("learned"),
           "(n,): what a reward model says of the arms played, without a row's own reward where it has learned that.");
     m.def("predict_target", &predict_target_rows, nb::arg("theta"), nb::arg("inverse"), nb::arg("X"), nb::arg("target"),
-          "(n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K).");
+          nb::arg("arms"), nb::arg("played"),
+          "(n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K); of the arms "
+          "that were played, what `predict_played` says.");
     m.def(
         "value_greedy", &value_greedy_rows, nb::arg("estimates"), nb::arg("eligible"), nb::arg("theta"),
         nb::arg("inverse"), nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("learned"),
@@ -154,7 +158,7 @@ void bind_evaluate(nb::module_& m) {
                 "arms: object, rewards: object, learned: object) -> tuple[NDArray[numpy.int64], "
                 "NDArray[numpy.float64], NDArray[numpy.float64]]"),
         "(n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of "
-        "it; and what `predict_played` says where that arm was played, 0 elsewhere.");
+        "it, and of what was played, as `predict_played` does; and the same where that arm was played, 0 elsewhere.");
     m.def("row_features", &features_of_rows, nb::arg("pi"), nb::arg("direct"), nb::arg("rewards"), nb::arg("chance"),
           nb::arg("given"), nb::arg("explored"), nb::arg("model"), nb::arg("h"), nb::arg("most"), nb::arg("shrink"),
           "(n, 13): what each row adds to estimates of a target's value.");

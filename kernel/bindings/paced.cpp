@@ -20,6 +20,12 @@ void create(Paced* self, std::size_t n_arms, std::size_t dim, double ridge, cons
     new (self) Paced(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge));
 }
 
+Array<std::int64_t> under_way(const Paced& paced) {
+    std::vector<std::int64_t> out(paced.n_arms());
+    for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] = paced.under_way().count(arm);
+    return to_numpy<std::int64_t>(std::move(out), {paced.n_arms()});
+}
+
 nb::dict arrays(Paced& paced) {
     paced.refresh();
     const auto records = paced.records();
@@ -28,6 +34,7 @@ nb::dict arrays(Paced& paced) {
     out["records"] = to_numpy(std::vector<double>(records.begin(), records.end()), {n_arms, paced.record_size()});
     if (paced.units().is_free()) out["units"] = units_array(paced.units());
     out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
+    out["under_way"] = under_way(paced);
     return out;
 }
 
@@ -39,17 +46,26 @@ void check_solved(std::span<const double> values, std::size_t size) {
     }
 }
 
+void check_under_way(std::span<const std::int64_t> counts) {
+    for (const auto count : counts)
+        if (count > UnderWay::largest || count < -UnderWay::largest)
+            fail(PyExc_ValueError, "under_way is " + std::to_string(count) + ", beyond what is counted: 2^53");
+}
+
 void restore_arrays(Paced& paced, nb::dict arrays) {
     const std::size_t n_arms = paced.n_arms(), size = paced.record_size(), more = paced.solved_size();
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
     const std::span solved(doubles(arrays["solved"], "solved", {n_arms, more}), n_arms * more);
     check_records(records.data(), n_arms * size, size);
+    const std::span under_way(integers(arrays["under_way"], "under_way", n_arms), n_arms);
     check_solved(solved, more);
+    check_under_way(under_way);
     std::span<const double> units;
     if (paced.units().is_free()) units = read_units(paced.units(), arrays["units"], records);
     paced.restore(records);
     paced.restore_units(units);
     paced.restore_solved(solved);
+    paced.restore_under_way(under_way);
 }
 
 Array<double> fits(Paced& paced) {
@@ -76,6 +92,10 @@ void bind_paced(nb::module_& m) {
                 "rank", [](const Paced& paced) { return paced.units().rank(); },
                 "How many of the values that an estimate multiplies vary, the constant among them.")
             .def_prop_ro("nbytes", &Paced::bytes, "Bytes held.")
+            .def_prop_ro(
+                "under_way", &under_way, owned,
+                "(K,): how many decisions of each arm wait for their reward; below 0 in what was learned since "
+                "a base, if the base counts decisions that were learned here.")
             .def("fits", &fits, "(K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.")
             .def("deviations", &deviations, nb::arg("noise"),
                  "(K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'median'.")

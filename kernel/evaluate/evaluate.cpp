@@ -32,10 +32,9 @@ ARMLET_INLINE double leverage(const RewardModel& model, const double* x, std::si
     return total;
 }
 
-ARMLET_INLINE double predicted_without(const RewardModel& model, const double* x, std::size_t arm, double reward,
-                                       double* scratch) {
-    const double fitted = predicted(model, x, arm);
-    return reward - (reward - fitted) / (1.0 - leverage(model, x, arm, scratch));
+// What a model says of a row that it has learned, had it not.
+ARMLET_INLINE double without(double fitted, double reward, double leverage) {
+    return reward - (reward - fitted) / (1.0 - leverage);
 }
 
 ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X, const std::int64_t* arms,
@@ -44,7 +43,8 @@ ARMLET_INLINE void predict_played_body(const RewardModel& model, const double* X
     for (std::size_t i = 0; i < n; ++i) {
         const double* x = X + i * model.dim;
         const auto arm = static_cast<std::size_t>(arms[i]);
-        out[i] = learned[i] ? predicted_without(model, x, arm, rewards[i], scratch.data()) : predicted(model, x, arm);
+        out[i] = predicted(model, x, arm);
+        if (learned[i]) out[i] = without(out[i], rewards[i], leverage(model, x, arm, scratch.data()));
     }
 }
 
@@ -55,12 +55,12 @@ ARMLET_INLINE void predict_greedy_body(const RewardModel& model, const ValuedRow
     for (std::size_t i = first; i < first + n; ++i) {
         const double* x = rows.X + i * model.dim;
         const std::uint32_t arm = best[i - first];
+        double said = arm == undecided ? 0.0 : predicted(model, x, arm);
         out.best[i] = arm == undecided ? -1 : std::int64_t{arm};
-        out.direct[i] = arm == undecided ? 0.0 : predicted(model, x, arm);
-        out.played[i] = 0.0;
-        if (out.best[i] == rows.arms[i])
-            out.played[i] =
-                rows.learned[i] ? predicted_without(model, x, arm, rows.rewards[i], scratch.data()) : out.direct[i];
+        const bool same = out.best[i] == rows.arms[i];
+        if (same && rows.learned[i]) said = without(said, rows.rewards[i], leverage(model, x, arm, scratch.data()));
+        out.direct[i] = said;
+        out.played[i] = same ? said : 0.0;
     }
 }
 
@@ -185,9 +185,12 @@ ARMLET_DISPATCH(predict_played,
                 (model, X, arms, rewards, learned, n, out))
 ARMLET_DISPATCH(gram, (const double* F, const double* G, std::size_t n, double* out), (F, G, n, out))
 
-void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out) {
-    for (std::size_t i = 0; i < n; ++i)
-        out[i] = predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
+void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, const PlayedRows& rows,
+                    double* out) {
+    for (std::size_t i = 0; i < rows.n; ++i)
+        out[i] = chosen[i] == rows.arms[i]
+                     ? rows.said[i]
+                     : predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
 }
 
 namespace {
@@ -228,12 +231,13 @@ void value_greedy(const Estimates& estimates, Arms eligible, const RewardModel& 
     }
 }
 
-void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out) {
-    for (std::size_t i = 0; i < n; ++i) {
+void predict_law(const RewardModel& model, const double* X, const double* P, const PlayedRows& rows, double* out) {
+    for (std::size_t i = 0; i < rows.n; ++i) {
+        const auto played = static_cast<std::size_t>(rows.arms[i]);
         double total = 0.0;
         for (std::size_t a = 0; a < model.n_arms; ++a)
             if (const double chance = P[i * model.n_arms + a]; chance != 0.0)
-                total += chance * predicted(model, X + i * model.dim, a);
+                total += chance * (a == played ? rows.said[i] : predicted(model, X + i * model.dim, a));
         out[i] = total;
     }
 }

@@ -18,9 +18,18 @@ struct RewardModel {
 // out[i]: what the model says of the arm that row i played, without that row where the model has learned from it.
 void predict_played(const RewardModel& model, const double* X, const std::int64_t* arms, const double* rewards,
                     const bool* learned, std::size_t n, double* out);
-// out[i]: what it says of the arm that a policy would play; or of a law P (n, K) over arms.
-void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, std::size_t n, double* out);
-void predict_law(const RewardModel& model, const double* X, const double* P, std::size_t n, double* out);
+// The arms that were played, and what `predict_played` says of them.
+struct PlayedRows {
+    const std::int64_t* arms;
+    const double* said;
+    std::size_t n;
+};
+
+// out[i]: what it says of the arm that a policy would play; or of a law P (n, K) over arms. Of the arm that row i
+// played it says the same here as there: a row is left out of both, or the difference would be a bias of order 1/n.
+void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, const PlayedRows& rows,
+                    double* out);
+void predict_law(const RewardModel& model, const double* X, const double* P, const PlayedRows& rows, double* out);
 
 struct ValuedRows {
     const double* X;
@@ -33,8 +42,8 @@ struct ValuedRows {
 // Of a policy that plays the best of the eligible arms by x' theta, (n,) each.
 struct GreedyRows {
     std::int64_t* best;  // the arm, or -1 where another is as good but for rounding, or the row is no context
-    double* direct;      // what the model says of it
-    double* played;      // as `predict_played` says, where it is the arm that was played; 0 elsewhere
+    double* direct;      // what the model says of it, without the row where it is the arm that was played
+    double* played;      // the same there; 0 elsewhere
 };
 
 // All of it while a row is in the cache. `estimates` have a place for every arm of the model.

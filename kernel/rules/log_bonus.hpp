@@ -11,6 +11,11 @@ bool is_optimistic(Word t, double share);
 // Explore what lacks rows; else, on a share of the steps, play the highest
 // z'theta_a + c sigma_a w_a sqrt(2 log(1 + t w_a^2 / (K D))), w_a the width of arm a at z and D the values of z that
 // vary; on the others the highest estimate.
+//
+// With m_a decisions of arm a under way, exploring counts n_a + m_a rows and w_a^2 is (n_a + 1) / (n_a + 1 + e_a) of
+// what it was, e_a the rows that they still stand for. An arm of which nothing has come back (n_a = 0) has no estimate:
+// the others' highest estimate plays, if there is one, and under optimism its own lies sigma_a e_a / (e_a + 1) below
+// the mean of all rewards, or below the highest estimate of the others where that is lower.
 struct LogBonus {
     using State = Paced;
     static constexpr const char* works_on = "Paced statistics";

@@ -1,4 +1,5 @@
-// Sums of all rows, estimates that are solved from them rarely, and how noisy each arm's rewards are.
+// Sums of all rows, estimates that are solved from them rarely, how noisy each arm's rewards are, and how many of them
+// are under way.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@ class Paced : public Statistics {
   public:
     Paced(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge) {
         solve_rarely();
+        count_under_way();
         deviations_.reserve(n_arms);
     }
 

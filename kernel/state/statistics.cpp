@@ -17,6 +17,8 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
       row_(units_.is_free() ? units_.size() : 0),
       sums_(n_arms, units_.size()),
       solved_(ridge),
+      counts_(n_arms),
+      n_empty_(n_arms),
       wants_(n_arms),
       is_retired_(n_arms),
       versions_(n_arms) {
@@ -30,6 +32,7 @@ void Statistics::touch(std::size_t arm) {
 
 void Statistics::note(std::size_t arm) {
     versions_[arm] = ++changes_;
+    count_rows(arm);
     wants_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
@@ -37,6 +40,8 @@ void Statistics::note(std::size_t arm) {
 
 void Statistics::touch_all() {
     if (waiting_.is_open()) waiting_.resize(n_arms());
+    counts_.assign(n_arms(), 0.0), n_empty_ = n_arms();
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) count_rows(arm);
     solved_.mark_all(sums_);
     wants_.mark_all(n_arms());
     find_witness();
@@ -134,6 +139,7 @@ void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm
         sums_.merge(arm, record_from(other, other_arm));
     else
         sums_.merge(arm, other.record(other_arm));
+    under_way_.add(arm, other.under_way_.count(other_arm));
     solved_.doubt(arm);
     touch(arm);
     renew();
@@ -145,6 +151,7 @@ void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earl
         sums_.subtract(arm, record_from(earlier, earlier_arm));
     else
         sums_.subtract(arm, earlier.record(earlier_arm));
+    under_way_.add(arm, -earlier.under_way_.count(earlier_arm));
     solved_.doubt(arm);
     touch(arm);
     renew();
@@ -165,6 +172,7 @@ void Statistics::follow(std::size_t arm, Statistics& later) {
 void Statistics::append_arm() {
     settle_all();
     sums_.append_arm();
+    under_way_.append_arm();
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
     is_retired_.push_back(0);
@@ -174,6 +182,7 @@ void Statistics::append_arm() {
 void Statistics::erase_arm(std::size_t arm) {
     settle_all();
     sums_.erase_arm(arm);
+    under_way_.erase_arm(arm);
     set_active(arm, true);  // so that nobody counts it any more
     is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
     versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
@@ -211,7 +220,8 @@ void Statistics::restore_units(std::span<const double> units) {
 
 std::size_t Statistics::bytes() const {
     return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           wants_.bytes() + is_retired_.size() + versions_.capacity() * sizeof(std::int64_t);
+           counts_.size() * sizeof(double) + under_way_.bytes() + wants_.bytes() + is_retired_.size() +
+           versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

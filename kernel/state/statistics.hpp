@@ -8,6 +8,7 @@
 #include "state/ridge.hpp"
 #include "state/solved.hpp"
 #include "state/sums.hpp"
+#include "state/under_way.hpp"
 #include "state/units.hpp"
 #include "state/waiting_rows.hpp"
 #include "state/wants.hpp"
@@ -106,14 +107,29 @@ class Statistics {
     bool is_active(std::size_t arm) const { return is_retired_[arm] == 0; }
     void set_active(std::size_t arm, bool active);
 
-    // min(1, exp(1 - n_a / q)) of every arm; only after refresh_wants().
+    // m_a, how many decisions of an arm wait for their reward: kept next to the sums, merged and subtracted with them,
+    // for rules that count an arm's rows and those to come. From now on they are counted.
+    void count_under_way() { under_way_.open(n_arms()); }
+    const UnderWay& under_way() const { return under_way_; }
+    void begin_decision(std::size_t arm) {
+        if (under_way_.is_open()) under_way_.begin(arm), wants_.mark(arm);
+    }
+    void end_decision(std::size_t arm) {
+        if (under_way_.is_open()) under_way_.end(arm), wants_.mark(arm);
+    }
+    void restore_under_way(std::span<const std::int64_t> counts) {
+        under_way_.restore(counts);
+        wants_.mark_all(n_arms());
+    }
+
+    // min(1, exp(1 - (n_a + m_a) / q)) of every arm; only after refresh_wants().
     std::span<const double> wants() const { return wants_.values(); }
     void refresh_wants(double q) {
-        wants_.refresh(q, [this](std::size_t arm) { return count(arm); });
+        wants_.refresh(q, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
     }
     // With a q for each arm.
     void refresh_wants(std::span<const double> quotas) {
-        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm); });
+        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
     }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
@@ -130,9 +146,10 @@ class Statistics {
         return sums_.records();
     }
     // n of an arm, with the rows that wait.
-    double count(std::size_t arm) const { return waiting_.add_to(sums_.n(arm), arm); }
-    // Whether no arm has a row.
+    double count(std::size_t arm) const { return counts_[arm]; }
+    // Whether no arm has a row; whether some arm has none.
     bool is_empty() const { return witness_ == nobody; }
+    bool any_empty() const { return n_empty_ > 0; }
     // Sums in these units; they are looked at anew.
     void restore(std::span<const double> records);
     void restore(std::size_t arm, std::span<const double> record);
@@ -155,6 +172,11 @@ class Statistics {
     void touch_all();             // or the arms themselves
     bool is_due(std::size_t arm) const;
     void find_witness();
+    void count_rows(std::size_t arm) {
+        n_empty_ -= !(counts_[arm] > 0.0);
+        counts_[arm] = waiting_.add_to(sums_.n(arm), arm);
+        n_empty_ += !(counts_[arm] > 0.0);
+    }
     void solve_stale();
     void settle(std::size_t arm) {
         if (waiting_.any(arm)) waiting_.settle(arm, sums_);
@@ -167,6 +189,9 @@ class Statistics {
     Sums sums_;                // of the rows that do not wait
     WaitingRows waiting_;
     Solved solved_;
+    std::vector<double> counts_;  // n with the rows that wait, side by side
+    std::size_t n_empty_;         // arms that have none
+    UnderWay under_way_;
     Wants wants_;
     bool is_paced_ = false;
     std::vector<std::uint8_t> is_retired_;

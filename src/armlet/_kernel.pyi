@@ -52,6 +52,9 @@ class Decision:
     def learned(self) -> bool:
         """Whether a reward was learned from it."""
     @property
+    def expired(self) -> bool:
+        """Whether its reward is no longer waited for: it was expired, or learned and forgotten."""
+    @property
     def reward(self) -> float | None:
         """The reward learned, if any."""
     @property
@@ -84,6 +87,7 @@ class Decision:
         greedy: bool | None = None,
         eligible: Iterable[str | int] | None = None,
         probabilities: NDArray[numpy.float64] | list[float] | None = None,
+        expired: bool = False,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 
@@ -102,6 +106,7 @@ def restore_decision(
     greedy: bool | None = None,
     eligible: Iterable[str | int] | None = None,
     probabilities: NDArray[numpy.float64] | list[float] | None = None,
+    expired: bool = False,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
@@ -663,6 +668,12 @@ class Paced(Statistics):
     def nbytes(self) -> int:
         """Bytes held."""
 
+    @property
+    def under_way(self) -> NDArray[numpy.int64]:
+        """
+        (K,): how many decisions of each arm wait for their reward; below 0 in what was learned since a base, if the base counts decisions that were learned here.
+        """
+
     def fits(self) -> NDArray[numpy.float64]:
         """
         (K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.
@@ -792,6 +803,31 @@ class Engine:
         Take back what was learned from a decision, exactly but for rounding; it may be learned again.
         """
 
+    def expire(self, decision: Decision) -> None:
+        """
+        Stop waiting for the reward of a decision, which will not come. If it comes after all, it can still be learned.
+
+        The default policy counts decisions whose rewards are under way, and takes an arm with many of them for better known
+        than its rewards alone make it (`state.under_way`).
+
+        Parameters
+        ----------
+        decision
+            What `decide` gave, without a reward.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b"], 1, seed=1)
+        >>> decision = bandit.decide([0.5])
+        >>> int(bandit.state.under_way.sum()), decision.expired
+        (1, False)
+        >>> bandit.expire(decision)
+        >>> int(bandit.state.under_way.sum()), decision.expired
+        (0, True)
+        >>> bandit.learn(decision, 1.0)
+        """
+
     def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions: ...
     def _learn_many(
         self,
@@ -848,6 +884,10 @@ class Engine:
 
     def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
     def _check_forget(self, decision: Decision, reward: float) -> None: ...
+    def _check_expire(self, decision: Decision) -> None: ...
+    def _begin_decision(self, label: str | int) -> None:
+        """A decision of this arm, made elsewhere, waits for its reward."""
+
     def _check_advance(self, t: int) -> None: ...
     def _named(self, decision: Decision, since: int) -> dict[str, Any]:
         """
@@ -1010,9 +1050,11 @@ def predict_played(
     (n,): what a reward model says of the arms played, without a row's own reward where it has learned that.
     """
 
-def predict_target(theta: object, inverse: object, X: object, target: object) -> NDArray[numpy.float64]:
+def predict_target(
+    theta: object, inverse: object, X: object, target: object, arms: object, played: object
+) -> NDArray[numpy.float64]:
     """
-    (n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K).
+    (n,): what a reward model says of the arms that a target plays, or of its probabilities (n, K); of the arms that were played, what `predict_played` says.
     """
 
 def value_greedy(
@@ -1026,7 +1068,7 @@ def value_greedy(
     learned: object,
 ) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
-    (n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of it; and what `predict_played` says where that arm was played, 0 elsewhere.
+    (n,) each: the arm that is best by x' estimates, -1 where rounding could decide; what a reward model says of it, and of what was played, as `predict_played` does; and the same where that arm was played, 0 elsewhere.
     """
 
 def row_features(

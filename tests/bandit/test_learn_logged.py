@@ -60,6 +60,8 @@ def live(policy: Policy, bandit: Bandit) -> dict[str, list[Any]]:
             except DecisionError:  # a policy that counted the row elsewhere
                 continue
             rows.append({**decision.to_dict(), "replaces": old})
+    for decision, _ in pending:  # which is no row of a log
+        bandit.expire(decision)
     return {name: [row[name] for row in rows] for name in NAMES}
 
 

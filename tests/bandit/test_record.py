@@ -239,6 +239,7 @@ def test_the_digest_is_that_of_the_state_and_not_of_what_was_asked(policy: Polic
     quiet = bandit.copy()
     quiet.advance_to(bandit.t + 3)
     bandit.predict_proba(np.ones((3, DIM)))
-    bandit.decide_many(np.ones((3, DIM)))
+    for decision in bandit.decide_many(np.ones((3, DIM))):
+        bandit.expire(decision)
     assert quiet.digest() == bandit.digest()
     assert armlet.from_bytes(bandit.to_bytes()).digest() == bandit.copy(seed=99).digest() == bandit.digest()

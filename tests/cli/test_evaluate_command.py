@@ -36,7 +36,7 @@ def test_a_table_and_a_page_come_out(log: Path, capsys: pytest.CaptureFixture[st
     told = capsys.readouterr().out
     assert "always:north" in told
     assert "weighted" in told
-    assert "against logged" in told
+    assert "difference in reward from logged (higher is better)" in told
     assert page.stat().st_size > 1000
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from armlet.core.types import Arm
-from armlet.evaluation.checks import Check, Checks, Word, bets, worst
+from armlet.evaluation.checks import Check, Checks, Word, bets
+from armlet.evaluation.checks.support import effective
+from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.rows import Rows
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
 from support.decided import imported, played
@@ -109,8 +111,8 @@ def test_probabilities_must_sum_to_1_and_have_the_propensity_among_them() -> Non
 
 def test_linucb_cannot_be_evaluated_and_is_not_called_a_liar() -> None:
     checks = look(played(LinUCB(alpha=1.0), 2000))
-    assert checks["evaluable"].word is Word.REFUSED
-    assert checks["evaluable"].sentence.startswith("This log cannot be evaluated")
+    assert checks["evaluable"].word is Word.WARNING
+    assert "tells only of targets that play the same arms there" in checks["evaluable"].sentence
     assert checks["support"].word is Word.REFUSED
     assert checks["propensities"].word is Word.FINE
 
@@ -128,16 +130,15 @@ def test_a_target_that_the_logger_hardly_ever_plays_cannot_be_evaluated() -> Non
     rows = imported(3000, arm=rng.permutation(arm), propensity=None)
     rows = replace(rows, propensity=chances[0, rows.arm])
     assert look(rows, arm=0)["weights"].word is Word.FINE
-    never = look(rows, arm=2)
-    assert never["rows"].word is Word.REFUSED
-    assert never["tried"].word is Word.REFUSED
-    assert "nothing to value it by" in never["rows"].sentence
+    assert look(rows, arm=2)["tried"].word is Word.REFUSED
 
 
-def test_few_effective_rows_are_a_warning() -> None:
-    check = look(played(ContextualEpsilonGreedy(p=6), 100))["rows"]
-    assert check.word is (Word.WARNING if check.number < 30 else Word.FINE)
-    assert look(imported(45))["rows"].word is Word.WARNING
+def test_few_effective_rows_are_a_warning_and_none_refuse() -> None:
+    assert effective("new", 100, 30.0, 2.0).word is Word.FINE
+    assert effective("new", 100, 29.9, 2.0).word is Word.WARNING
+    none = effective("new", 100, 50.0, 0.0)  # an estimator may count rows that say nothing of its arms
+    assert none.word is Word.REFUSED
+    assert "nothing to value it by" in none.sentence
 
 
 def test_zero_support_is_refused_by_logged_probabilities() -> None:
@@ -169,17 +170,16 @@ def test_rewards_that_lack_by_arm_are_told() -> None:
     assert "2 lacks" in check.sentence
 
 
-def test_a_model_that_learned_here_is_told_by_its_rows_or_by_its_digest() -> None:
+def test_a_model_that_learned_here_is_told_by_its_rows() -> None:
     rows = played(ContextualEpsilonGreedy(p=30), 1000)
-    checks = Checks(range(3), 3, [])
-    checks.add(rows, {})
+    trained = Trained(3)
+    trained.add(rows)
     learned: dict[Arm, float] = {arm: float(((rows.arm == arm) & (rows.explored == 1)).sum()) for arm in range(3)}
-    check = checks.learned_from("mine", rows=learned)
+    check = trained.found("mine", range(3), rows=learned)
     assert check.word is Word.WARNING
     assert '"own"' in check.sentence
     other: dict[Arm, float] = {**learned, 1: learned[1] + 1}
-    assert checks.learned_from("mine", rows=other).word is Word.FINE
-    assert checks.learned_from("mine", rows=other, digest="ab", states={"ab"}).word is Word.WARNING
+    assert trained.found("mine", range(3), rows=other).word is Word.FINE
 
 
 def test_blocks_add_up() -> None:
@@ -205,11 +205,6 @@ def test_an_empty_log_and_a_log_of_one_row_are_no_error() -> None:
     rows = played(Uniform(), 3)
     for few in (rows.take(slice(0, 0)), rows.take(slice(0, 1))):
         assert look(few)["possible"].word is Word.FINE
-
-
-def test_the_worst_word_about_a_target_counts_what_is_said_of_the_log() -> None:
-    checks = tuple(look(played(LinUCB(alpha=1.0), 300)).values())
-    assert worst(checks, "another") is Word.REFUSED
 
 
 def test_wealth_grows_by_one_on_average_if_chances_are_right() -> None:

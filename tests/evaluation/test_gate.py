@@ -11,7 +11,7 @@ import pytest
 
 import armlet
 from armlet import cli
-from armlet.core.errors import DecisionError, EvaluationError
+from armlet.core.errors import ArgumentError, DecisionError, EvaluationError
 from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.gate import gate
 from armlet.evaluation.holdout import Holdout
@@ -209,3 +209,21 @@ def test_the_gate_prints_json(log: Path, capsys: pytest.CaptureFixture[str]) -> 
     found = json.loads(capsys.readouterr().out)
     assert found["answer"] == "keep"
     assert found["gain"][0] > 0
+
+
+def test_a_candidate_that_plays_otherwise_where_nothing_was_left_to_chance_is_refused() -> None:
+    rng, n = np.random.default_rng(3), 1000
+    arms, chances = rng.integers(2, size=n), np.full(n, 0.5)
+    arms[:100], chances[:100] = 0, 1.0
+    feedback = {"action": arms, "reward": np.ones(n), "pscore": chances, "context": np.ones((n, 1))}
+    log = armlet.log.from_obp(feedback)
+    assert gate(log, 0, reward_range=(0, 1)).rows == n
+    for against in ("live", 0):
+        with pytest.raises(EvaluationError, match=r"100 rows could not have been otherwise.*plays another arm"):
+            gate(log, 1, against=against, reward_range=(0, 1))
+
+
+def test_a_propensity_too_small_to_weigh_is_refused() -> None:
+    feedback = {"action": [0, 1], "reward": [1.0, 1.0], "pscore": [5e-324, 0.5], "context": [[1.0], [1.0]]}
+    with pytest.raises(ArgumentError, match=r"propensity of 5e-324 at step 1; .* at most 1 \(1e-100 or more\)"):
+        gate(armlet.log.from_obp(feedback), 0, reward_range=(0, 1))

@@ -33,11 +33,15 @@ def test_the_kernel_predicts_what_the_reference_predicts(n: int, dim: int, n_arm
     arms, rewards, learned = rng.integers(n_arms, size=n), rng.normal(size=n), rng.random(n) < 0.5
     mine = kernel.predict_played(theta, inverse, X, arms, rewards, learned)
     assert same(mine, reference.predict_played(theta, inverse, X, arms, rewards, learned))
-    assert same(kernel.predict_target(theta, inverse, X, arms), reference.predict_target(theta, X, arms))
+    chosen = rng.integers(n_arms, size=n)
+    told = kernel.predict_target(theta, inverse, X, chosen, arms, mine)
+    assert same(told, reference.predict_target(theta, X, chosen, arms, mine))
+    assert (told[chosen == arms] == mine[chosen == arms]).all()
     law = rng.dirichlet(np.ones(n_arms), size=n)
     law[rng.random((n, n_arms)) < 0.3] = 0.0
     law = np.ascontiguousarray(law)
-    assert np.array_equal(kernel.predict_target(theta, inverse, X, law), reference.predict_target(theta, X, law))
+    told = kernel.predict_target(theta, inverse, X, law, arms, mine)
+    assert np.array_equal(told, reference.predict_target(theta, X, law, arms, mine))
 
 
 @settings(max_examples=scaled(60))
@@ -152,6 +156,8 @@ def test_sums_of_fresh_rows_are_those_of_add_rows_and_refuse_what_it_refuses() -
 def test_what_is_no_arm_is_refused() -> None:
     theta, inverse, X = np.zeros((2, 2)), np.zeros((2, 2, 2)), np.zeros((1, 1))
     with pytest.raises(ValueError, match="target holds a number that is none of an arm"):
-        kernel.predict_target(theta, inverse, X, np.array([2]))
+        kernel.predict_target(theta, inverse, X, np.array([2]), np.array([0]), np.zeros(1))
+    with pytest.raises(ValueError, match="arms holds a number that is none of an arm"):
+        kernel.predict_target(theta, inverse, X, np.array([0]), np.array([2]), np.zeros(1))
     with pytest.raises(TypeError, match="rewards must be"):
         kernel.predict_played(theta, inverse, X, np.array([0]), np.array([1]), np.array([True]))

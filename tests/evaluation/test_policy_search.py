@@ -89,3 +89,18 @@ def test_policies_about_a_bandit_that_cannot_be_are_refused() -> None:
     normalized = armlet.Bandit(["a", "b"], 2, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1, normalize="l2")
     with pytest.raises(ValueError, match="divides contexts by their length"):
         around(normalized, 3, seed=1)
+
+
+def test_policies_that_play_otherwise_where_nothing_was_left_to_chance_are_left_out() -> None:
+    """Where the propensity is 1 nobody knows what another arm pays; a weight of 0 would call it nothing."""
+    rng, n = np.random.default_rng(3), 2000
+    arms, chances = rng.integers(2, size=n), np.full(n, 0.5)
+    arms[:500], chances[:500] = 0, 1.0
+    feedback = {"action": arms, "reward": (rng.random(n) < 0.4).astype(float), "pscore": chances}
+    log = armlet.log.from_obp({**feedback, "context": np.ones((n, 1))})
+    first, second = [[1.0], [0.0]], [[0.0], [1.0]]
+    found = search(log, [first, second, second], reward_range=(0, 1))
+    assert (found.winner, found.left.tolist(), found.unknown) == (0, [0], 2)
+    assert "2 cannot be valued by this log" in str(found)
+    with pytest.raises(EvaluationError, match="each of the 1 policies plays another arm"):
+        search(log, [second], reward_range=(0, 1))

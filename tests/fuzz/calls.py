@@ -13,7 +13,7 @@ import numpy as np
 
 from armlet import Decision
 from fuzz import policies, records, upkeep, values
-from fuzz.faults import Fault, View, plain, require
+from fuzz.faults import Fault, View, plain, require, same_moment
 from fuzz.session import FOLDER, PLENTY, Call, Session
 
 LENGTHS = {True: 200, False: 60}  # calls in a case of a compiled policy, and of one that runs in Python
@@ -203,6 +203,18 @@ def amend(s: Session) -> Call | None:
     return Call("forget", lambda: s.bandit.forget(d, old), "changes", check_clock(s), d)  # type: ignore[arg-type]
 
 
+def expire(s: Session) -> Call | None:
+    if not s.decisions:
+        return None
+    d = s.rng.choice(s.decisions)
+
+    def check(_: Any, before: View) -> None:
+        require(d.expired and not d.learned, lambda: f"{d!r} was expired, but says otherwise")
+        same_moment(s.bandit, before, "expire ends a wait", but_for="under_way")
+
+    return Call("expire", lambda: s.bandit.expire(d), "changes", check, d)
+
+
 def read(s: Session) -> Call:
     (X, _), arms = contexts(s), eligible(s)
     kind = s.rng.randrange(4)
@@ -266,5 +278,5 @@ def restored(s: Session) -> Call | None:
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
     *[decide] * 6, *[decide_many] * 3, *[learn] * 7, *[learn_many] * 2, *[logged] * 3, *[amend] * 3, *[read] * 3,
-    inspect, learn_strange, restored, *records.MENU, *upkeep.MENU,
+    expire, inspect, learn_strange, restored, *records.MENU, *upkeep.MENU,
 )  # fmt: skip

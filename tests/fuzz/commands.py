@@ -26,10 +26,35 @@ from fuzz.session import FOLDER
 
 LENGTH = 40  # commands of a case
 
-WORDS = ("", "x", "0", "1", "-1", "0.5", "1e5", "50k", "nan", "inf", "-inf", "1e400", "10" * 30, "a,b", "a:b=c", "..")
+WORDS: tuple[str, ...] = (
+    "",
+    "x",
+    "0",
+    "1",
+    "-1",
+    "0.5",
+    "1e5",
+    "50k",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "10" * 30,
+    "a,b",
+    "a:b=c",
+    "..",
+)
 WORDS += ("0..1", "1..0", "é\udcff", "\t", "--", "-", "@", "%s", "{}", "{log}", "always:", "always:a", "own", "logged")
 WORDS += ("uniform", "LinUCB", "LinUCB:alpha=x", "Algorithm1:p=9", "FigureA", "fig-a", "max", "min", "serial", "nope")
-FILES = ("log.jsonl", "log.parquet", "rows.csv", "rows.parquet", "model.armlet", "log.start.armlet", "noise.bin")
+FILES: tuple[str, ...] = (
+    "log.jsonl",
+    "log.parquet",
+    "rows.csv",
+    "rows.parquet",
+    "model.armlet",
+    "log.start.armlet",
+    "noise.bin",
+)
 FILES += ("folder", "missing.jsonl", "text.jsonl", "text.parquet", "text.armlet", "text.csv", "deep.jsonl", "empty")
 FILES += ("train.json",)
 

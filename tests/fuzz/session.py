@@ -147,7 +147,7 @@ class Session:
         if call.effect == "reads":
             same_moment(self.bandit, self.moment, f"{call.name} only reads")
         if call.effect == "decides" and not self.meddled:
-            same_moment(self.bandit, before._replace(t=self.bandit.t), f"{call.name} only decides")
+            same_moment(self.bandit, before._replace(t=self.bandit.t), f"{call.name} only decides", but_for="under_way")
         if call.check is not None and not self.meddled:
             call.check(answer, before)
 
@@ -174,4 +174,4 @@ class Session:
 
 def facts(decision: Decision | None) -> tuple[object, ...] | None:
     """Give what learning changes in a decision."""
-    return None if decision is None else (decision.learned, decision.reward, decision.weight)
+    return None if decision is None else (decision.learned, decision.expired, decision.reward, decision.weight)

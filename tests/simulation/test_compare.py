@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 
 from armlet import cli
 from armlet.environments.figure_a import FigureA
-from armlet.simulation.compare import Place, make_jobs, rates, report, verdict
+from armlet.simulation.compare import make_jobs, rates, report, verdict
 from armlet.simulation.growth import growth
+from armlet.simulation.ranking import Place, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
@@ -23,10 +25,6 @@ POLICIES = [*(f"Algorithm1:p={p}" for p in P), "Uniform"]
 @pytest.fixture(scope="module")
 def small() -> list[Result]:
     return simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED), engine="serial")
-
-
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
 
 
 def test_uniform_regret_per_step_matches_its_exact_mean(small: list[Result]) -> None:
@@ -56,7 +54,7 @@ def test_regret_never_falls_and_exploring_is_a_part_of_it(small: list[Result]) -
 
 
 def test_the_report_gives_every_policy_its_numbers_least_first(small: list[Result]) -> None:
-    lines = report(small, SEED)
+    lines = report(small)
     ordered = sorted(small, key=lambda each: float(each.mean[-1]))
     for line, found in zip(lines[1:4], ordered, strict=True):
         assert line.lstrip().startswith(f"{found.mean[-1]:,.0f}")
@@ -66,9 +64,9 @@ def test_the_report_gives_every_policy_its_numbers_least_first(small: list[Resul
 
 def test_the_same_seed_repeats_every_word_and_another_does_not(small: list[Result]) -> None:
     again = simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED), engine="serial")
-    assert report(again, SEED) == report(small, SEED)
+    assert report(again) == report(small)
     other = simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED + 1), engine="serial")
-    assert report(other, SEED) != report(small, SEED)
+    assert report(other) != report(small)
 
 
 def moved(result: Result, at_end: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:
@@ -78,7 +76,7 @@ def moved(result: Result, at_end: np.ndarray[tuple[int], np.dtype[np.float64]]) 
 
 
 def places(*results: Result) -> list[Place]:
-    return [Place.of(result, results[0], rng()) for result in results]
+    return [Place.of(result, results[0]) for result in results]
 
 
 def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> None:
@@ -96,12 +94,12 @@ def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> N
 
 def test_growth_is_not_spoken_of_where_runs_are_too_short() -> None:
     short = simulate_all(make_jobs("FigureA", [], POLICIES[:1], 99, 2, SEED), engine="serial")
-    assert rates(short, rng()) == []
+    assert rates(rank(short)) == []
 
 
 def test_growth_is_told_in_words(small: list[Result]) -> None:
-    assert rates(small, rng())[-1].startswith("  Uniform(): 2.0")
-    assert growth(None) in rates([moved_flat(small[0])], rng())[-1]
+    assert rates(rank(small))[-1].startswith("  Uniform(): 2.0")
+    assert growth(None) in rates(rank([moved_flat(small[0])]))[-1]
 
 
 def moved_flat(result: Result) -> Result:
@@ -124,3 +122,16 @@ def test_equal_comparisons_draw_equal_figures(tmp_path: Path) -> None:
         assert one == other
         assert one.startswith(start)
         assert len(one) > 5000
+
+
+def test_terminal_and_page_show_the_same_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", "--horizon", "400", "--runs", "6", "--engine", "serial", "--out", str(tmp_path)]
+    assert cli.main([*words, *(word for policy in POLICIES for word in ("--policy", policy))]) == 0
+    told = capsys.readouterr().out
+    assert cli.main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    intervals = re.findall(r"[\d.,-]+ \[[\d.,-]+ to [\d.,-]+\]", told)
+    assert len(intervals) >= 3 + 2 + 3  # regret, more than the first, doubling ratios
+    for interval in intervals:
+        assert interval in page
+    assert page.index("Algorithm1(p=12)</th>") < page.index("Uniform()</th>")  # as ranked

@@ -59,8 +59,10 @@ def play(policy: Policy) -> Iterator[bytes]:
     for t, (x, rewards) in enumerate(zip(*stream(), strict=True)):
         decision = bandit.decide(x)
         yield struct.pack("<qd?", decision.arm, decision.propensity, decision.explored)
-        if t % 3:  # some rewards never come
+        if t % 3:
             bandit.learn(decision, float(rewards[decision.arm]))
+        else:  # some rewards never come
+            bandit.expire(decision)
         if t % 20 == 0:
             yield bandit.predict_proba(x[None]).astype("<f8").tobytes()
 

@@ -76,7 +76,9 @@ class Life:
             eligible = some or active[:1]
         self._pending.append(self.bandit.decide(x, eligible=eligible))
         if self._rng.random() < 0.1:
-            self._pending.pop(int(self._rng.integers(len(self._pending))))  # its reward never comes
+            lost = self._pending.pop(int(self._rng.integers(len(self._pending))))  # its reward never comes
+            if self._rng.random() < 0.5:
+                self.bandit.expire(lost)
 
     def _learn(self) -> None:
         late = self._pending.pop(int(self._rng.integers(len(self._pending))) if self._rng.random() < 0.5 else -1)

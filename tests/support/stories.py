@@ -9,7 +9,7 @@ import numpy as np
 
 from armlet.core.intervals import Interval
 from armlet.evaluation.checks import Check, Checks, Word
-from armlet.evaluation.page import Difference, Story, Valued, render
+from armlet.evaluation.page import Compared, Story, Valued, render
 from armlet.evaluation.traces import Running, Spread
 from armlet.policies import ContextualEpsilonGreedy
 from support.decided import played
@@ -40,25 +40,31 @@ def usual() -> Story:
                 fixed=Interval(value - 0.06, value + 0.06),
                 anytime=Interval(float(end.low[-1]), float(end.high[-1])),
                 rows=len(rows),
-                ess=checks.support[name].ess,
+                ess=float(w.sum() ** 2 / (w**2).sum()),
                 estimator="doubly robust, weighted",
+                doubtful="too few effective rows" if name == "always 2" else "",
             )
         )
     few = Check(name="rows", word=Word.WARNING, sentence="Few.", number=12.0, unit="effective rows", target="always 2")
-    kept = tuple(each for each in checks.found() if (each.name, each.target) != ("rows", "always 2"))
     return Story(
         title="What four policies would have earned",
+        counts="1,500 of 1,500 decisions have a reward; 300 explored, 300 of them rewarded",
         unit="reward",
         policies=told,
         baseline="logged",
         differences=[
-            Difference(name=each.name, value=each.value - told[0].value, interval=Interval(-0.1, 0.05))
+            Compared(
+                name=each.name,
+                value=each.value - told[0].value,
+                interval=Interval(-0.1, 0.05),
+                verdict=f"not judged: {each.doubtful}" if each.doubtful else "not clear",
+            )
             for each in told[1:]
         ],
+        compared="difference in reward from logged (higher is better); intervals hold together at 95%",
         paths=paths,
         weights=spreads,
-        checks=(*kept, few),
-        rows=len(rows),
+        checks=(*checks.found(), few),
         manifest={"made by": "a test", "log": "decisions.jsonl"},
     )
 
@@ -74,7 +80,7 @@ def far(usual: Story) -> Story:
         target="<b>a long name of a policy</b> & more",
     )
     policies = [replace(each, anytime=None) for each in usual.policies]
-    policies[1] = replace(policies[1], name="<b>a long name of a policy</b> & more", value=987.654)
+    policies[1] = replace(policies[1], name="<b>a long name of a policy</b> & more", value=float("nan"), fixed=None)
     return replace(usual, policies=policies, baseline=None, paths=(), weights=(), checks=(*usual.checks, refused))
 
 

@@ -143,6 +143,12 @@ void bind_engine(nb::module_& m) {
             nb::arg("decision").none(), nb::arg("reward").none(),
             nb::sig("def _check_forget(self, decision: Decision, reward: float) -> None"))
         .def(
+            "_check_expire", [](Engine& e, nb::handle d) { e.expire(d, Act::rehearse); }, nb::arg("decision").none(),
+            nb::sig("def _check_expire(self, decision: Decision) -> None"))
+        .def("_begin_decision", &Engine::begin_decision, nb::arg("label"),
+             nb::sig("def _begin_decision(self, label: str | int) -> None"),
+             "A decision of this arm, made elsewhere, waits for its reward.")
+        .def(
             "_check_advance", [](Engine& e, Word step) { e.advance_to(step, Act::rehearse); }, nb::arg("t"))
         .def("_named", &Engine::named, nb::arg("decision"), nb::arg("since"),
              nb::sig("def _named(self, decision: Decision, since: int) -> dict[str, typing.Any]"),

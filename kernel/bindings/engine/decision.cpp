@@ -18,7 +18,7 @@ nb::object new_decision(std::size_t dim) {
     if (!d) throw nb::python_error();
     d->t = d->mark = d->table = d->life = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
     d->probabilities = nullptr;
-    d->explored = d->learned = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
+    d->explored = d->learned = d->expired = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
     d->propensity = d->weight = 1.0, d->reward = 0.0, d->given_exploring = d->rate = d->smallest = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
@@ -103,6 +103,8 @@ PyGetSetDef attributes[] = {
      nullptr},
     {"learned", get<[](Decision& d) { return PyBool_FromLong(d.learned); }>, nullptr,
      "Whether a reward was learned from it.", nullptr},
+    {"expired", get<[](Decision& d) { return PyBool_FromLong(d.expired && !d.learned); }>, nullptr,
+     "Whether its reward is no longer waited for: it was expired, or learned and forgotten.", nullptr},
     {"reward", get<[](Decision& d) { return reward_of(d).release().ptr(); }>, nullptr, "The reward learned, if any.",
      nullptr},
     {"weight", get<[](Decision& d) { return PyFloat_FromDouble(d.weight); }>, nullptr,
@@ -152,7 +154,8 @@ Returns
 -------
 dict
     id, t, x, eligible, arm, propensity, explored, rate, given_exploring, smallest, greedy, design and tag; probabilities
-    if they were asked for; reward and weight once a reward was learned. `Decision.from_dict` reads it back.
+    if they were asked for; reward and weight once a reward was learned; expired, True, if none is waited for any more.
+    `Decision.from_dict` reads it back.
 
 Examples
 --------

@@ -25,6 +25,7 @@ struct Decision {
     std::uint32_t index;
     std::int32_t tag;  // the policy's own
     bool explored, learned;
+    bool expired;  // without a reward, nobody waits for one any more: it was expired, or learned and forgotten
     Choice::Greedy greedy;
     double propensity, given_exploring, rate, smallest;  // the last three NaN if the policy has no such thing
     double reward, weight;                               // what was learned

@@ -218,6 +218,7 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabil
     t = step;
     stamp(d, step, coins.mark, streams_.own());
     settle(d, choice, arms_.label(choice.arm), arms_.id(), is_all ? nb::object() : arms_.labels_of(arms));
+    begin(choice.arm);
     return made;
 }
 
@@ -228,6 +229,11 @@ void Engine::check_known(const Decision& d) const {
              "decision " + d.id() + " was made by another bandit; learn it there, or merge that bandit into this one");
 }
 
+std::optional<std::uint32_t> Engine::arm_of(const Decision& d) const {
+    check_known(d);
+    return d.table == arms_.id() ? std::optional(d.index) : arms_.find(key_of(d.arm));
+}
+
 std::uint32_t Engine::locate(const Decision& d) const {
     if (d.dim() == 0)
         fail(PyExc_ValueError,
@@ -235,9 +241,7 @@ std::uint32_t Engine::locate(const Decision& d) const {
     if (d.dim() != dim_)
         fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim()) +
                                    " values but dim is " + std::to_string(dim_) + "; it is another bandit's");
-    check_known(d);
-    if (d.table == arms_.id()) return d.index;
-    const auto arm = arms_.find(key_of(d.arm));
+    const auto arm = arm_of(d);
     if (!arm)
         fail(PyExc_KeyError, "arm " + quoted(d.arm) +
                                  " was removed, so its rewards cannot be learned; retire_arm keeps an "
@@ -294,11 +298,12 @@ nb::dict Engine::named(nb::handle decision, Word since) const {
     const Decision& d = as_decision(decision);
     nb::dict out;
     out["id"] = nb::str(d.id().c_str());
+    if (d.expired && !d.learned) out["expired"] = true;
     if (!(d.has_stream && d.stream == streams_.own() && d.t > since)) out["decision"] = to_dict(d);
     return out;
 }
 
-// In the next three, all that may run Python comes first: between the look at `learned` and its change nobody else
+// In the next four, all that may run Python comes first: between the look at `learned` and its change nobody else
 // runs, or, for a policy in Python, nobody else has the turn.
 
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act) {
@@ -312,7 +317,12 @@ void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight, Ac
     const Event event = event_of(d, arm, r, w, std::nullopt);
     if (act == Act::rehearse) return rehearse(event);
     update(event);
-    d.learned = true, d.reward = r, d.weight = w, d.life = arms_.life(arm);
+    note_learned(d, arm, r, w);
+}
+
+void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double weight) {
+    if (!d.expired) end(arm);
+    d.learned = true, d.reward = reward, d.weight = weight, d.life = arms_.life(arm);
 }
 
 void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act) {
@@ -340,7 +350,32 @@ void Engine::forget(nb::handle decision, nb::handle reward, Act act) {
     const Event event = event_of(d, arm, r, -d.weight, std::nullopt);
     if (act == Act::rehearse) return rehearse(event);
     update(event);
-    d.learned = false;
+    d.learned = false, d.expired = true;
+}
+
+// An arm that was removed has taken its count along.
+void Engine::expire(nb::handle decision, Act act) {
+    Decision& d = as_decision(decision);
+    const auto turn = learn_turn();
+    check_state();
+    if (d.learned)
+        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
+                                  ", so nobody waits for it; take it back with forget(decision, reward)");
+    if (d.expired)
+        fail("DecisionError", "decision " + d.id() +
+                                  " was expired already, or its reward was forgotten, so nobody waits for it; leave it "
+                                  "out");
+    const auto arm = arm_of(d);
+    if (act == Act::rehearse) return;
+    if (arm) end(*arm);
+    d.expired = true;
+}
+
+void Engine::begin_decision(nb::handle label) {
+    const nb::object key = key_of(label);
+    const auto turn = decide_turn();
+    check_state();
+    begin(arms_.at(key));
 }
 
 // ---- what Python's collector asks

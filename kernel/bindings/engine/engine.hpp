@@ -46,6 +46,10 @@ class Engine {
     void learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act = Act::perform);
     void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act = Act::perform);
     void forget(nb::handle decision, nb::handle reward, Act act = Act::perform);
+    // Its reward is no longer waited for.
+    void expire(nb::handle decision, Act act = Act::perform);
+    // A decision of this arm, made elsewhere, waits for its reward.
+    void begin_decision(nb::handle label);
     // Its id; and its record, unless it came from this bandit's own coins, in this process, since a step.
     nb::dict named(nb::handle decision, Word since) const;
 
@@ -108,6 +112,10 @@ class Engine {
     std::optional<Turns::Whole> learn_turn();
 
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
+    std::optional<std::uint32_t> arm_of(const Decision& decision) const;  // if it was not removed
+    void begin(std::uint32_t arm) { statistics_ ? statistics_->begin_decision(arm) : void(); }
+    void end(std::uint32_t arm) { statistics_ ? statistics_->end_decision(arm) : void(); }
+    void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;

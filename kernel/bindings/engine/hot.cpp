@@ -126,6 +126,15 @@ PyObject* forget_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     });
 }
 
+PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    std::array<PyObject*, 1> in{};
+    if (!parse("expire", std::array{"decision"}, 1, 1, args, n, keywords, in)) return nullptr;
+    return guarded([&]() -> PyObject* {
+        engine_of(self).expire(in[0]);
+        Py_RETURN_NONE;
+    });
+}
+
 }  // namespace
 
 PyMethodDef hot_methods[] = {
@@ -211,6 +220,32 @@ Replace the reward that was learned from a decision, exactly but for rounding.
 --
 
 Take back what was learned from a decision, exactly but for rounding; it may be learned again.
+)"},
+    {"expire", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&expire_call)), METH_FASTCALL | METH_KEYWORDS,
+     R"(expire($self, decision)
+--
+
+Stop waiting for the reward of a decision, which will not come. If it comes after all, it can still be learned.
+
+The default policy counts decisions whose rewards are under way, and takes an arm with many of them for better known
+than its rewards alone make it (`state.under_way`).
+
+Parameters
+----------
+decision
+    What `decide` gave, without a reward.
+
+Examples
+--------
+>>> import armlet
+>>> bandit = armlet.Bandit(["a", "b"], 1, seed=1)
+>>> decision = bandit.decide([0.5])
+>>> int(bandit.state.under_way.sum()), decision.expired
+(1, False)
+>>> bandit.expire(decision)
+>>> int(bandit.state.under_way.sum()), decision.expired
+(0, True)
+>>> bandit.learn(decision, 1.0)
 )"},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -90,10 +90,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
     if (act == Act::rehearse) return rehearse_all(rows, event_at);
     learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
-    for (std::size_t i = 0; i < rows; ++i) {
-        Decision& d = *all[i];
-        d.learned = true, d.reward = r[i], d.weight = w[i], d.life = arms_.life(arms[i]);
-    }
+    for (std::size_t i = 0; i < rows; ++i) note_learned(*all[i], arms[i], r[i], w[i]);
 }
 
 // Rows of a log are steps that somebody took: the clock counts them, once all are learned.

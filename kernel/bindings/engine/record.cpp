@@ -31,7 +31,7 @@ nb::tuple fields_of(const Decision& d) {
     return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
                           d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
                           known(d.given_exploring), known(d.rate), known(d.smallest), greedy_of(d), eligible,
-                          probabilities_of(d));
+                          probabilities_of(d), d.expired);
 }
 
 namespace {
@@ -52,11 +52,12 @@ enum class Key {
     probabilities,
     tag,
     reward,
-    weight
+    weight,
+    expired
 };
 constexpr const char* key_names[] = {
-    "id",       "t",      "x",      "eligible",      "arm", "propensity", "explored", "rate", "given_exploring",
-    "smallest", "greedy", "design", "probabilities", "tag", "reward",     "weight"};
+    "id",       "t",      "x",      "eligible",      "arm", "propensity", "explored", "rate",   "given_exploring",
+    "smallest", "greedy", "design", "probabilities", "tag", "reward",     "weight",   "expired"};
 
 // Lives as long as the process.
 PyObject* key_text(Key key) {
@@ -101,6 +102,7 @@ nb::dict to_dict(const Decision& d) {
         put(Key::probabilities, list_of(d.probabilities->data(), d.probabilities->size()).release().ptr());
     put(Key::tag, PyLong_FromLong(d.tag));
     if (d.learned) put(Key::reward, PyFloat_FromDouble(d.reward)), put(Key::weight, PyFloat_FromDouble(d.weight));
+    if (d.expired && !d.learned) put(Key::expired, Py_NewRef(Py_True));
     return out;
 }
 
@@ -155,7 +157,8 @@ constexpr double least_chance = 1e-100;
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
                    nb::object reward, nb::handle weight, std::int32_t tag, Known given_exploring, Known rate,
-                   Known smallest, std::optional<bool> greedy, nb::handle eligible, nb::handle probabilities) {
+                   Known smallest, std::optional<bool> greedy, nb::handle eligible, nb::handle probabilities,
+                   bool expired) {
     const std::size_t dim = x.is_none() ? 0 : row_length(x);
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
@@ -173,7 +176,7 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     d.probabilities = read_probabilities(probabilities);
     d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
     d.weight = read_weight(weight);
-    d.tag = tag;
+    d.tag = tag, d.expired = expired;
     return made;
 }
 
@@ -216,13 +219,15 @@ nb::object from_dict(nb::handle given) {
     nb::object arm = entry(record, "arm", true);
     const auto propensity = read_as<double>(entry(record, "propensity", true), "propensity", "a number");
     const bool explored = read_flag(entry(record, "explored", true), "explored");
-    nb::object greedy = entry(record, "greedy"), tag = entry(record, "tag"), weight = entry(record, "weight");
-    nb::object made = restore(id, arm, propensity, explored, entry(record, "x"), entry(record, "reward"),
-                              weight.is_none() ? nb::object(nb::float_(1.0)) : weight,
-                              tag.is_none() ? 0 : read_as<std::int32_t>(tag, "tag", "a whole number of 32 bits"),
-                              chance(record, "given_exploring"), chance(record, "rate"), chance(record, "smallest"),
-                              greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")),
-                              entry(record, "eligible"), entry(record, "probabilities"));
+    nb::object greedy = entry(record, "greedy"), tag = entry(record, "tag"), weight = entry(record, "weight"),
+               expired = entry(record, "expired");
+    nb::object made =
+        restore(id, arm, propensity, explored, entry(record, "x"), entry(record, "reward"),
+                weight.is_none() ? nb::object(nb::float_(1.0)) : weight,
+                tag.is_none() ? 0 : read_as<std::int32_t>(tag, "tag", "a whole number of 32 bits"),
+                chance(record, "given_exploring"), chance(record, "rate"), chance(record, "smallest"),
+                greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")), entry(record, "eligible"),
+                entry(record, "probabilities"), !expired.is_none() && read_flag(expired, "expired"));
     nb::object t = entry(record, "t");
     if (!t.is_none() && !t.equal(nb::int_(decision_of(made).t)))
         fail(PyExc_ValueError, "t is " + quoted(t) + " but the decision is " + decision_of(made).id() +
@@ -238,11 +243,13 @@ void bind_record(nb::module_& m) {
           nb::arg("given_exploring").none() = nb::none(), nb::arg("rate").none() = nb::none(),
           nb::arg("smallest").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
           nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
-          nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-                  "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
-                  "int = 0, given_exploring: float | None = None, rate: float | None = None, smallest: float | None = "
-                  "None, greedy: bool | None = None, eligible: collections.abc.Iterable[str | int] | None = None, "
-                  "probabilities: NDArray[numpy.float64] | list[float] | None = None) -> Decision"),
+          nb::arg("expired") = false,
+          nb::sig(
+              "def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+              "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
+              "int = 0, given_exploring: float | None = None, rate: float | None = None, smallest: float | None = "
+              "None, greedy: bool | None = None, eligible: collections.abc.Iterable[str | int] | None = None, "
+              "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False) -> Decision"),
           "A decision from a log or another process, pending unless a reward is given.");
     m.def("decision_from_dict", &from_dict, nb::arg("record").none(),
           nb::sig("def decision_from_dict(record: collections.abc.Mapping[str, typing.Any]) -> Decision"),

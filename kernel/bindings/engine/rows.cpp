@@ -12,6 +12,26 @@ namespace {
 
 using Purpose = Turns::Whole::Purpose;
 
+// The decisions of a batch as it is made; nobody gets any of them if it fails.
+class Begun {
+  public:
+    explicit Begun(Statistics* sums) : sums_(sums) {}
+    Begun(const Begun&) = delete;
+    ~Begun() {
+        for (const auto arm : arms_) sums_->end_decision(arm);
+    }
+    void add(std::uint32_t arm) {
+        if (!sums_ || !sums_->under_way().is_open()) return;
+        arms_.push_back(arm);
+        sums_->begin_decision(arm);
+    }
+    void keep() { arms_.clear(); }
+
+  private:
+    Statistics* sums_;
+    std::vector<std::uint32_t> arms_;
+};
+
 }  // namespace
 
 // ---- deciding
@@ -49,24 +69,33 @@ void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decis
     }
 }
 
+// As `decide` would, one after the other: each finds those before it under way.
 void Engine::choose_rows_in_slices(const double* X, Arms eligible, Decisions& out) {
     Slices slices;
+    Begun begun(statistics_);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const Word step = out.before + i + 1;
         const Coins coins = toss(streams_.own(), step);
-        out.note(i, armlet::decide(*rule_, model_, step, X + i * dim_, coins, eligible, scratch_));
+        const Choice choice = armlet::decide(*rule_, model_, step, X + i * dim_, coins, eligible, scratch_);
+        out.note(i, choice);
+        begun.add(choice.arm);
         if (slices.pause()) check_state();
     }
+    begun.keep();
 }
 
 // A refusal gives the steps back; an interrupted batch has used them.
 void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& out) {
+    Begun begun(statistics_);
     try {
         for (std::size_t i = 0; i < out.size(); ++i) {
             const Word step = out.before + i + 1;
             const Coins coins = toss(streams_.own(), step);
-            out.note(i, asked_->decide(step, X + i * dim_, coins, eligible, arms_.size()));
+            const Choice choice = asked_->decide(step, X + i * dim_, coins, eligible, arms_.size());
+            out.note(i, choice);
+            begun.add(choice.arm);
         }
+        begun.keep();
     } catch (const nb::python_error& error) {
         if (error.matches(PyExc_Exception)) t = before;
         throw;

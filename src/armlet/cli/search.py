@@ -61,6 +61,7 @@ def _search(arguments: argparse.Namespace) -> None:
         told |= {
             "policies": found.policies,
             "left": found.left.tolist(),
+            "unknown": found.unknown,
             "theta": {str(k): v for k, v in theta.items()},
         }
         print(json.dumps(told))

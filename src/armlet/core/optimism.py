@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet.core.elementary import logs
 from armlet.core.reference import Reference, width
-from armlet.core.types import Float64
+from armlet.core.types import Bool, Float64, Int64
 
 Noise: TypeAlias = Literal["pool", "max", "median"]
 
@@ -50,6 +50,88 @@ def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_sca
     log = logs(1.0 + even * (widths * widths))
     out: Float64 = width_scale * deviations * widths * np.sqrt(2.0 * log)
     return out
+
+
+# ---- decisions under way: n are the rows of every arm, m its decisions whose rewards have not come back, (K,) each
+
+
+def expected_rows(n: Float64, m: Float64) -> Float64:
+    """Give e = rho (n + m) - n, at least 0: the rows that an arm's decisions under way still stand for.
+
+    rho = N / (N + M) is how often decisions of all arms have come back so far, 1 before the first. Where rewards of all
+    arms are lost alike, what is under way is mostly lost, and hardly counts; for one arm among others whose rewards
+    come, it counts in full.
+
+    Examples
+    --------
+    >>> expected_rows(np.array([0.0, 99.0]), np.array([1.0, 0.0])).round(2).tolist()
+    [0.99, 0.0]
+    >>> expected_rows(np.array([10.0, 20.0]), np.array([90.0, 180.0])).tolist()
+    [0.0, 0.0]
+    """
+    rows, waits = float(np.cumsum(n)[-1]), float(np.cumsum(m)[-1])
+    rho = rows / (rows + waits) if rows > 0.0 else 1.0
+    out: Float64 = np.maximum(rho * (n + m) - n, 0.0)
+    return out
+
+
+def shrinkage(n: Float64, expected: Float64) -> Float64:
+    """Give sqrt((n + 1) / (n + 1 + e)): how much narrower widths will be once e more rows have come back.
+
+    Examples
+    --------
+    >>> shrinkage(np.array([0.0, 9.0, 9.0]), np.array([3.0, 30.0, 0.0])).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    rows = n + 1.0
+    out: Float64 = np.sqrt(rows / (rows + expected))
+    return out
+
+
+def silent(n: Float64, m: Float64) -> Bool:
+    """Say which arms were played without anything having come back yet: they have no estimate.
+
+    Examples
+    --------
+    >>> silent(np.array([0.0, 0.0, 5.0]), np.array([3.0, 0.0, 3.0])).tolist()
+    [True, False, False]
+    """
+    out: Bool = (m > 0.0) & ~(n > 0.0)
+    return out
+
+
+def skip_silent(scores: Float64, n: Float64, m: Float64, arms: Int64) -> Float64:
+    """Give scores, minus infinity for silent arms if any of these arms has rows.
+
+    Examples
+    --------
+    >>> n, m = np.array([0.0, 5.0]), np.array([3.0, 3.0])
+    >>> skip_silent(np.array([0.0, -1.0]), n, m, np.array([0, 1])).tolist()
+    [-inf, -1.0]
+    """
+    if not (n[arms] > 0.0).any():
+        return scores
+    return np.where(silent(n, m), -np.inf, scores)
+
+
+def lower_silent(scores: Float64, n: Float64, m: Float64, deviations: Float64, arms: Int64) -> Float64:
+    """Give scores, for silent arms sigma e / (e + 1) less than they are, or than the best known of these arms.
+
+    What is still to come counts as one reward, a deviation lower. Silent arms start at the mean of all rewards: without
+    the others' best they would lead wherever a context is a poor one for all arms.
+
+    Examples
+    --------
+    >>> n, m = np.array([0.0, 60.0]), np.array([4.0, 16.0])
+    >>> lower_silent(np.array([0.0, -1.0]), n, m, np.ones(2), np.array([0, 1])).tolist()
+    [-1.75, -1.0]
+    """
+    known, expected = arms[n[arms] > 0.0], expected_rows(n, m)
+    start = np.minimum(scores, scores[known].max()) if known.size else scores
+    return np.where(silent(n, m), start - deviations * (expected / (expected + 1.0)), scores)
+
+
+# ---- noise
 
 
 def freedom(n: Float64, rank: int) -> Float64:
@@ -121,12 +203,13 @@ class PacedReference(Reference):
     residuals: Float64 = field(init=False)  # (K,)
     squares: Float64 = field(init=False)  # (K,): of rewards about their mean
     raw: Float64 = field(init=False)  # (K,): about the origin
+    under_way: Float64 = field(init=False)  # (K,): m, decisions that wait for their reward
 
     def __post_init__(self) -> None:
         Reference.__post_init__(self)
         K, D = self.n_arms, self.size
         self.theta, self.V = np.zeros((K, D)), np.zeros((K, D, D))
-        self.solved_n, self.residuals, self.squares, self.raw = np.zeros((4, K))
+        self.solved_n, self.residuals, self.squares, self.raw, self.under_way = np.zeros((5, K))
         for arm in range(K):
             self.solve_now(arm)
 
@@ -185,12 +268,28 @@ class PacedReference(Reference):
             scores += z[j] * self.theta[:, j]
         return scores
 
-    def bounds(self, t: int, x: Float64) -> Float64:
+    def begin(self, arm: int) -> None:
+        """Count a decision that waits for its reward."""
+        self.under_way[arm] += 1.0
+
+    def end(self, arm: int) -> None:
+        """Count it no more: its reward came, or will not come."""
+        self.under_way[arm] = max(self.under_way[arm] - 1.0, 0.0)
+
+    @property
+    def rows(self) -> Float64:
+        """(K,): what exploring counts."""
+        return self.n + self.under_way
+
+    def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:
         """Give the estimate of every arm, and on the steps that are optimistic its bonus."""
+        scores = self.scores(x)
         if not is_optimistic(t, self.share):
-            return self.scores(x)
-        ways = int(self.active.sum()) * self._rank
-        out: Float64 = self.scores(x) + log_bonus(self.deviations(), self.widths(x), t, ways, self.width_scale)
+            return skip_silent(scores, self.n, self.under_way, arms)
+        sigma, ways = self.deviations(), int(self.active.sum()) * self._rank
+        widths = self.widths(x) * shrinkage(self.n, expected_rows(self.n, self.under_way))
+        means = lower_silent(scores, self.n, self.under_way, sigma, arms)
+        out: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         return out
 
     @property

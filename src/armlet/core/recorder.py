@@ -74,7 +74,8 @@ class Recorder(Protocol):
         """Record what is about to happen.
 
         learn: id, reward, weight. correct: id, old_reward, new_reward, and the weight that it was learned with. forget:
-        id, reward, weight. Each of them has `decision`, its record, if it is not one that this recorder was told of.
+        id, reward, weight. expire: id. Each of them has `decision`, its record, if it is not one that this recorder was
+        told of; learn has `expired`, True, if the decision's reward was not waited for any more.
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
         steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
         replace: policy, its name and settings. All rewards are as the user gave them.

@@ -181,7 +181,7 @@ class Reference:
         """Play step t, with the eligible arms, or else those that are not retired."""
         playable = self.active if eligible is None else eligible & self.active
         if self.clock == "evidence":
-            return self._by_evidence(t, self.bounds(t, x), playable)
+            return self._by_evidence(t, self.bounds(t, x, np.flatnonzero(playable)), playable)
         arms, tossed = np.flatnonzero(playable), coins(self.seed, t)
         m = len(arms)
         if t <= math.ceil(self.p):  # for t = 1 to p
@@ -198,13 +198,18 @@ class Reference:
         greedy = arm in best if rate < 1.0 else None  # a step that is sure to explore does not look
         return Choice(arm, chance, explored, 0, 1.0 / m, rate, 1.0 / m, greedy)
 
-    def bounds(self, t: int, x: Float64) -> Float64:  # noqa: ARG002
-        """Give what the best arm has the most of, between explored steps."""
+    def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:  # noqa: ARG002
+        """Give what the best of these arms has the most of, between explored steps."""
         return self.scores(x)
+
+    @property
+    def rows(self) -> Float64:
+        """(K,): what exploring counts."""
+        return self.n
 
     def _by_evidence(self, t: int, bounds: Float64, playable: Bool) -> Choice:
         q = self.p / int(self.active.sum())
-        law = by_evidence(self.n, playable, t, q=q, cap=self.cap, floor=self.floor)
+        law = by_evidence(self.rows, playable, t, q=q, cap=self.cap, floor=self.floor)
         return law.decide(self.n_arms, lambda arms: best_arms(bounds, arms), coins(self.seed, t))
 
     def update(self, x: Float64, choice: Choice, reward: float) -> None:

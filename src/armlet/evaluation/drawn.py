@@ -51,6 +51,20 @@ def drawn_rows(rows: Rows) -> tuple[Bool, Float64]:
     return used, np.where(used, rows.given_exploring, 1.0)
 
 
+def certain_rows(rows: Rows) -> Bool:
+    """Give which rows of those that `drawn_rows` reads by their propensity could not have been otherwise.
+
+    Examples
+    --------
+    >>> from armlet.evaluation.rows import rows_of
+    >>> certain_rows(rows_of(np.ones((2, 1)), np.array([0, 1]), np.ones(2), np.array([1.0, 0.5])))
+    array([ True, False])
+    """
+    if rows.propensity.max(initial=0.0) < 1.0 or not (rows.explored < 0).any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    return np.asarray((rows.propensity >= 1.0) & ~rows.turn & (rows.eligible.sum(axis=1) > 1))
+
+
 def find_drawn(blocks: Blocks) -> Drawn:
     """Read a log once to find how its arms were drawn; refuse one that does not show it, or whose contexts moved it.
 

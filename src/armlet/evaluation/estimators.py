@@ -1,7 +1,7 @@
 """Estimators, read off a Gram matrix: each is a value and a row's influence on it, linear in the row's features.
 
-Here w = pi/e is the weight of a row, D what the reward model says of the target, q
-what it says of the arm played, psi = D + w (r - q).
+Here w = pi/e is the weight of a row, D what the reward model says of the target, q what it says of the arm played, both
+without the row itself, and psi = D + w (r - q).
 
 | word | value | influence of a row |
 |---|---|---|

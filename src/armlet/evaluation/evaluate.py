@@ -7,18 +7,21 @@ target. Memory holds a block of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL
 from armlet.core.rewards import Range, check_range
+from armlet.core.sequences import in_range
+from armlet.evaluation.checks import Word
+from armlet.evaluation.checks.trained import check_trained
 from armlet.evaluation.estimators import ESTIMATORS, Estimator
 from armlet.evaluation.judge import Judge
 from armlet.evaluation.model import solve
-from armlet.evaluation.own import own_value
 from armlet.evaluation.reading.raw import through_encoders
 from armlet.evaluation.result import Evaluation
-from armlet.evaluation.rows import Blocks, open_rows
+from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
 from armlet.evaluation.survey import Survey, survey_log
 from armlet.evaluation.targets import Playing, Target, TargetLike, read_target, split_own
@@ -115,27 +118,33 @@ def evaluate(
         sequences = Sequences([target.name for target in several], declared, level)
     watch = Watch(blocks, several, declared if interval == "both" else None) if checks == "all" else None
     looks = [each.look for each in (watch, sequences) if each is not None]
-    survey = survey_log(blocks, several, looks, progress)
+    # a sequence checks rewards itself
+    counts = [partial(_check_rewards, declared)] if declared is not None and sequences is None else []
+    survey = survey_log(blocks, several, looks, progress, counts)
     _check_log(survey, weights)
-    said = () if watch is None else watch.checks()
+    learned = check_trained(several, blocks, survey.weights)
+    said = None if watch is None else (*watch.checks(), *learned)
+    names = {str(check.target) for check in learned if check.word is not Word.FINE}
+    judge = Judge(survey, blocks, level, declared, estimator, said, names)
     sums = _sum(_tasks(blocks, several, survey, most, shrink), pool, workers, progress)
-    judge = Judge(survey, blocks, level, declared, estimator, said)
-    found = judge.values(several, sums, sequences)
-    values = {target.name: found[target.name].value for target in [*several[-1:], *several[:-1]]}
+    judge.check_certain(several, sums, own)
+    found, owned = judge.values(several, sums, sequences), judge.own(own)
+    values = {name: found[name].value for name in [base.name, *(target.name for target in several[:-1])]}
     return Evaluation(
-        values=values | {name: own_value(blocks, survey, level, declared, name, judge.doubt) for name in own},
-        differences=judge.differences(several, found, sums),
+        values=values | {each.value.name: each.value for each in owned},
+        differences=judge.differences(several, found, sums, owned),
         baseline=base.name,
         objective=blocks.objective,
         rows=survey.rows,
         rewarded=survey.rewarded,
-        explored=survey.explored,
+        explored=survey.explored if survey.silent < survey.rows else None,
+        explored_rewarded=survey.explored_rewarded if survey.silent < survey.rows else None,
         missing={arm: int(count) for arm, count in zip(blocks.arms, survey.missing, strict=False) if count},
         level=level,
         warnings=tuple(judge.warnings()),
-        checks=said,
-        estimates={target.name: judge.points(sums.own[place]) for place, target in enumerate(several)},
-        paths=() if watch is None else watch.paths(),
+        checks=judge.checks,
+        estimates={each.name: judge.points(sums.own[i], found[each.name].value) for i, each in enumerate(several)},
+        paths=() if watch is None else tuple(path for path in watch.paths() if judge.stands(found[path.name].value)),
         spreads=() if watch is None else watch.spreads(),
     )
 
@@ -153,6 +162,10 @@ def _check_words(estimator: str, interval: str, weights: str, level: float) -> N
         raise ArgumentError("{weights} is {value!r}; choose 'refuse' or 'ignore'", value=weights)
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
+
+
+def _check_rewards(declared: Range, rows: Rows) -> None:
+    in_range(rows.reward[rows.rewarded], declared)
 
 
 def _check_log(survey: Survey, weights: Weights) -> None:

@@ -22,10 +22,12 @@ from armlet.core.errors import ArgumentError, EvaluationError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences import DifferenceSequence, MeanSequence
+from armlet.evaluation.checks.support import NOTHING
 from armlet.evaluation.checks.trained import Trained, refuse_trained
-from armlet.evaluation.drawn import drawn_rows
+from armlet.evaluation.drawn import certain_rows, drawn_rows
 from armlet.evaluation.reading.raw import through_encoders
 from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.evaluation.survey import check_rows
 from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
 from armlet.log.reading import Source
 
@@ -71,6 +73,8 @@ def answer_of(gain: Interval, worth: float) -> Answer:
 class Compared(Protocol):
     """A sequence for the gain of one policy over another."""
 
+    targets: tuple[Target, ...]
+
     def add(self, rows: Rows) -> None:
         """Take rows in, all with a reward."""
 
@@ -83,7 +87,7 @@ class AgainstLive:
 
     def __init__(self, candidate: Target, reward_range: Range, level: float) -> None:
         half = 1.0 - (1.0 - level) / 2
-        self._candidate = candidate
+        self.targets: tuple[Target, ...] = (candidate,)
         # a live policy learns, so its mean moves: of the sequences here, this one bounds the mean of what it was
         self._live = MeanSequence(reward_range, scores="within", kind="gamma-exponential", level=half)
         self._ours = MeanSequence(reward_range, scores="weighted", level=half)
@@ -92,7 +96,7 @@ class AgainstLive:
         """Take rows in."""
         self._live.add(rows.reward)
         used, chance = drawn_rows(rows)
-        pi = chance_of_played(self._candidate.law(rows.take(used)), rows.arm[used])
+        pi = chance_of_played(self.targets[0].law(rows.take(used)), rows.arm[used])
         self._ours.add(rows.reward[used], weights=pi / chance[used])
 
     def interval(self) -> Interval:
@@ -107,14 +111,14 @@ class AgainstOther:
     def __init__(
         self, candidate: Target, other: Target, reward_range: Range, level: float, largest_weight: float | None
     ) -> None:
-        self._targets = (candidate, other)
+        self.targets: tuple[Target, ...] = (candidate, other)
         self._sequence = DifferenceSequence(reward_range, largest_weight=largest_weight, level=level)
 
     def add(self, rows: Rows) -> None:
         """Take rows in."""
         used, chance = drawn_rows(rows)
         some = rows.take(used)
-        first, second = (chance_of_played(target.law(some), some.arm) / chance[used] for target in self._targets)
+        first, second = (chance_of_played(target.law(some), some.arm) / chance[used] for target in self.targets)
         self._sequence.add(some.reward, first, second)
 
     def interval(self) -> Interval:
@@ -183,6 +187,7 @@ def gate(
     compared = _compared(mine, against, blocks, ends, level, playing, largest_weight)
     trained = Trained(len(blocks.arms))
     counts = _read(blocks, compared, trained, sign)
+    _refuse_unreached(counts)
     refuse_trained(mine, trained, blocks.arms)
     gain = compared.interval()
     return Verdict(
@@ -216,6 +221,8 @@ class _Counts:
     waiting: int = 0
     turns: int = 0
     reweighted: int = 0
+    certain: int = 0  # rows that could not have been otherwise
+    beyond: float = 0.0  # what is compared does there that was not played, in rows
 
 
 def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: float) -> _Counts:
@@ -223,6 +230,8 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
     for rows in blocks:
         trained.add(rows)
         paid = rows.take(rows.rewarded)
+        check_rows(paid)
+        _count_certain(counts, paid, compared.targets)
         counts.waiting += len(rows) - len(paid)
         counts.rows += len(paid)
         counts.turns += int(paid.turn.sum())
@@ -234,6 +243,23 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
             f"{counts.reweighted:,} rows were learned with a weight other than 1, which may mean anything; log without"
         )
     return counts
+
+
+def _count_certain(counts: _Counts, rows: Rows, targets: Iterable[Target]) -> None:
+    certain = certain_rows(rows)
+    if not certain.any():
+        return
+    some = rows.take(certain)
+    counts.certain += len(some)
+    counts.beyond += sum(float((1.0 - chance_of_played(each.law(some), some.arm)).sum()) for each in targets)
+
+
+def _refuse_unreached(counts: _Counts) -> None:
+    if counts.beyond > NOTHING * counts.rows:
+        raise EvaluationError(
+            f"{counts.certain:,} rows could not have been otherwise, and what is compared plays another arm in some of "
+            "them: what that would have earned nobody knows. Leave those rows out, or log with a policy that explores"
+        )
 
 
 def _signed(rows: Rows, sign: float) -> Rows:

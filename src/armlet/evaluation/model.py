@@ -45,9 +45,9 @@ class RewardModel:
         out[some] = predict_played(self.theta, self.inverse, *columns)
         return out
 
-    def target(self, X: Float64, law: Law) -> Float64:
-        """Say what is expected of a target, (n,)."""
-        return predict_target(self.theta, self.inverse, X, law)
+    def target(self, rows: Rows, law: Law, played: Float64) -> Float64:
+        """Say what is expected of a target, (n,): of the arms played, what `played` said without the row itself."""
+        return predict_target(self.theta, self.inverse, rows.X, law, rows.arm, played)
 
 
 class Opinion(NamedTuple):
@@ -55,7 +55,7 @@ class Opinion(NamedTuple):
 
     law: Law  # or (n, K)
     pi: Float64  # its probability of the arm that was played
-    direct: Float64  # what it is expected to earn
+    direct: Float64  # what it is expected to earn, by a model that has not seen the row either
     played: Float64  # what was expected of that arm, without the row itself; 0 where pi is 0
 
 
@@ -81,7 +81,8 @@ class Said:
             return greedy
         law = target.law(self._rows)
         pi = chance_of_played(law, self._rows.arm)
-        return Opinion(law, pi, self._model.target(self._rows.X, law), self._where(pi > 0.0))
+        played = self._where(pi > 0.0)
+        return Opinion(law, pi, self._model.target(self._rows, law, played), played)
 
     def _where(self, asked: Bool) -> Float64:
         if self._played is None and 2 * np.count_nonzero(asked) <= len(asked):

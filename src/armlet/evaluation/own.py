@@ -17,14 +17,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armlet.core.errors import EvaluationError
-from armlet.core.intervals import Interval
-from armlet.core.rewards import Range
 from armlet.core.types import Bool, Float64, Int64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import row_sums
 from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Rows
-from armlet.evaluation.spans import plain, wilson
+from armlet.evaluation.spans import Rewards, interval
 from armlet.evaluation.survey import Survey
 
 BEGIN: Final = 1 / 3
@@ -62,6 +60,7 @@ class Ratio:
     v: float = 0.0
     vv: float = 0.0
     vr: float = 0.0
+    vrr: float = 0.0
     vvr: float = 0.0
     vvrr: float = 0.0
 
@@ -70,6 +69,7 @@ class Ratio:
         self.v += math.fsum(v)
         self.vv += math.fsum(v * v)
         self.vr += math.fsum(v * r)
+        self.vrr += math.fsum(v * r * r)
         self.vvr += math.fsum(v * v * r)
         self.vvrr += math.fsum(v * v * r * r)
 
@@ -86,16 +86,37 @@ class Ratio:
         V = self.value
         return math.sqrt(max(0.0, self.vvrr - 2 * V * self.vvr + V * V * self.vv)) / self.v
 
+    def covariance(self, mean: float, n: int) -> float:
+        """Give that with the mean of the rewards of n rows, these among them."""
+        if not self.v > 0:
+            return math.nan
+        return (self.vrr - (self.value + mean) * self.vr + self.value * mean * self.v) / (self.v * n)
+
     @property
     def ess(self) -> float:
         """As many rows of equal weight tell as much."""
         return self.v * self.v / self.vv if self.vv > 0 else 0.0
 
 
+class Own(NamedTuple):
+    """The value of what the drawn rows of a log teach, and what policies that had learned from earlier rows earned."""
+
+    value: Value
+    ahead: Ratio
+
+
 def own_value(
-    blocks: Blocks, survey: Survey, level: float, declared: Range | None, name: str = "own", doubt: str = ""
-) -> Value:
-    """Value the policy that the drawn rows of a log teach; without an interval where the log is in doubt."""
+    blocks: Blocks, survey: Survey, level: float, rewards: Rewards, name: str, *, doubt: str, refused: str
+) -> Own:
+    """Value the policy that the drawn rows of a log teach; without an interval where the log is in doubt.
+
+    Parameters
+    ----------
+    rewards
+        What is known of them.
+    doubt, refused
+        Why there is no interval, or no number at all; nothing if there is.
+    """
     if adaptive := survey.rewarded - survey.known - survey.foreign:
         raise EvaluationError(
             f"{name!r} is what drawn rows teach, but {adaptive:,} rows chose their arm by what had been learned. Log "
@@ -109,32 +130,24 @@ def own_value(
         left_out.add(_matches(scores, rows, sign), rows.reward)
         n += len(rows.arm)
     ahead = _progressive(blocks, n, units, sign)
-    interval = None if doubt else _span(ahead, level, survey, declared)
-    misses = interval is not None and not interval.low <= left_out.value <= interval.high
+    span, why = interval(ahead.value, ahead.se, ahead.ess, level, rewards)
     note = "its interval is of the progressive value, which learns from earlier rows alone"
-    note += ", and misses the point, which learns from more" if misses else ""
-    return Value(
+    if span is not None and not span.low <= left_out.value <= span.high:
+        note += ", and misses the point, which learns from more"
+    value = Value(
         name=name,
-        value=left_out.value,
-        se=left_out.se,
-        interval=interval,
+        value=math.nan if refused else left_out.value,
+        se=math.nan if refused else left_out.se,
+        interval=None if refused or doubt else span,
         anytime=None,
         rows=survey.rewarded,
         ess=left_out.ess,
         estimator="leave one out",
         why=WHY,
         largest_weight=math.nan,
-        note=doubt or note,
+        note=refused or doubt or why or note,
     )
-
-
-def _span(ahead: Ratio, level: float, survey: Survey, declared: Range | None) -> Interval:
-    ends = (0.0, 1.0) if survey.binary else declared if ahead.se == 0.0 else None
-    if ends is not None:
-        return wilson(ahead.value, ahead.se, ahead.ess, level, ends)
-    low, high = plain(ahead.value, ahead.se, ahead.ess, level)
-    least, most = (-math.inf, math.inf) if declared is None else declared
-    return Interval(max(low, least), min(high, most))  # a mean of rewards, so it lies between
+    return Own(value, ahead)
 
 
 def _units(blocks: Blocks) -> str:

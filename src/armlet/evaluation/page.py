@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
-from armlet.core.intervals import Estimate, Interval
+from armlet.core.intervals import LEVEL, Estimate, Interval
 from armlet.evaluation import plots
-from armlet.evaluation.checks.check import Check, Word, shown, worst
+from armlet.evaluation.checks.check import Check, Word, shown
 from armlet.evaluation.plots import Line, Path, Weighed
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.numbers import show
@@ -25,21 +26,23 @@ class Valued:
     """What the page tells of one policy."""
 
     name: str
-    value: float
+    value: float  # NaN where the log does not tell
     fixed: Interval | None
     anytime: Interval | None
     rows: int
     ess: float
     estimator: str
+    doubtful: str = ""  # why it is grey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """What a policy gains over the baseline, on the same rows."""
+class Compared:
+    """How far a policy is from the baseline, on the same rows, and which of the two is better."""
 
     name: str
-    value: float
-    interval: Interval
+    value: float  # NaN where the log does not tell
+    interval: Interval | None
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +50,24 @@ class Story:
     """All that a page tells."""
 
     title: str
+    counts: str  # of decisions
     unit: str  # of rewards, or of costs
     policies: Sequence[Valued]
     baseline: str | None
-    differences: Sequence[Difference] = ()
+    differences: Sequence[Compared] = ()
+    compared: str = ""  # what differences are of
+    notes: Sequence[str] = ()  # what values lack
     paths: Sequence[Path] = ()
     weights: Sequence[Weighed] = ()
     checks: tuple[Check, ...] = ()
-    rows: int = 0
+    level: float = LEVEL
     manifest: Mapping[str, object] = field(default_factory=dict)
 
 
 def render(story: Story) -> str:
     """Give the page; the same story gives the same bytes."""
-    forest = plots.forest(_lines(story), baseline=story.baseline, xlabel=f"mean {story.unit}")
-    paths = [path for path in story.paths if path.rows.size and _word(story, path.name) is not Word.REFUSED]
+    forest = plots.forest(_lines(story), baseline=story.baseline, xlabel=f"mean {story.unit}", level=story.level)
+    paths = [path for path in story.paths if path.rows.size]
     weights = [spread for spread in story.weights if spread.rows.sum()]
     drawn: dict[str, Picture] = {"forest": forest}
     if paths:
@@ -71,7 +77,7 @@ def render(story: Story) -> str:
     check_pictures(list(drawn.values()))
     parts = [
         *([_said(story)] if story.checks else []),
-        _section("values", "Values", [figure(forest), table(_values(story))]),
+        _section("values", "Values", [figure(forest), table(_values(story)), *_notes(story)]),
         *_differences(story),
         *([_section("running", "As rows came in", [figure(drawn["running"])])] if paths else []),
         *([_section("weights", "Weights", [figure(drawn["weights"])])] if weights else []),
@@ -81,35 +87,26 @@ def render(story: Story) -> str:
     return document(story.title, _subtitle(story), parts, story.manifest)
 
 
-def _word(story: Story, name: str) -> Word:
-    return worst(story.checks, name)
-
-
 def _subtitle(story: Story) -> str:
     many = len(story.policies)
-    return f"{many} {'policy' if many == 1 else 'policies'}, valued by {story.rows:,} logged decisions."
+    return f"{many} {'policy' if many == 1 else 'policies'}. {story.counts}."
 
 
 def _lines(story: Story) -> list[Line]:
-    lines = []
-    for each in story.policies:
-        word = _word(story, each.name)
-        grey = any(check.name == "rows" and check.word is Word.WARNING for check in _of(story, each.name))
-        shown_ = word is not Word.REFUSED
-        lines.append(
-            Line(
-                name=each.name,
-                value=each.value if shown_ else None,
-                fixed=each.fixed if shown_ else None,
-                anytime=each.anytime if shown_ else None,
-                grey=grey,
-            )
+    return [
+        Line(
+            name=each.name,
+            value=None if math.isnan(each.value) else each.value,
+            fixed=each.fixed,
+            anytime=each.anytime,
+            grey=each.doubtful,
         )
-    return lines
+        for each in story.policies
+    ]
 
 
-def _of(story: Story, name: str) -> list[Check]:
-    return [check for check in story.checks if check.target == name]
+def _notes(story: Story) -> list[str]:
+    return [_list(story.notes)] if story.notes else []
 
 
 def _said(story: Story) -> str:
@@ -130,35 +127,31 @@ def _section(key: str, heading: str, parts: Iterable[str]) -> str:
 
 
 def _values(story: Story) -> Table:
-    rows = []
-    for each in story.policies:
-        refused = _word(story, each.name) is Word.REFUSED
-        rows.append(
-            (
-                each.name,
-                "refused" if refused else _number(each.value, each.fixed),
-                "none" if refused or each.anytime is None else _ends(each.value, each.anytime),
-                f"{each.rows:,}",
-                f"{each.ess:,.0f}",
-                each.estimator,
-            )
+    rows = [
+        (
+            each.name,
+            "none" if math.isnan(each.value) else _number(each.value, each.fixed),
+            "none" if each.anytime is None else _ends(each.value, each.anytime),
+            f"{each.rows:,}",
+            f"{each.ess:,.0f}",
+            each.estimator,
         )
+        for each in story.policies
+    ]
     head = ("policy", f"mean {story.unit} [at this look]", "at any look", "rows", "effective rows", "estimator")
     return Table(caption="The same in numbers", head=head, rows=tuple(rows))
 
 
 def _differences(story: Story) -> list[str]:
-    kept = [each for each in story.differences if _word(story, each.name) is not Word.REFUSED]
-    if not kept or story.baseline is None or _word(story, story.baseline) is Word.REFUSED:
+    if not story.differences or story.baseline is None:
         return []
-    rows = tuple((each.name, show(Estimate(each.value, *each.interval)), _side(each.interval)) for each in kept)
-    caption = f"What a policy gains over {story.baseline} on the same rows; 95 % for all of them together"
-    found = Table(caption=caption, head=("policy", "difference", "which is"), rows=rows)
+    rows = tuple(
+        (each.name, "none" if math.isnan(each.value) else _number(each.value, each.interval), each.verdict)
+        for each in story.differences
+    )
+    caption = story.compared[:1].upper() + story.compared[1:]
+    found = Table(caption=caption, head=("policy", "difference", "verdict"), rows=rows)
     return [_section("differences", f"Against {story.baseline}", [table(found)])]
-
-
-def _side(interval: Interval) -> str:
-    return "more" if interval.low > 0 else "less" if interval.high < 0 else "not settled"
 
 
 def _number(value: float, interval: Interval | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, Interval
+from armlet.core.intervals import LEVEL, Estimate, Interval
 from armlet.core.types import Float64, Int64
 from armlet.report import plots
 from armlet.report.numbers import show
@@ -32,7 +32,7 @@ class Line:
     value: float | None  # None where it is refused
     fixed: Interval | None
     anytime: Interval | None
-    grey: bool = False  # too little support to be believed
+    grey: str = ""  # why it cannot be believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +56,14 @@ class Weighed:
     zeros: int  # rows of weight 0
 
 
-def forest(lines: Sequence[Line], *, baseline: str | None, xlabel: str) -> Picture:
+def forest(lines: Sequence[Line], *, baseline: str | None, xlabel: str, level: float = LEVEL) -> Picture:
     """Draw values with their intervals, fixed ones thick and sequences thin, and a line at the baseline's value.
 
     Examples
     --------
     >>> lines = [
     ...     Line(name="logged", value=0.5, fixed=Interval(0.4, 0.6), anytime=None),
-    ...     Line(name="new", value=0.6, fixed=Interval(0.5, 0.7), anytime=Interval(0.4, 0.8), grey=True),
+    ...     Line(name="new", value=0.6, fixed=Interval(0.5, 0.7), anytime=Interval(0.4, 0.8), grey="few rows"),
     ...     Line(name="none", value=None, fixed=None, anytime=None),
     ... ]
     >>> forest(lines, baseline="logged", xlabel="mean reward").svg[:4]
@@ -84,7 +84,7 @@ def forest(lines: Sequence[Line], *, baseline: str | None, xlabel: str) -> Pictu
         axes.xaxis.set_major_formatter(lambda value, _: short(value))
         legend(figure, axes)
     told = "; ".join(_told(line) for line in lines)
-    caption = "Values with 95 % intervals. " + (
+    caption = f"Values with {100 * level:g} % intervals. " + (
         "" if baseline is None else f"The dashed line is at {baseline}, to which differences are taken."
     )
     return _picture(figure, key="forest", alt=f"Value of every policy: {told}", caption=caption.strip())
@@ -167,29 +167,29 @@ def _draw_line(axes: Axes, place: int, line: Line) -> None:
         style: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
         axes.annotate("refused: see the checks", (0, place), (4, 0), **style)
         return
-    kind = "too little support" if line.grey else "fixed"
     colour = GREY if line.grey else COLOURS[0]
     if line.anytime is not None:
         axes.plot(line.anytime, (place, place), color=colour, linewidth=1.2)
         axes.plot(line.anytime, (place, place), color=colour, marker="|", linestyle="none", markersize=7)
     if line.fixed is not None:
         axes.plot(line.fixed, (place, place), color=colour, linewidth=5, alpha=0.75, solid_capstyle="butt")
-    axes.plot(line.value, place, color=colour, marker="s" if kind == "fixed" else "D", markersize=6)
+    axes.plot(line.value, place, color=colour, marker="D" if line.grey else "s", markersize=6)
 
 
 def _kinds(lines: Sequence[Line]) -> list[str]:
     kinds = {
         "at this look": any(line.fixed is not None and not line.grey for line in lines),
         "at any look": any(line.anytime is not None for line in lines),
-        "too little support": any(line.grey for line in lines),
     }
-    return [kind for kind, there in kinds.items() if there]
+    return [kind for kind, there in kinds.items() if there] + list(dict.fromkeys(e.grey for e in lines if e.grey))
 
 
 def _looks(kind: str) -> dict[str, Any]:
     if kind == "at any look":
         return {"color": COLOURS[0], "linewidth": 1.2, "marker": "|"}
-    return {"color": GREY if kind == "too little support" else COLOURS[0], "linewidth": 5, "alpha": 0.75}
+    if kind == "at this look":
+        return {"color": COLOURS[0], "linewidth": 5, "alpha": 0.75}
+    return {"color": GREY, "marker": "D", "linestyle": "none"}
 
 
 def _told(line: Line) -> str:

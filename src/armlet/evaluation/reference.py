@@ -15,7 +15,7 @@ FEATURES: Final = (
     "one",
     "w",  # pi / e, the probability of the arm by the target over that by the log
     "wr",
-    "direct",  # what the reward model expects of the target
+    "direct",  # what the reward model expects of the target, without the row itself
     "wq",  # w times what the reward was off the model
     "switch",  # direct + wq, without wq where w is large
     "shrunk",  # the same with a shrunk weight
@@ -64,13 +64,13 @@ def predict_played(
     return np.where(learned, rewards - (rewards - fitted) / (1.0 - leverage), fitted)
 
 
-def predict_target(theta: Float64, X: Float64, law: Int64 | Float64) -> Float64:
-    """Predict the reward of a target."""
+def predict_target(theta: Float64, X: Float64, law: Int64 | Float64, arms: Int64, played: Float64) -> Float64:
+    """Predict the reward of a target; of the arms that were played, as `predict_played` did: without the row itself."""
     if law.ndim == 1:
-        return _predict(theta, X, law.astype(np.int64))
+        return np.where(law == arms, played, _predict(theta, X, law.astype(np.int64)))
     total = np.zeros(len(X))
     for arm in range(len(theta)):
-        total = total + law[:, arm] * _predict(theta, X, np.full(len(X), arm))
+        total = total + law[:, arm] * np.where(arms == arm, played, _predict(theta, X, np.full(len(X), arm)))
     return total
 
 
@@ -88,8 +88,8 @@ def value_greedy(
     for j in range(X.shape[1]):
         scores = scores + X[:, j, None] * estimates[:, j]
     best = np.where(eligible, scores, -np.inf).argmax(axis=1)
-    played = predict_played(theta, inverse, X, *logged)
-    return best, predict_target(theta, X, best), np.where(best == logged[0], played, 0.0)
+    arms, played = logged[0], predict_played(theta, inverse, X, *logged)
+    return best, predict_target(theta, X, best, arms, played), np.where(best == arms, played, 0.0)
 
 
 def _predict(theta: Float64, X: Float64, arms: Int64) -> Float64:

@@ -7,17 +7,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as Place
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from armlet.core.intervals import Interval
 from armlet.core.settings import Objective
 from armlet.core.types import Arm
 from armlet.evaluation.checks import Check
-from armlet.evaluation.page import Difference as Gain
-from armlet.evaluation.page import Story, Valued, render
+from armlet.evaluation.page import Compared, Story, Valued, render
 from armlet.evaluation.plots import Path, Weighed
-
-Verdict = Literal["better", "worse", "not clear"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +23,7 @@ class Value:
 
     name: str
     value: float
+    """Within the range of rewards, if that is known; NaN if the log does not tell, and `note` says why."""
     se: float
     """Its standard error; NaN if there is no honest one."""
     interval: Interval | None
@@ -35,18 +33,21 @@ class Value:
     rows: int
     """Decisions with a reward that were read."""
     ess: float
-    """So many rows on which the policy itself decides would tell about as much."""
+    """Effective rows: so many on which the policy itself decides would tell about as much."""
     estimator: str
     why: str
     """Why this estimator."""
     largest_weight: float
     note: str = ""
+    """Why there is no value or no interval, or what they are of."""
+    doubtful: str = ""
+    """Why the value is drawn in grey and gets no verdict: "trained on these rows" or "too few effective rows"."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as plain JSON types."""
         ends = {name: _ends(getattr(self, name)) for name in ("interval", "anytime")}
         numbers = {name: _number(getattr(self, name)) for name in ("value", "se", "ess", "largest_weight")}
-        words = {name: getattr(self, name) for name in ("name", "rows", "estimator", "why", "note")}
+        words = {name: getattr(self, name) for name in ("name", "rows", "estimator", "why", "note", "doubtful")}
         return words | numbers | ends
 
 
@@ -60,18 +61,19 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a policy gains over the baseline on the same rows."""
+    """How far a policy is from the baseline on the same rows: its value less the baseline's, costs as they are."""
 
     name: str
     baseline: str
     value: float
     se: float
+    """NaN for "own", whose interval is that of what was learned from earlier rows."""
     interval: Interval | None
     """For this difference alone."""
     adjusted: Interval | None
     """For all differences of the evaluation together, by Bonferroni."""
-    verdict: Verdict
-    """By the adjusted interval and the objective."""
+    verdict: str
+    """"better", "worse" or "not clear", by the adjusted interval and the objective; or "not judged: " and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as plain JSON types."""
@@ -92,7 +94,10 @@ class Evaluation:
     """Decisions in the log."""
     rewarded: int
     """Those that have a reward; the others are left out, never taken for 0."""
-    explored: int
+    explored: int | None
+    """Those that explored, with or without a reward; None if the log does not say."""
+    explored_rewarded: int | None
+    """Those of them that have a reward."""
     missing: Mapping[Arm, int]
     """Decisions of each arm without a reward."""
     level: float
@@ -100,7 +105,8 @@ class Evaluation:
     checks: tuple[Check, ...] = ()
     """What was looked at before these values are believed, with a word and a sentence each."""
     estimates: Mapping[str, Mapping[str, Point]] = field(default_factory=dict, repr=False)
-    """What every estimator says of every target, whichever was chosen: `result.estimates["new"]["snips"].value`."""
+    """What every estimator says of every target, whichever was chosen and also beyond the range of rewards:
+    `result.estimates["new"]["snips"].value`."""
     paths: tuple[Path, ...] = field(default=(), repr=False)
     spreads: tuple[Weighed, ...] = field(default=(), repr=False)
 
@@ -122,6 +128,7 @@ class Evaluation:
             "rows": self.rows,
             "rewarded": self.rewarded,
             "explored": self.explored,
+            "explored_rewarded": self.explored_rewarded,
             "objective": self.objective,
             "level": self.level,
             "baseline": self.baseline,
@@ -142,34 +149,65 @@ class Evaluation:
     def _story(self) -> Story:
         return Story(
             title="What would have happened",
-            unit="reward" if self.objective == "max" else "cost",
+            counts=self._counts(),
+            unit=self._unit,
             policies=[
                 Valued(
                     name=each.name,
                     value=each.value,
-                    fixed=_finite(each.interval),
-                    anytime=_finite(each.anytime),
+                    fixed=each.interval,
+                    anytime=each.anytime,
                     rows=each.rows,
                     ess=each.ess,
                     estimator=each.estimator,
+                    doubtful=each.doubtful,
                 )
                 for each in self.values.values()
             ],
             baseline=self.baseline,
             differences=[
-                Gain(name=each.name, value=each.value, interval=each.adjusted)
+                Compared(name=each.name, value=each.value, interval=each.adjusted, verdict=each.verdict)
                 for each in self.differences.values()
-                if each.adjusted is not None and _finite(each.adjusted) is not None
             ],
+            compared=self._compared(),
+            notes=self._notes(),
             paths=self.paths,
             weights=self.spreads,
             checks=self.checks,
-            rows=self.rows,
-            manifest={"rewarded": self.rewarded, "explored": self.explored, "level": self.level},
+            level=self.level,
+            manifest={
+                "rows": self.rows,
+                "rewarded": self.rewarded,
+                "explored": self.explored,
+                "explored_rewarded": self.explored_rewarded,
+                "level": self.level,
+            },
         )
 
+    @property
+    def _unit(self) -> str:
+        return "reward" if self.objective == "max" else "cost"
+
+    def _counts(self) -> str:
+        told = f"{self.rewarded:,} of {self.rows:,} decisions have a reward; "
+        if self.explored is None:
+            return told + "the log does not say which explored"
+        return told + f"{self.explored:,} explored, {self.explored_rewarded:,} of them rewarded"
+
+    def _compared(self) -> str:
+        side = "higher" if self.objective == "max" else "lower"
+        return (
+            f"difference in {self._unit} from {self.baseline} ({side} is better); intervals hold together at "
+            f"{self.level:.0%}"
+        )
+
+    def _notes(self) -> list[str]:
+        """Say what values lack, unless a warning says it."""
+        found = [(each.name, each.note) for each in self.values.values() if each.note]
+        return [f"{name}: {note}" for name, note in found if not any(note in warning for warning in self.warnings)]
+
     def __str__(self) -> str:
-        lines = [f"{self.rewarded:,} of {self.rows:,} decisions have a reward; {self.explored:,} of these explored"]
+        lines = [self._counts()]
         lines += _table(
             ("policy", "value", f"{self.level:.0%} interval", "at any look", "effective rows", "estimator"),
             [
@@ -185,18 +223,15 @@ class Evaluation:
             ],
         )
         if self.differences:
-            lines += ["", f"against {self.baseline}, all together at {self.level:.0%}"]
+            lines += ["", self._compared()]
             found = self.differences.values()
             lines += _table(
-                ("policy", "difference", "interval", "which is"),
+                ("policy", "difference", "interval", "verdict"),
                 [(each.name, _shown(each.value), _span(each.adjusted), each.verdict) for each in found],
             )
+        lines += ["", *self._notes()] if self._notes() else []
         lines += [f"! {warning}" for warning in self.warnings]
         return "\n".join(lines)
-
-
-def _finite(interval: Interval | None) -> Interval | None:
-    return interval if interval is not None and all(map(math.isfinite, interval)) else None
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -23,8 +23,9 @@ from armlet.core.sequences import in_range
 from armlet.core.sequences.wealth import GammaExponential, Sums
 from armlet.core.types import Arm, Float64, Int64
 from armlet.evaluation.checks.trained import Trained, refuse_trained
-from armlet.evaluation.drawn import drawn_rows
+from armlet.evaluation.drawn import certain_rows, drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.evaluation.survey import check_rows
 from armlet.evaluation.targets import Played
 from armlet.log.reading import Source
 
@@ -42,12 +43,14 @@ class Found:
     left: Int64  # the policies that are still in the race
     rows: int  # drawn rows that were read
     policies: int  # that started
+    unknown: int = 0  # policies that play another arm where the log could play no other: nobody knows what they earn
 
     def __str__(self) -> str:
         low, high = self.interval
         return (
             f"policy {self.winner} of {self.policies:,}: {self.value:.4g} [{low:.4g} to {high:.4g}] on {self.rows:,} "
             f"drawn rows; {len(self.left):,} still in the race"
+            + (f", {self.unknown:,} cannot be valued by this log" if self.unknown else "")
         )
 
 
@@ -90,6 +93,7 @@ def search(
     policies = _checked(thetas, len(blocks.arms), blocks.dim)
     race = _Race(policies, declared, 1.0 - level, -1.0 if blocks.objective == "min" else 1.0)
     for rows in blocks:
+        check_rows(rows.take(rows.rewarded))
         used, chance = drawn_rows(rows)
         used &= rows.rewarded
         race.add(rows.take(used), chance[used])
@@ -175,6 +179,7 @@ class _Race:
     def __init__(self, policies: Float64, reward_range: Range, chance: float, sign: float) -> None:
         self._policies, self._range, self._sign, self._start = policies, reward_range, sign, len(policies)
         self._left: Int64 = np.arange(len(policies))
+        self._unknown = 0
         each = chance / (2 * len(policies))
         self._below, self._above = GammaExponential(each), GammaExponential(each)
 
@@ -182,13 +187,23 @@ class _Race:
         """Take rows in, heat by heat."""
         for start in range(0, len(rows), HEAT):
             part = slice(start, start + HEAT)
-            self._run(rows.take(part), chance[part])
-            self._drop()
+            if len(self._left):
+                self._run(rows.take(part), chance[part])
+            if len(self._left):
+                self._drop()
 
     def _run(self, rows: Rows, chance: Float64) -> None:
         u = in_range(rows.reward, self._range)
         u = u if self._sign > 0 else 1.0 - u
-        w = (self._played(rows) == rows.arm[:, np.newaxis]) / chance[:, np.newaxis]
+        same = self._played(rows) == rows.arm[:, np.newaxis]
+        if (certain := certain_rows(rows)).any():
+            known = same[certain].all(axis=0)
+            self._unknown += int(np.count_nonzero(~known))
+            self._keep(known)
+            same = same[:, known]
+            if not known.any():
+                return
+        w = same / chance[:, np.newaxis]
         self._below.add(w * u[:, np.newaxis])
         self._above.add(w * (1.0 - u)[:, np.newaxis])
 
@@ -204,12 +219,19 @@ class _Race:
 
     def _drop(self) -> None:
         low, high = self._below.bound(), 1.0 - self._above.bound()
-        stays = high >= low.max()
+        self._keep(high >= low.max())
+
+    def _keep(self, stays: npt.NDArray[np.bool_]) -> None:
         self._policies, self._left = self._policies[stays], self._left[stays]
         self._below, self._above = _kept(self._below, stays), _kept(self._above, stays)
 
     def found(self) -> Found:
         """Name the winner: the highest mean of those that are left."""
+        if not len(self._left):
+            raise EvaluationError(
+                f"each of the {self._start:,} policies plays another arm where the log could have played no other, so "
+                "nothing can be valued; log with a policy that explores"
+            )
         rows = self._below.sums.rows
         if rows == 0:
             raise EvaluationError("no row of the log was drawn by chance and has a reward, so nothing can be valued")
@@ -219,7 +241,7 @@ class _Race:
         ends = (float(self._below.bound()[best]), 1.0 - float(self._above.bound()[best]))
         value, low, high = (self._told(end) for end in ((1.0 + float(centred[best])) / 2, *ends))
         interval = Interval(low, high) if self._sign > 0 else Interval(high, low)
-        return Found(int(self._left[best]), value, interval, self._left, rows, self._start)
+        return Found(int(self._left[best]), value, interval, self._left, rows, self._start, self._unknown)
 
     def _told(self, share: float) -> float:
         low, high = self._range
@@ -228,6 +250,8 @@ class _Race:
 
 def _kept(bets: GammaExponential, stays: npt.NDArray[np.bool_]) -> GammaExponential:
     s = bets.sums
+    if not s.rows:
+        return GammaExponential(bets.chance)
     return GammaExponential(bets.chance, Sums(s.rows, s.total[stays], s.squares[stays]))
 
 

@@ -9,12 +9,70 @@ interval is then as wide as V -+ t se where they overlap, at least.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from armlet.core.inference.student import t_quantile
 from armlet.core.intervals import Interval
 from armlet.core.rewards import Range
 
 NOTHING = Interval(-math.inf, math.inf)
+ROUNDED = 1e-9  # of a range: an estimate that misses it by less has been rounded
+
+
+class Rewards(NamedTuple):
+    """What is known of the rewards of a log."""
+
+    range: Range | None  # (0, 1) where every reward is one of these; else as declared
+    binary: bool = False
+    constant: float | None = None  # the reward of every row, where all are the same
+
+
+def interval(value: float, se: float, ess: float, level: float, rewards: Rewards) -> tuple[Interval | None, str]:
+    """Give the interval of a mean of rewards; or None, and why.
+
+    Examples
+    --------
+    >>> interval(0.5, 0.1, 1e9, 0.95, Rewards((0.0, 0.6)))
+    (Interval(low=0.304..., high=0.6), '')
+    >>> interval(7.0, 0.0, 50.0, 0.95, Rewards(None, constant=7.0))
+    (None, 'every reward is 7, so nothing tells how far others may lie; declare reward_range')
+    >>> interval(1.5, 0.1, 50.0, 0.95, Rewards((0.0, 1.0)))[1]
+    'the estimate, 1.5 [1.3, 1.7], lies outside the declared range of rewards, [0, 1]'
+    """
+    ends, constant = rewards.range, rewards.constant
+    if constant is not None and ends is None:
+        return None, f"every reward is {constant:g}, so nothing tells how far others may lie; declare reward_range"
+    if constant is not None and ends is not None:
+        return hull(wilson(value, 0.0, ess, level, ends), Interval(constant, constant), ends), ""
+    if ends is not None and (rewards.binary or se == 0.0):
+        return wilson(value, se, ess, level, ends), ""
+    found = plain(value, se, ess, level)
+    if ends is None:
+        return (found, "") if found != NOTHING else (None, "too few rows tell of it for an interval")
+    within = Interval(max(found.low, ends[0]), min(found.high, ends[1]))
+    if within.low <= within.high:
+        return within, ""
+    told = f"{value:.2g} [{found.low:.2g}, {found.high:.2g}]"
+    return None, f"the estimate, {told}, lies outside the declared range of rewards, [{ends[0]:g}, {ends[1]:g}]"
+
+
+def in_range(value: float, ends: Range | None) -> tuple[float, str]:
+    """Give the number nearest to an estimate that a mean of rewards can be, and say if that is another.
+
+    Examples
+    --------
+    >>> in_range(-0.54, (0.0, 1.0))
+    (0.0, 'the estimate, -0.54, is outside the range of rewards, [0, 1]: its end is given')
+    >>> in_range(-0.54, None), in_range(1.0000000000000002, (0.0, 1.0))
+    ((-0.54, ''), (1.0, ''))
+    """
+    if ends is None or not math.isfinite(value):
+        return value, ""
+    within = min(max(value, ends[0]), ends[1])
+    if abs(value - within) <= ROUNDED * (ends[1] - ends[0]):
+        return within, ""
+    told = f"the estimate, {value:.4g}, is outside the range of rewards, [{ends[0]:g}, {ends[1]:g}]: its end is given"
+    return within, told
 
 
 def plain(value: float, se: float, ess: float, level: float) -> Interval:

@@ -34,6 +34,7 @@ class Sums:
     own: Float64  # (J, 13, 13): F' F
     paired: Float64  # (J, 13, 13): F' B, for the features B of the baseline
     largest: Float64  # (J,): the largest weight
+    beyond: Float64  # (J,): what a target does where the log could do nothing else, in rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,9 @@ def sum_block(task: SumTask) -> Sums:
         None if isinstance(target, Logged) else _parts(rows, basis, said.of(target), start)
         for target, start in zip(task.targets, task.starts, strict=True)
     ]
+    beyond = np.array([_beyond(basis, part) for part in parts])
     if parts[task.baseline] is None and len(parts) > 1:
-        return _beside_logged(parts, task)
+        return _beside_logged(parts, task, beyond)
     features = [row_features(*(_logged(rows, basis) if part is None else part), *task.dials) for part in parts]
     base = features[task.baseline]
     own = [gram(F, F) for F in features]
@@ -75,10 +77,19 @@ def sum_block(task: SumTask) -> Sums:
         own=np.stack(own),
         paired=np.stack([G if F is base else gram(F, base) for F, G in zip(features, own, strict=True)]),
         largest=np.array([F[:, 1].max(initial=0.0) for F in features]),
+        beyond=beyond,
     )
 
 
-def _beside_logged(parts: Sequence[Parts | None], task: SumTask) -> Sums:
+def _beyond(basis: Basis, part: Parts | None) -> float:
+    """Say how often a target plays another arm where the log could have played no other: there nothing is known."""
+    if part is None or basis.chance.max(initial=0.0) < 1.0:
+        return 0.0
+    certain = (basis.chance >= 1.0) & ~basis.known & (basis.n_eligible > 1)
+    return float(np.maximum(1.0 - part.pi[certain], 0.0).sum())
+
+
+def _beside_logged(parts: Sequence[Parts | None], task: SumTask, beyond: Float64) -> Sums:
     """Sum without writing features down: those of the log itself are 1, the reward, or 0."""
     found = [None if part is None else sum_features(*part, *task.dials) for part in parts]
     some = next(each[0] for each in found if each is not None)
@@ -87,6 +98,7 @@ def _beside_logged(parts: Sequence[Parts | None], task: SumTask) -> Sums:
         own=np.stack([log if each is None else each[0][np.ix_(ALL, ALL)] for each in found]),
         paired=np.stack([log if each is None else each[0][np.ix_(ALL, AS_LOGGED)] for each in found]),
         largest=np.array([min(1.0, log[0, 0]) if each is None else each[1] for each in found]),
+        beyond=beyond,
     )
 
 
@@ -111,6 +123,7 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
         combine([part.own for part in parts]),
         combine([part.paired for part in parts]),
         np.max([part.largest for part in parts], axis=0),
+        combine([part.beyond for part in parts]),
     )
 
 

@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from armlet.evaluation.rows import Rows
 Law: TypeAlias = Int64 | Float64
 """One arm a row, (n,) of int64; or the probabilities of all, (n, K) of float64."""
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
-"""f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and who may play (n, K)."""
+"""f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and who may play (n, K), both read-only."""
 Playing: TypeAlias = Literal["greedy", "exploring"]
 """How a bandit plays: what looks best to it, or by the law of its next decision, with what that explores."""
 TargetLike: TypeAlias = "Target | Bandit | Function | Arm | os.PathLike[str]"
+
+Column = TypeVar("Column", Float64, Bool)
 
 OWN = "own"
 SUM_SLACK = 1e-6  # by which probabilities may miss a sum of 1
@@ -89,7 +91,7 @@ class Asked(Target):
 
     def law(self, rows: Rows) -> Law:
         """Ask it, and check what it says."""
-        return checked_law(self.function(rows.X, rows.eligible), rows, self.name)
+        return checked_law(self.function(_read_only(rows.X), _read_only(rows.eligible)), rows, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,13 @@ def _compared(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[Int6
     lead -= scores.max(axis=1)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * float(np.sqrt((theta[arms] ** 2).sum(axis=1)).max())
     return arms[best], lead > 8 * rows.shape[1] * np.finfo(np.float64).eps * lengths
+
+
+def _read_only(column: Column) -> Column:
+    """Give a view that cannot be written to: other targets, and users themselves, read the same memory."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def _uniform(eligible: Bool) -> Float64:

@@ -14,7 +14,7 @@ from armlet.evaluation.checks import Check, Checks
 from armlet.evaluation.plots import Path, Weighed
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.sums import is_deterministic
-from armlet.evaluation.targets import Law, Logged, Played, Target, chance_of_played
+from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 from armlet.evaluation.traces import Running, Spread
 
 
@@ -50,12 +50,7 @@ class Watch:
 
     def checks(self) -> tuple[Check, ...]:
         """Say what the checks found."""
-        trained = [self._trained(target) for target in self._targets if isinstance(target, Played)]
-        return (*self._checks.found(), *(check for check in trained if check is not None))
-
-    def _trained(self, target: Played) -> Check | None:
-        rows = target.learned()
-        return self._checks.learned_from(target.name, rows=rows, digest=target.bandit.digest()) if rows else None
+        return self._checks.found()
 
     def paths(self) -> tuple[Path, ...]:
         """Give what values were after so many rows."""

@@ -47,6 +47,8 @@ class Past:
             raise LogError(f"event {event['seq']:,} is about decision {name}, which is not in the log", event["seq"])
         if reward is not None:
             found = {**found, "reward": reward, "weight": event["weight"]}
+        elif "expired" in event:
+            found = {**found, "expired": event["expired"]}
         decision = Decision.from_dict(found)
         self._recent[name] = decision
         return decision
@@ -94,6 +96,9 @@ class Player:
 
     def _play_forget(self, event: Event) -> None:
         self.bandit.forget(self._past.get(event, event["reward"]), event["reward"])
+
+    def _play_expire(self, event: Event) -> None:
+        self.bandit.expire(self._past.get(event, None))
 
     def _play_add_arm(self, event: Event) -> None:
         self.bandit.add_arm(event["arm"])

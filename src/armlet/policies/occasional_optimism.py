@@ -12,8 +12,14 @@ say how it does.
 Why only a fifth: contexts that differ explore for a greedy policy, so on real tables optimism costs more than it finds;
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet.
-All that it remembers are sums and what was last solved from them. So bandits merge, rows can be taken back or
-corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
+Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (core/optimism.py).
+An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
+optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate
+where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt
+rewards m is 0 whenever an arm is chosen.
+All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can
+be taken back or corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
 steps; all are when the units change, at a tenth more rows. The best arm is exact: widths have bounds, and are worked
 out only where these do not decide.
@@ -25,11 +31,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, settle, units_word
 from armlet.core.choosing import best_arms
 from armlet.core.exploring import Weighted, by_evidence
 from armlet.core.kernel import LogBonus, Paced
-from armlet.core.optimism import Noise, is_optimistic, log_bonus
+from armlet.core.optimism import (
+    Noise,
+    expected_rows,
+    is_optimistic,
+    log_bonus,
+    lower_silent,
+    shrinkage,
+    skip_silent,
+)
 from armlet.core.policy import SumsPolicy
 from armlet.core.statistics import solved_shape, sum_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Shapes
@@ -99,6 +115,7 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         return {
             **sum_shapes(n_arms, dim, units=self.units),
             "solved": solved_shape(n_arms, dim + 1 if self.units == "free" else dim),
+            "under_way": (n_arms,),
         }
 
     def init(self, n_arms: int, dim: int) -> Paced:
@@ -112,9 +129,9 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         )
 
     def exploring(self, state: Paced, t: int, eligible: Bool) -> Weighted:
-        """Say whether step t explores, and with which arm: by the rows that each arm has."""
+        """Say whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         q = 0.1 if self.p is None else self.p / state.n_active
-        return by_evidence(state.n, eligible, t, q=q, floor=self.floor)
+        return by_evidence(state.n + _waits(state), eligible, t, q=q, floor=self.floor)
 
     def exploration_rate(self, t: int, state: Paced) -> float:
         """Give the probability that step t explores, if all arms that are not retired are eligible.
@@ -127,14 +144,27 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         """
         return self.exploring(state, t, state.active).rate
 
-    def upper_bounds(self, state: Paced, t: int, x: Float64) -> Float64:
-        """Give the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus."""
-        sigma, widths, ways = state.deviations(self.noise), state.widths(x), state.n_active * state.rank
-        bounds: Float64 = state.scores(x) + log_bonus(sigma, widths, t, ways, self.width_scale)
+    def upper_bounds(self, state: Paced, t: int, x: Float64, arms: Int64 | None = None) -> Float64:
+        """Give the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus.
+
+        Parameters
+        ----------
+        state, t, x
+            What is known, the step and the context.
+        arms
+            Those that may be played, which an arm without any reward yet is compared with; all if left out.
+        """
+        arms = np.arange(state.n_arms) if arms is None else arms
+        n, waits, sigma, ways = state.n, _waits(state), state.deviations(self.noise), state.n_active * state.rank
+        means = lower_silent(state.scores(x), n, waits, sigma, arms)
+        widths = state.widths(x) * shrinkage(n, expected_rows(n, waits))
+        bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         return bounds
 
     def _best(self, state: Paced, t: int, x: Float64, arms: Int64) -> Int64:
-        return best_arms(self.upper_bounds(state, t, x) if is_optimistic(t, self.share) else state.scores(x), arms)
+        if is_optimistic(t, self.share):
+            return best_arms(self.upper_bounds(state, t, x, arms), arms)
+        return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
 
     def probabilities(self, state: Paced, t: int, x: Float64, eligible: Bool) -> Float64:
         """Give the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
@@ -145,3 +175,9 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         """Play step t: what exploring takes, or an arm that is best at step t, ties broken by the coins."""
         law = self.exploring(state, t, eligible)
         return law.decide(state.n_arms, lambda arms: self._best(state, t, x, arms), coins)
+
+
+def _waits(state: Paced) -> Float64:
+    """(K,): m, what rules look at; below 0, as in what a worker learned since a base, it is none."""
+    out: Float64 = np.maximum(state.under_way, 0).astype(np.float64)
+    return out

@@ -11,10 +11,9 @@ import numpy as np
 
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
-from armlet.parallel.seeds import Seeds
 from armlet.simulation.folder import read
 from armlet.simulation.named import make_policy, make_world, parse_settings
-from armlet.simulation.play import PLACE, Job, Method
+from armlet.simulation.play import Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
@@ -54,15 +53,12 @@ def make_job(
 
 def summary(job: Job, result: Result) -> list[str]:
     """Say what a policy paid at T/4, T/2 and T."""
-    rng, steps = (
-        Seeds(job.seed, PLACE).rng("summary intervals"),
-        sorted({max(1, job.horizon // part) for part in (4, 2, 1)}),
-    )
+    steps = sorted({max(1, job.horizon // part) for part in (4, 2, 1)})
     lines = [f"{job.policy}: {job.runs} runs, method {job.method!r}", ""]
     lines.append(f"{'step':>18}{'regret [95 % interval]':>38}{'paid exploring':>20}{'explored':>18}")
     for step in steps:
         at = int(np.searchsorted(result.steps, step))
-        regret = f"{result.estimate(step, rng):,.1f}" if job.runs > 1 else f"{result.mean[at]:,.1f}"
+        regret = f"{result.estimate(step):,.1f}" if job.runs > 1 else f"{result.mean[at]:,.1f}"
         paid, explored = (curve[:, at].mean() for curve in (result.exploring, result.explored))
         lines.append(f"{step:18,}{regret:>38}{paid:20,.1f}{explored:18,.1f}")
     return lines

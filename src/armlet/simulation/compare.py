@@ -6,21 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from armlet.core.intervals import Estimate, paired_difference
 from armlet.log.tables import load_pyarrow
 from armlet.parallel.pool import Pool
 from armlet.parallel.progress import reporter
-from armlet.parallel.seeds import Seeds
 from armlet.report.numbers import show
 from armlet.report.pictures import require_matplotlib
-from armlet.simulation.growth import SHORTEST, doubling_ratio, growth
+from armlet.simulation.growth import SHORTEST, growth
 from armlet.simulation.named import make_policy, make_world, parse_settings
-from armlet.simulation.overview import describe, write_overview
-from armlet.simulation.play import PLACE, Job
+from armlet.simulation.overview import write_overview
+from armlet.simulation.play import Job
+from armlet.simulation.ranking import Place, exact, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
@@ -78,38 +74,16 @@ def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -
         print(f"\ninterrupted: finished runs are kept in {folder}; the same command goes on", file=sys.stderr)
         raise
     page = write_overview(folder)
-    print("", *report(results, jobs[0].seed), f"Report: {page}", f"Figure: {folder / 'regret.svg'}", sep="\n")
+    print("", *report(results), f"Report: {page}", f"Figure: {folder / 'regret.svg'}", sep="\n")
 
 
-def report(results: Sequence[Result], seed: int) -> list[str]:
+def report(results: Sequence[Result]) -> list[str]:
     """Say who regrets least and whether the runs can tell, and how fast the regret of each grows."""
-    rng, ordered = Seeds(seed, PLACE).rng("ranking intervals"), sorted(results, key=lambda each: float(each.mean[-1]))
-    places = [Place.of(each, ordered[0], rng) for each in ordered]
+    places = rank(results)
     lines = ranking(places)
-    if all(len(each.runs) > 1 for each in ordered):
-        lines += ["", *verdict(places), *rates(ordered, rng)]
+    if all(place.is_told for place in places):
+        lines += ["", *verdict(places), *rates(places)]
     return lines
-
-
-class Place(NamedTuple):
-    """A policy in a ranking."""
-
-    result: Result
-    regret: Estimate  # at T
-    more: Estimate  # than that of the first, paired by run
-
-    @classmethod
-    def of(cls, result: Result, first: Result, rng: np.random.Generator) -> Place:
-        """Estimate what it regrets, exactly if there is but one run."""
-        T = int(result.steps[-1])
-        if len(result.runs) > 1:
-            return cls(result, result.estimate(T, rng), paired_difference(result.at(T), first.at(T), rng))
-        return cls(result, _exact(float(result.mean[-1])), _exact(float(result.mean[-1] - first.mean[-1])))
-
-    @property
-    def name(self) -> str:
-        """The policy and its settings."""
-        return describe(self.result.settings["policy"])
 
 
 def ranking(places: Sequence[Place]) -> list[str]:
@@ -117,10 +91,10 @@ def ranking(places: Sequence[Place]) -> list[str]:
     T = int(places[0].result.steps[-1])
     head = f"{'regret at T = ' + format(T, ','):>36}{'more than the first, paired':>32}"
     lines = [f"{head}{'paid exploring':>17}{'explored':>10}  policy"]
-    for place, (found, regret, more) in enumerate(places):
-        shown = show(more) if place else ""
-        paid, share = show(_exact(float(found.exploring[:, -1].mean()))), found.explored[:, -1].mean() / T
-        lines.append(f"{show(regret):>36}{shown:>32}{paid:>17}{share:>10.2%}  {places[place].name}")
+    for number, place in enumerate(places):
+        found, shown = place.result, show(place.more) if number else ""
+        paid, share = show(exact(float(found.exploring[:, -1].mean()))), found.explored[:, -1].mean() / T
+        lines.append(f"{show(place.regret):>36}{shown:>32}{paid:>17}{share:>10.2%}  {place.name}")
     return lines
 
 
@@ -128,19 +102,14 @@ def verdict(places: Sequence[Place]) -> list[str]:
     """Say which policy had the least regret at T, and whether the runs tell it from the next."""
     lines = [f"Least mean regret at T: {places[0].name}."]
     for second in places[1:2]:
-        tell = "tell" if second.more.low > 0 else "cannot tell"
+        tell = "tell" if second.more is not None and second.more.low > 0 else "cannot tell"
         lines.append(f"{second.name} paid {show(second.more)} more: these runs {tell} the two apart.")
     return lines
 
 
-def rates(ordered: Sequence[Result], rng: np.random.Generator) -> list[str]:
+def rates(places: Sequence[Place]) -> list[str]:
     """Say how fast the regret of each policy grows; nothing of runs too short to say."""
-    if ordered[0].steps[-1] < SHORTEST:
+    if places[0].result.steps[-1] < SHORTEST:
         return []
-    told = [(describe(each.settings["policy"]), doubling_ratio(each.steps, each.regret, rng)) for each in ordered]
     head = "[R(T) - R(T/2)] / [R(T/2) - R(T/4)] is 1 if regret grows as log t, 1.41 as sqrt t, 2 as t:"
-    return ["", head, *(f"  {name}: {growth(ratio)}" for name, ratio in told)]
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value, value, value)
+    return ["", head, *(f"  {place.name}: {growth(place.ratio)}" for place in places)]

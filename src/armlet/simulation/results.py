@@ -23,7 +23,7 @@ from armlet.core.intervals import Estimate, bootstrap
 from armlet.core.types import Float64, Int64
 from armlet.log.tables import load_pyarrow
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.play import Curves, Job
+from armlet.simulation.play import PLACE, Curves, Job
 
 Settings: TypeAlias = dict[str, Json]
 
@@ -77,9 +77,17 @@ class Result:
         column: Float64 = self.regret[:, found[0]]
         return column
 
-    def estimate(self, step: int, rng: np.random.Generator) -> Estimate:
-        """Give the mean regret at one checkpoint with its bootstrap interval over runs."""
-        return bootstrap(lambda values: values.mean(-1), self.at(step), rng=rng)
+    def estimate(self, step: int) -> Estimate:
+        """Give the mean regret at one checkpoint with its bootstrap interval over runs; exact if there is but one."""
+        values = self.at(step)
+        if len(values) == 1:
+            return Estimate(float(values[0]), float(values[0]), float(values[0]))
+        return bootstrap(lambda values: values.mean(-1), values, rng=self.rng("regret interval", step))
+
+    def rng(self, word: str, *which: int | str) -> np.random.Generator:
+        """Give the randomness of an interval: the same wherever it is shown, so that it is the same interval."""
+        seed = self.settings["seed"]
+        return Seeds(seed if isinstance(seed, int) else 0, PLACE).rng(word, *which)
 
 
 def stack(runs: Iterable[Curves]) -> Curves:

@@ -111,7 +111,9 @@ class Player:
         outcome = pen.outcome(self.kept.id, event)
         if outcome is None:
             return False
-        if outcome.phase != "open":
+        if outcome.phase == "open":
+            self._write(pen, now, bandit, outcome, "expire", {})
+        else:
             self._write(pen, now, bandit, outcome, "forget", {"reward": outcome.value})
         self.rebase(pen)
         pen.erase(self.kept.id, outcome.t)

@@ -55,6 +55,7 @@ def apply(bandit: Bandit, pen: Pen, loop: int, row: Row) -> None:
     """Do again what a row says was done."""
     if row.kind == "decide":
         bandit.advance_to(_step(row))
+        bandit._begin_decision(row.fields["arm"])
     elif row.kind in _CHANGES:
         _CHANGES[row.kind](bandit, row)
     elif row.kind in _LEARNS:
@@ -87,7 +88,16 @@ def _forget(bandit: Bandit, decided: Row, row: Row) -> None:
     bandit.forget(decision_of(decided, row.fields["reward"]), row.fields["reward"])
 
 
-_LEARNS: dict[str, Callable[[Bandit, Row, Row], None]] = {"learn": _learn, "correct": _correct, "forget": _forget}
+def _expire(bandit: Bandit, decided: Row, row: Row) -> None:  # noqa: ARG001
+    bandit.expire(decision_of(decided))
+
+
+_LEARNS: dict[str, Callable[[Bandit, Row, Row], None]] = {
+    "learn": _learn,
+    "correct": _correct,
+    "forget": _forget,
+    "expire": _expire,
+}
 _CHANGES: dict[str, Callable[[Bandit, Row], None]] = {
     "add_arm": lambda bandit, row: bandit.add_arm(row.fields["arm"]),
     "retire_arm": lambda bandit, row: bandit.retire_arm(row.fields["arm"]),

@@ -25,11 +25,11 @@ Check: TypeAlias = Callable[[Policy, int, int], None]
 
 
 def check_decide_is_a_query(policy: Policy, n_arms: int, dim: int) -> None:
-    """Deciding leaves the state as it was."""
+    """Deciding leaves the state as it was, but for a count of decisions under way, which `expire` takes back."""
     bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim)
     for i, _ in enumerate(play(bandit, X, rewards)):
         before = bandit.state.copy()
-        bandit.decide(X[i])
+        bandit.expire(bandit.decide(X[i]))
         require(same(before, bandit.state), f"decide changed the state at step {bandit.t}")
 
 

@@ -16,7 +16,7 @@ from armlet.core.files import encoding
 from armlet.core.files.disk import Source, Target, origin
 from armlet.core.files.shapes import check_shapes, expected
 from armlet.core.settings import Settings, check_reward_range, check_seed
-from armlet.core.types import Arm, Policy, State
+from armlet.core.types import Arm, Policy, Shapes, State
 from armlet.core.units import units_of
 from armlet.core.version import __version__
 
@@ -30,6 +30,9 @@ REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryErr
 
 # what policies without these settings, in files of schema 1, did
 FORMERLY = {"units": "as given", "clock": "steps"}
+
+# arrays that older files lack: all zeros then, and left out of the digest while they are
+NEWER = ("under_way",)
 
 # what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
 UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
@@ -72,7 +75,8 @@ def decode(data: bytes, policies: Registry, given: Policy | None) -> Model:
 def digest(model: Model) -> str:
     """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
-    return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, model.state.arrays())
+    arrays = {name: array for name, array in model.state.arrays().items() if name not in NEWER or array.any()}
+    return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
 def describe(model: Model) -> dict[str, encoding.Json]:
@@ -124,7 +128,9 @@ def _checked(
         n_arms, dim = len(told.arms), told.settings.dim
         # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
         if hasattr(policy, "shapes") or policies.get(type(policy).__name__) is type(policy):
-            check_shapes(arrays, expected(policy, n_arms, dim))
+            wanted = expected(policy, n_arms, dim)
+            arrays = _with_newer(arrays, wanted)
+            check_shapes(arrays, wanted)
         policy.check(n_arms, dim, told.t)
         state = policy.init(n_arms, dim)
         check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
@@ -134,6 +140,12 @@ def _checked(
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
     return Model(**told._asdict(), state=state)
+
+
+def _with_newer(arrays: dict[str, encoding.Array], wanted: Shapes) -> dict[str, encoding.Array]:
+    """Add what a file of before has not: nothing was counted then."""
+    missing = [name for name in NEWER if name in wanted and name not in arrays]
+    return arrays | {name: np.zeros([size or 0 for size in wanted[name]], dtype=np.int64) for name in missing}
 
 
 def _try(policy: Policy, state: State, told: _Told) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     Base = object  # the engine's types take no second base of their own kind: `recorded` puts both together
 
-HOT = ("decide", "decide_at", "learn", "correct", "forget", "advance_to")
+HOT = ("decide", "decide_at", "learn", "correct", "forget", "expire", "advance_to")
 """What is called on the engine itself, and so may not be overridden where it is to be recorded."""
 
 
@@ -87,7 +87,11 @@ class _Recorded(Base):
         recording = self._recording
         with recording.lock:
             decision = super().decide(x, eligible=eligible, probabilities=probabilities)
-            recording.recorder.decided(decision)
+            try:
+                recording.recorder.decided(decision)
+            except BaseException:
+                super().expire(decision)  # nobody gets it
+                raise
             return decision
 
     def decide_at(
@@ -96,14 +100,23 @@ class _Recorded(Base):
         recording = self._recording
         with recording.lock:
             decision = super().decide_at(t, x, eligible=eligible, probabilities=probabilities)
-            recording.recorder.decided(decision)
+            try:
+                recording.recorder.decided(decision)
+            except BaseException:
+                super().expire(decision)  # nobody gets it
+                raise
             return decision
 
     def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions:
         recording = self._recording
         with recording.lock:
             decisions = super()._decide_many(X, eligible, first)
-            recording.recorder.decided_many(decisions)
+            try:
+                recording.recorder.decided_many(decisions)
+            except BaseException:
+                for decision in decisions:
+                    super().expire(decision)
+                raise
             return decisions
 
     # ---- rewards: checked, told, learned
@@ -130,6 +143,12 @@ class _Recorded(Base):
             rewards = {"reward": r, "weight": decision.weight}
             self._recording.recorder.happened("forget", self._named(decision, self._recording.since) | rewards)
             super().forget(decision, r)
+
+    def expire(self, decision: Decision) -> None:
+        with self._recording.lock:
+            self._check_expire(decision)
+            self._recording.recorder.happened("expire", self._named(decision, self._recording.since))
+            super().expire(decision)
 
     def _learn_many(
         self, decisions: list[Decision], rewards: Float64, weights: Float64, act: Act = Act.perform

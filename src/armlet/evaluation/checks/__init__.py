@@ -5,18 +5,17 @@ Everything is sums, so that memory does not grow with the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from armlet.core.types import Arm, Float64, Int64
-from armlet.evaluation.checks.check import Check, Word, worst
+from armlet.evaluation.checks.check import Check, Word
 from armlet.evaluation.checks.drift import Drift
 from armlet.evaluation.checks.missing import Missing
 from armlet.evaluation.checks.propensities import Propensities, guaranteed
 from armlet.evaluation.checks.support import Support
-from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.rows import Rows
 
-__all__ = ["Check", "Checks", "Word", "worst"]
+__all__ = ["Check", "Checks", "Word"]
 
 
 class Checks:
@@ -55,19 +54,18 @@ class Checks:
         n_arms = len(self.arms)
         self.propensities, self.drift, self.missing = Propensities(n_arms), Drift(dim, n_arms), Missing(n_arms)
         self.support = {name: Support(n_arms) for name in targets}
-        self.trained = Trained(n_arms)
 
     def add(self, rows: Rows, targets: Mapping[str, Float64 | Int64]) -> None:
         """Take a block, and what each target would play in it: the arms, (n,), or the probabilities of all, (n, K)."""
         known = guaranteed(rows)
         self.propensities.add(rows, known)
-        for part in (self.drift, self.missing, self.trained):
+        for part in (self.drift, self.missing):
             part.add(rows)
         for name, probabilities in targets.items():
             self.support[name].add(rows, known, probabilities)
 
     def found(self) -> tuple[Check, ...]:
-        """Say what came of them; those that are about models are asked for by `learned_from`."""
+        """Say what came of them; whether models were trained here, `trained.Trained` says."""
         checks = [
             *self.propensities.found(self.arms),
             *self.drift.found(self.arms, self.features),
@@ -76,9 +74,3 @@ class Checks:
         for name, support in self.support.items():
             checks += support.found(name, self.arms)
         return tuple(checks)
-
-    def learned_from(
-        self, name: str, *, rows: Mapping[Arm, float], digest: str | None = None, states: Collection[str] = ()
-    ) -> Check:
-        """Say whether a target that is a model was trained on this log; see `trained.Trained`."""
-        return self.trained.found(name, self.arms, rows=rows, digest=digest, states=states)

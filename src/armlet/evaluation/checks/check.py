@@ -51,20 +51,6 @@ def shown(number: float) -> str:
     return f"{number:,.0f}" if number == round(number) else f"{number:.2g}" if abs(number) < 10 else f"{number:,.0f}"
 
 
-def worst(checks: tuple[Check, ...], target: str | None) -> Word:
-    """Give the worst word about a target; what is said of the log holds for all of its targets.
-
-    Examples
-    --------
-    >>> bad = Check(name="support", word=Word.REFUSED, sentence="None.", number=0.0, unit="rows", target="new")
-    >>> print(worst((bad,), "new"), worst((bad,), "old"))
-    refused fine
-    """
-    order = list(Word)
-    about = [check.word for check in checks if check.target in (None, target)]
-    return max(about, key=order.index, default=Word.FINE)
-
-
 def tail(z: float) -> float:
     """Give the probability that a standard normal is farther from 0 than z.
 

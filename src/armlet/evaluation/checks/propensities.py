@@ -39,7 +39,8 @@ class Propensities:
         self.rows = self.impossible = self.turns = self.certain = self.known = self.tested = 0
         self.first: int | None = None  # the step of the first impossible row
         self._draws = np.zeros((n_arms, len(bets.BOTH)))
-        self._exploring = np.zeros(2)  # explored rows, and how many there should be
+        self._exploring = np.zeros(2)  # rows that a coin chose to explore, and how many there should be
+        self._explored = 0  # rows that explored, by a coin or for certain
         self._drawn = np.zeros((2, n_arms))  # of rows with all probabilities: plays, and how many there should be
         self._other = _Weights(n_arms)
 
@@ -59,6 +60,7 @@ class Propensities:
         self._add_others(rows, coins & ~known)
 
     def _add_exploring(self, rows: Rows, known: Bool) -> None:
+        self._explored += int((rows.explored == 1).sum())
         tossed = known & (rows.rate < 1.0) & (rows.explored >= 0)
         self._exploring += (rows.explored[tossed] == 1).sum(), rows.rate[tossed].sum()
         drawn = known & (rows.explored == 1)
@@ -103,7 +105,7 @@ class Propensities:
             return _accused(arms[light], chance)
         if p < ALPHA:
             return _accused(arms[int(tests[worst].max(axis=1).argmax())], p)
-        told = f"Arms were drawn as often as logged, by {self._number_tested():,} rows."
+        told = f"Arms were drawn as often as logged, in the {self._number_tested():,} rows that can be tested."
         return Check(name="propensities", word=Word.FINE, sentence=told, number=p, unit="p-value")
 
     def _number_tested(self) -> int:
@@ -114,11 +116,13 @@ class Propensities:
         p = bets.p_value(bets.on_counts(self._exploring[:1], self._exploring[1:]))
         fine = p >= ALPHA
         if not expected:
-            told = "No step tossed a coin whether to explore, so there is nothing to compare."
+            told = "No decision tossed a coin whether to explore, so there is nothing to compare."
         else:
-            told = f"{count:,.0f} steps explored by their coin where {expected:,.1f} were to be expected" + (
-                "." if fine else ": the logged rates are not those by which it explored."
-            )
+            sure = self._explored - int(count)
+            told = f"Of {self._explored:,} explored decisions {count:,.0f} were chosen by a coin"
+            told += f" and {sure:,} for certain" if sure else ""
+            told += f"; {expected:,.1f} were expected by coin"
+            told += "." if fine else ": the logged rates are not those by which it explored."
         word = Word.FINE if fine else Word.REFUSED
         return Check(name="explored share", word=word, sentence=told, number=p, unit="p-value")
 
@@ -127,12 +131,12 @@ class Propensities:
         if not self.certain or self.known or self.certain < CERTAIN * others:
             return []
         told = (
-            f"This log cannot be evaluated: in {share(self.certain / others)} of its rows nothing was left to chance, "
-            "so nothing is known of what the other arms would have paid. Let a policy decide that explores, such as "
+            f"In {share(self.certain / others)} of the rows of this log nothing was left to chance: it tells only of "
+            "targets that play the same arms there. To value others, let a policy decide that explores, such as "
             "ContextualEpsilonGreedy with floor=0.02."
         )
         number = self.certain / others
-        return [Check(name="evaluable", word=Word.REFUSED, sentence=told, number=number, unit="share")]
+        return [Check(name="evaluable", word=Word.WARNING, sentence=told, number=number, unit="share")]
 
 
 class _Weights:
