@@ -65,20 +65,20 @@ def create_app(path: str) -> FastAPI:
             decision = opened["loop"].decide(x, event=visit.event)
         except armlet.EventError as error:
             raise HTTPException(409, str(error)) from error
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from error
         except armlet.StoreError as error:  # a full disk, say: the page can show any banner
             raise HTTPException(503, str(error)) from error
+        except armlet.ArmletError as error:  # whatever else a loop refuses
+            raise HTTPException(422, str(error)) from error
         return {"banner": str(decision.arm)}
 
     @app.post("/order")
     def order(told: Order) -> dict[str, Status]:
         try:
             return {"status": opened["loop"].reward(told.event, told.value)}
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from error
         except armlet.StoreError as error:
             raise HTTPException(503, str(error)) from error
+        except armlet.ArmletError as error:
+            raise HTTPException(422, str(error)) from error
 
     return app
 

@@ -27,7 +27,8 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"), [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500")]
+    ("kind", "size"),
+    [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500"), ("stores", "--files=150")],
 )
 def test_slice_of_the_fuzzer_finds_no_fault(kind: str, size: str) -> None:
     done = fuzz(kind, size, "--seed", "1000")
@@ -91,6 +92,23 @@ def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.M
 
     monkeypatch.setattr(model, "read", careless)
     assert finds("files", range(8, 300), "load raised OverflowError('too late')")
+
+
+def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was when nobody looked whether a file holds together."""
+    for check in ("check_ours", "check_counts"):
+        monkeypatch.setattr(f"armlet.stores.sqlite.ledger.{check}", lambda *_: None)
+    assert finds("stores", range(3), "was decided again")
+
+
+def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.events.checked", lambda row, *_: row)
+    assert finds("stores", range(8, 12), "raised KeyError")
+
+
+def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.sqlite.lock.FileLock.withdraw", lambda _: None)
+    assert finds("stores", range(3), "descriptors are left open")
 
 
 def test_books_that_do_not_balance_are_told() -> None:

@@ -669,6 +669,8 @@ class Bandit(Engine):
     def save(self, path: Target) -> None:
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays.
 
+        It holds the seed: a new file can be read by its owner alone. One that is there keeps its permissions.
+
         Parameters
         ----------
         path

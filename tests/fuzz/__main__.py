@@ -19,7 +19,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("kind", choices=[*runner.KINDS, "threads", "all"])
     parser.add_argument("--calls", type=count, default=1_000_000, help="calls in all, one in five of kernel objects")
-    parser.add_argument("--files", type=count, default=100_000, help="damaged files")
+    parser.add_argument(
+        "--files", type=count, default=100_000, help="damaged files, or stores; with all, a tenth as many stores"
+    )
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="how long the threads are at it, all policies together"
     )
@@ -42,9 +44,11 @@ def main() -> int:
         print(runner.KINDS[given.kind](given.case), "done, no fault")
         return 0
     faults = 0
-    for kind in ("calls", "pieces", "files"):
+    for kind in ("calls", "pieces", "files", "stores"):
         if given.kind in (kind, "all"):
-            wanted = given.files if kind == "files" else round(given.calls * SHARES[kind])
+            wanted = given.files if kind in ("files", "stores") else round(given.calls * SHARES[kind])
+            if kind == "stores" and given.kind == "all":
+                wanted //= 10  # each is opened, used and closed
             faults += len(runner.run(kind, wanted, given.seed, given.workers).faults)
     if given.kind in ("threads", "all"):
         faults += threads.run(given.seconds, given.threads, given.seed)

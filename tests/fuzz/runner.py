@@ -11,11 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from fuzz import calls, files, pieces
+from fuzz import calls, files, pieces, stores
 from fuzz.faults import Fault
 
-KINDS: dict[str, Callable[[int], int]] = {"calls": calls.play, "pieces": pieces.play, "files": files.play}
-NOUNS = {"calls": "calls of bandits", "pieces": "calls of kernel objects", "files": "damaged files"}
+KINDS: dict[str, Callable[[int], int]] = {
+    "calls": calls.play,
+    "pieces": pieces.play,
+    "files": files.play,
+    "stores": stores.play,
+}
+NOUNS = {
+    "calls": "calls of bandits",
+    "pieces": "calls of kernel objects",
+    "files": "damaged files",
+    "stores": "damaged stores",
+}
 PATIENCE = 240.0  # seconds for one case, of which most take a fraction of one: beyond, it hangs
 MOST = 25  # faults after which a run stops
 HERE = Path(__file__).parent.parent

@@ -11,7 +11,9 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, SQLite, Store
+from armlet.stores.clock import ClockWarning
 from armlet.stores.replay import rebuild
+from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError
 
@@ -27,6 +29,12 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
 def test_the_soak_finds_a_store_that_answers_too_early(tmp_path: Path) -> None:
     with pytest.raises(LostError):
         soak(tmp_path / "soak.db", 5, 0, "--too-early")
+
+
+def test_a_store_is_exact_after_maintenance_in_traffic(tmp_path: Path) -> None:
+    """How long decisions take is for `make soak` to judge, on a machine that does nothing else."""
+    report = traffic.soak(tmp_path / "soak.db", rounds=2, seconds=0.3)
+    assert min(report.forgotten, report.windows, report.changes) > 0
 
 
 def make(store: Store, **more: object) -> Loop:
@@ -120,24 +128,79 @@ def test_windows_close_on_time_when_the_wall_clock_jumps(jump: float, tmp_path: 
         assert [row.kind for row in loop._ledger.rows(1)] == ["decide", "learn"]
 
 
-@pytest.mark.parametrize(("jump", "left"), [(-3 * DAY, 600), (-DAY, 600), (100, 500), (DAY, 0)])
+@pytest.mark.parametrize(
+    ("jump", "left", "words"),
+    [
+        (-365 * DAY, 600, "365.0 days before the newest row"),
+        (-DAY, 600, "1.0 days before"),
+        (-1.0, 600, None),
+        (100.0, 500, None),
+        (DAY, 0, None),
+        (7 * DAY + 1, 600, "7.0 days after the newest row"),
+        (365 * DAY, 600, "365.0 days after"),
+    ],
+)
 def test_windows_stay_open_no_longer_after_a_restart_than_the_clocks_can_tell(
-    jump: float, left: int, tmp_path: Path
+    jump: float, left: int, words: str | None, tmp_path: Path
 ) -> None:
-    """Set back while nobody ran, the clock goes on from the newest row; set forward, it is believed."""
+    """Set back while nobody ran, or far ahead, the clock is not believed: windows go on from where they were."""
     wall, elapsed = Ticks(1e9), Ticks(50.0)
     with armlet.open(tmp_path / "shop.db", wall=wall, elapsed=elapsed) as store:
         make(store, window=600.0, default_reward=0.0).decide([1.0, 0.5], event="e")
     wall.now += jump
     elapsed.now = 7.0
-    with armlet.open(tmp_path / "shop.db", wall=wall, elapsed=elapsed) as store:
+    with opened(tmp_path / "shop.db", wall, elapsed, words) as store:
         loop = store.loop("homepage")
         for now, learned in ((left - 1, 0), (left, 1), (left + 1, 1)):
             elapsed.now = 7.0 + now
             if now >= 0:
                 assert loop.model().state.n.sum() == learned
-        times = [row.ts for row in loop._ledger.rows(1)]
-        assert times == sorted(times)
+        assert [row.ts for row in loop._ledger.rows(1)] == [10**15, round(wall.now * 1e6)]
+
+
+def opened(path: Path, wall: Ticks, elapsed: Ticks, words: str | None = None) -> Store:
+    """Open a store, with a warning that has these words, or with none."""
+    if words is None:
+        return armlet.open(path, wall=wall, elapsed=elapsed)
+    with pytest.warns(ClockWarning, match=words):
+        return armlet.open(path, wall=wall, elapsed=elapsed)
+
+
+def test_a_boot_with_the_clock_a_year_ahead_leaves_no_trace_after_the_next(tmp_path: Path) -> None:
+    wall, elapsed = Ticks(1e9), Ticks(50.0)
+    with opened(tmp_path / "shop.db", wall, elapsed) as store:
+        make(store, window=600.0, default_reward=0.0).decide([1.0, 0.5], event="before")
+    wall.now += 365 * DAY
+    with opened(tmp_path / "shop.db", wall, elapsed, "days after the newest row") as store:
+        loop = store.loop("homepage")
+        loop.decide([1.0, 0.5], event="ahead")
+        assert loop.reward("before", 1.0) == "accepted"
+    wall.now -= 365 * DAY
+    with opened(tmp_path / "shop.db", wall, elapsed, "days before the newest row") as store:
+        loop = store.loop("homepage")
+        loop.decide([1.0, 0.5], event="after")
+        elapsed.now += 599
+        assert loop.model().state.n.sum() == 0
+        elapsed.now += 1
+        wall.now += 600
+        assert loop.model().state.n.sum() == 3
+        stamps = {row.fields.get("event", row.kind): row.ts for row in loop._ledger.rows(1)}
+        assert stamps["after"] == 10**15
+        assert stamps["learn"] == 10**15 + 600 * 10**6
+    with opened(tmp_path / "shop.db", wall, elapsed) as store:  # and there is nothing left to warn of
+        assert store.loop("homepage").model().state.n.sum() == 3
+
+
+def test_a_clock_that_is_set_right_while_a_store_is_open_stamps_right_from_then_on(tmp_path: Path) -> None:
+    wall, elapsed = Ticks(0.0), Ticks(50.0)  # no network yet
+    with opened(tmp_path / "shop.db", wall, elapsed) as store:
+        loop = make(store, window=600.0, default_reward=0.0)
+        loop.decide([1.0, 0.5], event="e")
+        wall.now = 1e9
+        loop.decide([1.0, 0.5], event="f")
+        assert [row.ts for row in loop._ledger.rows(1)] == [0, 10**15]
+        elapsed.now += 599
+        assert loop.model().state.n.sum() == 0
 
 
 def test_threads_that_race_for_one_event_get_one_answer(tmp_path: Path) -> None:
@@ -221,5 +284,9 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(armlet.StoreError, match="closed"):
         loop.decide([1.0, 0.5])
-    with pytest.raises(armlet.StoreError, match="closed"):
+    for call in (lambda: store.loops, lambda: loop.log, lambda: store.backup(tmp_path / "copy.db")):
+        with pytest.raises(armlet.StoreError, match="closed"):
+            call()
+    store.close()  # once more is fine
+    with armlet.open(tmp_path / "shop.db") as store:
         store.close()

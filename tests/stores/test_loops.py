@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import armlet
-from armlet.stores import Aggregation, Memory, Outcome, Store
-from armlet.stores.rewards import Terms, judge
+from armlet.core.types import Arm
+from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
+from armlet.stores.replay import rebuild
+from armlet.stores.rewards import Terms, Told, judge
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}
 
@@ -45,7 +47,6 @@ def test_a_loop_that_cannot_be_is_refused_and_not_made(given: dict[str, Any], wo
 @pytest.mark.parametrize(
     "given",
     [
-        {"arms": ["b", "a"]},
         {"dim": 3},
         {"policy": armlet.LinUCB(alpha=2.0)},
         {"objective": "min"},
@@ -64,8 +65,114 @@ def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -
             store.loop("homepage", **(MADE | given))
         assert store.loop("homepage", **MADE).decide([1.0, 0.5]).t == 2
         assert store.loop("homepage").decide([1.0, 0.5]).t == 3
+
+
+def arms_of(loop: Loop) -> dict[Arm, bool]:
+    """Give the arms of a loop, and whether each is played."""
+    model = loop.model()
+    return {arm: arm not in model.retired for arm in model.arms}
+
+
+def test_a_list_of_arms_is_what_is_played_from_then_on(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with armlet.open(path) as store:
+        loop = store.loop("homepage", **MADE)
         loop.add_arm("c")
-        assert store.loop("homepage", **MADE).model().arms == ["a", "b", "c"]
+        loop.reward(loop.decide([1.0, 0.5], eligible=["b"]).id, 1.0)
+    lists: list[tuple[list[Arm] | None, dict[Arm, bool]]] = [
+        (["a", "b", "c"], {"a": True, "b": True, "c": True}),  # after add_arm, the true list
+        (["c", "b", "a"], {"a": True, "b": True, "c": True}),  # in any order
+        (["c", "a"], {"a": True, "b": False, "c": True}),
+        (None, {"a": True, "b": False, "c": True}),
+        (["d", "b"], {"a": False, "b": True, "c": False, "d": True}),
+    ]
+    for arms, expected in lists:
+        with armlet.open(path) as store:
+            loop = store.loop("homepage", **(MADE | {"arms": arms})) if arms else store.loop("homepage")
+            assert arms_of(loop) == expected
+            assert loop.decide([1.0, 0.5]).arm in [arm for arm, plays in expected.items() if plays]
+            after = loop.model().to_bytes()
+            assert store._writer.do(lambda pen, _: rebuild(pen, pen.kept("homepage"))).to_bytes() == after  # type: ignore[arg-type]
+            assert armlet.audit(loop.log.replayable, loop.log.start).ok
+    with armlet.open(path) as store:
+        loop = store.loop("homepage")
+        assert loop.model().to_bytes() == after
+        assert loop.model().state.n[1] == 1  # what was known of an arm that had gone
+        kinds = [event["kind"] for event in loop.log if event["kind"] not in ("start", "decide", "learn")]
+        assert kinds == ["add_arm", "retire_arm", "add_arm", "restore_arm", "retire_arm", "retire_arm"]
+
+
+def test_a_list_that_a_loop_cannot_have_changes_no_arm() -> None:
+    with in_memory() as store:
+        loop = store.loop("homepage", **MADE)
+        before = loop.model().to_bytes()
+        for wrong in ({"arms": ["a", "c"], "dim": 3}, {"arms": ["a", "a"]}, {"arms": "ab"}, {"arms": ["a", 0.5]}):
+            with pytest.raises(armlet.ArmletError):
+                store.loop("homepage", **(MADE | wrong))
+        assert loop.model().to_bytes() == before
+        assert [event["kind"] for event in loop.log] == ["start"]
+
+
+@pytest.mark.parametrize("how", ["memory", "file"])
+def test_eligible_arms_have_no_order(how: str, tmp_path: Path) -> None:
+    with in_memory() if how == "memory" else armlet.open(tmp_path / "shop.db") as store:
+        loop = store.loop("homepage", **MADE)
+        first = loop.decide([1.0, 0.5], event="e", eligible=["b", "a"])
+        for again in (["a", "b"], ["b", "a"]):
+            assert loop.decide([1.0, 0.5], event="e", eligible=again).id == first.id
+        with pytest.raises(armlet.EventError):
+            loop.decide([1.0, 0.5], event="e", eligible=["b"])
+
+
+def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]:
+    """Give calls that are refused, and what their errors are besides."""
+    return {
+        "an arm that is not there": (KeyError, lambda: loop.decide([1.0, 0.5], eligible=["nope"])),
+        "no arm at all": (ValueError, lambda: loop.decide([1.0, 0.5], eligible=[])),
+        "an arm that is no label": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=[0.5])),  # type: ignore[list-item]
+        "arms that are no list": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=5)),  # type: ignore[arg-type]
+        "text in a context": (TypeError, lambda: loop.decide(["x", 0.5])),  # type: ignore[arg-type]
+        "a short context": (ValueError, lambda: loop.decide([1.0])),
+        "an event that is no text": (ValueError, lambda: loop.decide([1.0, 0.5], event=5)),  # type: ignore[arg-type]
+        "a reward that is text": (TypeError, lambda: loop.reward("e", "x")),  # type: ignore[arg-type]
+        "a reward without a number": (ValueError, lambda: loop.reward("e", float("nan"))),
+        "a name that is no text": (ValueError, lambda: loop.reward("e", 1.0, name=b"x")),  # type: ignore[arg-type]
+        "a name of surrogates": (ValueError, lambda: loop.reward("e", 1.0, name="\ud800")),
+        "a rank below none": (ValueError, lambda: loop.reward("e", 1.0, rank=-1)),
+        "a rank that is no number": (ValueError, lambda: loop.reward("e", 1.0, rank="high")),  # type: ignore[arg-type]
+        "retiring what is not there": (KeyError, lambda: loop.retire_arm("zz")),
+        "adding what is there": (ValueError, lambda: loop.add_arm("a")),
+        "a policy that is none": (TypeError, lambda: store.loop("x", **(MADE | {"policy": 5}))),
+        "a window that is text": (
+            ValueError,
+            lambda: store.loop("x", **(MADE | {"window": "x", "default_reward": 0.0})),
+        ),
+        "a default that is text": (
+            ValueError,
+            lambda: store.loop("x", **(MADE | {"window": 1.0, "default_reward": "x"})),
+        ),
+        "a loop of surrogates": (ValueError, lambda: store.loop("\ud800", **MADE)),
+        "a loop that is a number": (ValueError, lambda: store.loop(5, **MADE)),  # type: ignore[arg-type]
+        "features that are numbers": (TypeError, lambda: store.loop("x", arms=["a"], features=5)),  # type: ignore[arg-type]
+        "a time that is text": (ValueError, lambda: store.prune("x")),  # type: ignore[arg-type]
+        "a backup nowhere": (armlet.StoreError, lambda: store.backup("nowhere/copy.db")),
+        "a backup to a number": (TypeError, lambda: store.backup(5)),  # type: ignore[arg-type]
+    }
+
+
+def test_whatever_a_loop_refuses_is_an_error_of_armlet(tmp_path: Path) -> None:
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = store.loop("homepage", **MADE)
+        loop.decide([1.0, 0.5], event="e")
+        before = loop.model().to_bytes()
+        for what, (kind, call) in refusals(store, loop).items():
+            with pytest.raises(armlet.ArmletError) as caught:
+                call()
+            assert isinstance(caught.value, kind), what
+            assert not str(caught.value).startswith(("'", '"')), what
+        assert loop.model().to_bytes() == before
+        assert store.loops == ["homepage"]
+        assert [event["kind"] for event in loop.log] == ["start", "decide"]
 
 
 def test_a_loop_without_a_policy_has_that_of_a_bandit_without_one() -> None:
@@ -163,7 +270,7 @@ def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: 
                 phase = "learned" if told else "default"
                 outcome = Outcome(t=1, event="e", seq=1, phase=phase, value=outcome.value or 0.0)  # type: ignore[arg-type]
             value = rng.choice([-1.0, -0.5, 0.5, 1.0, 9.0])
-            verdict = judge(terms, outcome, value)
+            verdict = judge(terms, outcome, Told(value))
             seen.add(verdict.status)
             if verdict.status in ("accepted", "late", "replaced"):
                 told.append(value)

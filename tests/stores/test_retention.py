@@ -13,7 +13,7 @@ import pytest
 import armlet
 from armlet.stores import Loop, Store
 from armlet.stores.replay import rebuild
-from armlet.stores.sqlite.schema import VERSION
+from armlet.stores.sqlite.schema import APPLICATION, STEPS, VERSION
 
 
 def replayed(store: Store, name: str = "homepage") -> bytes:
@@ -142,21 +142,47 @@ def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
         assert store.loop("homepage").model().to_bytes() == then == replayed(store)
 
 
-def test_an_older_file_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    with armlet.open(path) as store:
-        play(make(store, armlet.LinUCB()), 0, 20)
-        before = store.loop("homepage").model().to_bytes()
-    connection = apsw.Connection(str(path))
-    connection.execute("ALTER TABLE loop DROP COLUMN base")  # as version 1 wrote it
-    connection.pragma("user_version", 1)
+def as_written_by(version: int, path: Path) -> None:
+    """Write a file again as an older version of Armlet would have written it."""
+    new = path.with_name("older.db")
+    connection = apsw.Connection(str(new))
+    for step in STEPS[:version]:
+        connection.execute(step)
+    connection.execute("ATTACH ? AS newer", (str(path),))
+    for table in ("loop", "event", "outcome", "snapshot"):
+        names = ", ".join(name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})"))
+        connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM newer.{table}")
+    connection.pragma("application_id", APPLICATION)
+    connection.pragma("user_version", version)
     connection.close()
-    with armlet.open(path) as store:
+    new.replace(path)
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_an_older_file_is_brought_up_to_date(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    ticks = Ticks()
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        loop = store.loop(
+            "homepage", arms=["a", "b"], dim=2, policy=armlet.LinUCB(), window=60.0, default_reward=0.0, seed=3
+        )
+        play(loop, 0, 20)
+        ticks.now += 61
+        loop.decide([1.0, 0.5], event="open")
+        before = loop.model().to_bytes()
+    as_written_by(version, path)
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
         loop = store.loop("homepage")
         assert loop.model().to_bytes() == before == replayed(store)
+        assert loop.reward("e3", 0.5) == "conflict"
+        ticks.now += 61
+        assert loop.model().state.n.sum() == 21
         assert loop.forget("e3")
+        after = loop.model().to_bytes()
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        assert store.loop("homepage").model().to_bytes() == after == replayed(store)
     connection = apsw.Connection(str(path))
-    assert connection.pragma("user_version") == VERSION == 2
+    assert connection.pragma("user_version") == VERSION
     connection.close()
 
 
@@ -177,9 +203,9 @@ def test_a_change_of_tables_that_fails_leaves_the_old_ones(tmp_path: Path, monke
     with armlet.open(path) as store:
         play(make(store, armlet.LinUCB()), 0, 5)
         before = store.loop("homepage").model().to_bytes()
-    steps = ("", "", "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1);")
+    steps = (*STEPS, "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1);")
     monkeypatch.setattr("armlet.stores.sqlite.schema.STEPS", steps)
-    monkeypatch.setattr("armlet.stores.sqlite.schema.VERSION", 3)
+    monkeypatch.setattr("armlet.stores.sqlite.schema.VERSION", VERSION + 1)
     with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open(path)
     monkeypatch.undo()

@@ -2,13 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from string import Formatter
 from typing import Literal
 
 
 class ArmletError(Exception):
     """Base of every error that is Armlet's own."""
+
+
+class InvalidValueError(ArmletError, ValueError):
+    """An argument has a value that it cannot have."""
+
+
+class InvalidTypeError(ArmletError, TypeError):
+    """An argument is of a kind that it cannot be."""
+
+
+class UnknownNameError(ArmletError, KeyError):
+    """Something is asked for by a name that nothing has.
+
+    Examples
+    --------
+    >>> raise UnknownNameError("there is no arm 'west'")
+    Traceback (most recent call last):
+    armlet.core.errors.UnknownNameError: there is no arm 'west'
+    """
+
+    __str__ = Exception.__str__  # a KeyError would show its text in quotes
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise what Python or numpy refuse inside as an ArmletError that is also what it was; for public methods.
+
+    Examples
+    --------
+    >>> with refusing():
+    ...     {}["west"]
+    Traceback (most recent call last):
+    armlet.core.errors.UnknownNameError: west
+    """
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        kind = _REFUSALS.get(type(error))
+        if kind is None:  # Armlet's own, or one that somebody else has made
+            raise
+        text = error.args[0] if type(error) is KeyError and len(error.args) == 1 else error
+        raise kind(str(text)).with_traceback(error.__traceback__) from None
+
+
+_REFUSALS: Mapping[type[Exception], type[ArmletError]] = {
+    ValueError: InvalidValueError,
+    OverflowError: InvalidValueError,
+    RecursionError: InvalidValueError,
+    UnicodeEncodeError: InvalidValueError,
+    UnicodeDecodeError: InvalidValueError,
+    TypeError: InvalidTypeError,
+    KeyError: UnknownNameError,
+}
 
 
 class DecisionError(ArmletError):
@@ -67,7 +121,7 @@ class NotFittedError(ArmletError, ValueError, AttributeError):
     """An encoder was asked for numbers before it has seen a table."""
 
 
-class ArgumentError(ValueError):
+class ArgumentError(InvalidValueError):
     """A value that cannot be, told with the name of its argument, which a command line can change to its own.
 
     Parameters
@@ -97,7 +151,7 @@ class ArgumentError(ValueError):
         return self._text.format(**arguments, **self._values)
 
 
-class MissingConstantError(ValueError):
+class MissingConstantError(ArmletError, ValueError):
     """A problem has no such constant.
 
     Examples

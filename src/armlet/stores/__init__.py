@@ -10,8 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from armlet.core.errors import StoreError
-from armlet.stores.ledger import Kept, Ledger, Outcome, Pen, Row
+from armlet.core.errors import InvalidTypeError, StoreError
+from armlet.stores.clock import ClockWarning, Moment
+from armlet.stores.ledger import Kept, Ledger, Outcome, Pen, Pruned, Row
 from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.rewards import Aggregation, Status
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregation",
+    "ClockWarning",
     "Kept",
     "Ledger",
     "Loop",
     "Memory",
+    "Moment",
     "Outcome",
     "Pen",
+    "Pruned",
     "Row",
     "SQLite",
     "Status",
@@ -50,9 +54,11 @@ def open(  # noqa: A001 - as users say it: armlet.open
     Parameters
     ----------
     path
-        The file. Beside it lie `-wal` and `-shm` files of SQLite's, and a `.lock`.
+        The file. Beside it lie `-wal` and `-shm` files of SQLite's, and a `.lock` with a megabyte in reserve, for a
+        full disk.
     wall, elapsed
-        The clocks of windows: seconds since 1970, asked once, and seconds since any moment. For tests.
+        The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
+        For tests.
 
     Examples
     --------
@@ -63,7 +69,25 @@ def open(  # noqa: A001 - as users say it: armlet.open
     ...     loop.reward("order-17", 1.0)
     'accepted'
     """
-    return Store(_sqlite().SQLite(Path(path)), wall=wall, elapsed=elapsed)
+    ledger = _sqlite().SQLite(_file(path))
+    try:
+        return Store(ledger, wall=wall, elapsed=elapsed)
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def _file(path: str | os.PathLike[str]) -> Path:
+    """Refuse what names no file."""
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"path is {path!r}; give the path of a file, such as 'shop.db'")
+    if name in ("", ":memory:") or name.startswith("file:") or "://" in name or "\0" in name:
+        raise StoreError(
+            f"path is {name!r}; give the path of a file, such as 'shop.db'. "
+            "For a store that ends with the process: armlet.stores.Store(armlet.stores.Memory())"
+        )
+    return Path(name)
 
 
 def _sqlite() -> ModuleType:

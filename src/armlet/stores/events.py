@@ -10,10 +10,11 @@ from armlet.bandit import from_bytes
 from armlet.core.files.model import describe
 from armlet.core.types import Policy
 from armlet.log.schema import FORMAT, SCHEMA, Event
-from armlet.stores.decisions import context_of
+from armlet.stores.decisions import checked, context_of
 from armlet.stores.ledger import Kept, Ledger, Row
 
 INTERNAL = ("of",)  # what only a store needs
+LONGEST = 19  # digits of a step
 
 
 class LoopLog:
@@ -52,8 +53,9 @@ class LoopLog:
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id."""
-        row = self._ledger.decided(self._kept.id, int(decision.partition("-")[0]))
-        return None if row is None or row.fields["id"] != decision else event_of(row, row.seq)
+        step = decision.partition("-")[0]
+        row = self._ledger.decided(self._kept.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
+        return None if row is None or checked(row, "decide").fields["id"] != decision else event_of(row, row.seq)
 
 
 def event_of(row: Row, seq: int) -> Event:
@@ -65,6 +67,7 @@ def event_of(row: Row, seq: int) -> Event:
     {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'told': 0.5}
     """
     head = {"seq": seq, "kind": row.kind, "at": row.ts}
+    checked(row)
     fields = {name: value for name, value in row.fields.items() if name not in INTERNAL}
     if row.kind == "reward":
         return {**head, "kind": "note", "id": fields["id"], "told": fields["reward"]}

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from armlet.stores.clock import Moment
+
 Phase: TypeAlias = Literal["open", "default", "learned"]
 """What was learned of a decision: nothing yet, the default of its window, or a reward."""
 
@@ -34,7 +36,7 @@ class Row:
     """Something that changed a loop; numbered 1, 2, ... in the order in which its bandit did it."""
 
     seq: int
-    ts: int  # microseconds since 1970
+    ts: int  # microseconds since 1970, as the wall clock said
     kind: str
     t: int | None  # the step of the decision that it is about
     fields: Mapping[str, Any]  # plain JSON types
@@ -50,11 +52,24 @@ class Outcome:
     seq: int  # of its row
     phase: Phase
     value: float | None = None  # told so far, or learned
-    due: int | None = None  # when its window closes, if it is open; microseconds since 1970
+    due: int | None = None  # when its window closes, if it is open; steady time
+    rank: int = 0  # of what was told so far
+    names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What became of a piece of the old decisions."""
+
+    n: int  # deleted
+    after: int | None  # the last step that was looked at, to go on from; None if it was the last of all
 
 
 class Pen(Protocol):
     """A transaction. What it reads is as nobody else can change it before it ends."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Undo what is done inside, and only that, if anything is raised there; the transaction goes on."""
 
     def create(self, name: str, about: str, start: bytes) -> Kept:
         """Keep a new loop."""
@@ -68,8 +83,13 @@ class Pen(Protocol):
         What was leased and not written is lost, or, where only one process can write, leased again after a restart.
         """
 
-    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+    def append(
+        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
+    ) -> int:
         """Write a row and give its number."""
+
+    def last(self, loop: int) -> int:
+        """Give the number of the last row that was written, whether it is still there or not; 0 if there is none."""
 
     def row(self, loop: int, seq: int) -> Row | None:
         """Read one row."""
@@ -87,7 +107,7 @@ class Pen(Protocol):
         """Look a step up."""
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        """Give open outcomes whose window has closed, the first ones first."""
+        """Give open outcomes whose window has closed by now, in steady time, the first ones first."""
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         """Give the newest snapshot and the number of the last row that it has learned."""
@@ -99,13 +119,17 @@ class Pen(Protocol):
         """Let the rows after this one go on from another model, so that those before it are needed no more."""
 
     def erase(self, loop: int, t: int) -> None:
-        """Delete the context and the event of a decision, and how things stand with it; its row stays without them."""
+        """Delete all about a decision but its own row, which stays without its context and event."""
 
-    def prune(self, loop: int, before: int) -> int:
-        """Delete all about decisions that are older and did not explore; give how many.
+    def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
+        """Look at the next decisions after a step; delete all about those that are older and did not explore.
 
-        Rows of explored decisions and of decisions whose window is open stay.
+        Rows of explored decisions stay, of decisions whose window is open, and of those that rows after the loop's base
+        are about, since these could not be played again without them.
         """
+
+    def shrink(self, most: int) -> bool:
+        """Give so many free pages, or what a ledger has instead, back to the system; tell whether there are more."""
 
 
 class Ledger(Protocol):
@@ -117,8 +141,8 @@ class Ledger(Protocol):
     def writing(self) -> AbstractContextManager[Pen]:
         """Open the one transaction: kept for good when it ends well, gone without a trace if anything is raised."""
 
-    def newest(self) -> int:
-        """Give the newest time in any row, 0 if there is none."""
+    def newest(self) -> Moment | None:
+        """Give the moment of the newest row, None if there is none."""
 
     def loops(self) -> Sequence[Kept]:
         """Give all loops, the oldest first."""
@@ -129,8 +153,11 @@ class Ledger(Protocol):
     def decided(self, loop: int, t: int) -> Row | None:
         """Read the row of a decision that is kept for good, by its step."""
 
-    def scrub(self) -> None:
-        """Leave nothing of what was erased or pruned in any file."""
+    def scrub(self) -> bool:
+        """Leave nothing of what was erased or pruned in any file, between transactions, in the thread that writes.
+
+        False if somebody who reads was in the way; it is tried again then.
+        """
 
     def backup(self, path: Path) -> None:
         """Copy everything into a new file, as it is at one moment, while others write."""

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.checks import ends
+from armlet.core.checks import HUGE, ends, number, positive, settle
 from armlet.core.errors import StoreError
 from armlet.core.rewards import Range
 from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
 from armlet.core.units import Units
-from armlet.policies import default_policy
+from armlet.policies import check_given, default_policy
 from armlet.stores.clock import SECOND
 from armlet.stores.ledger import Kept, Pen
-from armlet.stores.rewards import Aggregation, Terms
+from armlet.stores.rewards import LONGEST, Aggregation, Terms, check_text
 
 USUAL = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
-LONGEST = 256  # characters of a name
 LONGEST_WINDOW = 1e9  # seconds
+TERMS = ("window", "default_reward", "aggregation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +43,19 @@ class Making:
     seed: int | None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not 1 <= len(self.name) <= LONGEST:
-            raise ValueError(f"name is {self.name!r}; give text of 1 to {LONGEST} characters")
+        check_text("name", self.name, LONGEST)
         if self.aggregation not in get_args(Aggregation):
             raise ValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
+        if self.policy is not None:
+            check_given(self.policy)
         if (self.window is None) != (self.default_reward is None):
             raise ValueError(
                 f"window is {self.window!r} and default_reward is {self.default_reward!r}; "
                 "give both or neither: a row is learned when its window closes, with the default if no reward came"
             )
-        if self.window is not None and not 0 < self.window <= LONGEST_WINDOW:
-            raise ValueError(f"window is {self.window!r}; give seconds, more than 0 and at most {LONGEST_WINDOW:g}")
+        if self.window is not None:
+            fix = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
+            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=number(-HUGE))
         if self.arms is None and (given := self._given_without_arms()):
             raise ValueError(
                 f"{given} is given, but arms are not; give arms too, or the name alone to go on with a loop"
@@ -95,12 +97,7 @@ class Making:
         return (low, high) if self.objective == "max" else (-high, -low)
 
     def _about(self) -> dict[str, Any]:
-        return {
-            "arms": self.arms,
-            "window": self.window,
-            "default_reward": self.default_reward,
-            "aggregation": self.aggregation,
-        }
+        return {"arms": self.arms, **{name: getattr(self, name) for name in TERMS}}
 
     def create(self, pen: Pen, made: Bandit | None) -> Kept:
         """Keep a new loop."""
@@ -109,11 +106,11 @@ class Making:
         return pen.create(self.name, json.dumps(self._about()), made.to_bytes())
 
     def check_same(self, kept: Kept, made: Bandit | None, own: Policy | None) -> None:
-        """Refuse to go on with a loop that was made with something else."""
+        """Refuse to go on with a loop that was made with something else; arms come and go."""
         if made is None:
             return
-        start, about = from_bytes(kept.start, policy=own), json.loads(kept.about)
-        given: dict[str, tuple[object, object]] = {name: (value, about[name]) for name, value in self._about().items()}
+        start, about = from_bytes(kept.start, policy=own), _read_about(kept)
+        given: dict[str, tuple[object, object]] = {name: (getattr(self, name), about[name]) for name in TERMS}
         for name in ("policy", "dim", "features", "objective", "normalize", "reward_range"):
             given[name] = getattr(made, name), getattr(start, name)
         if self.seed is not None:
@@ -140,4 +137,18 @@ def terms_of(bandit: Bandit, about: Mapping[str, Any]) -> Terms:
 
 def read_terms(kept: Kept, own: Policy | None) -> Terms:
     """Give the terms of a loop that is kept."""
-    return terms_of(from_bytes(kept.start, policy=own), json.loads(kept.about))
+    return terms_of(from_bytes(kept.start, policy=own), _read_about(kept))
+
+
+def _read_about(kept: Kept) -> Mapping[str, Any]:
+    """Read what a loop was made with; whoever edits a file can mend a checksum too."""
+    try:
+        about: Mapping[str, Any] = json.loads(kept.about)
+        window, default = about["window"], about["default_reward"]
+        if window is not None:
+            positive(LONGEST_WINDOW)("window", window), number(-HUGE)("default_reward", default)
+        if about["aggregation"] not in get_args(Aggregation) or (window is None) != (default is None):
+            raise ValueError("no terms of a loop")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"loop {kept.name!r} is damaged: {error}; go back to a backup") from error
+    return about

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from armlet.core.errors import StoreError
-from armlet.stores.ledger import Kept, Outcome, Row
+from armlet.stores.clock import Moment
+from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class _Book:
     events: dict[str, int] = field(default_factory=dict)
     clock: int = 0
     seq: int = 0
+    newest: Moment | None = None
     snapshot: tuple[int, bytes] | None = None
 
 
@@ -32,6 +34,19 @@ class MemoryPen:
     def __init__(self, books: dict[int, _Book]) -> None:
         self._books = books
         self.undo: list[Callable[[], object]] = []
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        done = len(self.undo)
+        try:
+            yield
+        except BaseException:
+            self.roll_back(done)
+            raise
+
+    def roll_back(self, done: int = 0) -> None:
+        while len(self.undo) > done:
+            self.undo.pop()()
 
     def create(self, name: str, about: str, start: bytes) -> Kept:
         kept = Kept(id=len(self._books) + 1, name=name, about=about, start=start)
@@ -47,11 +62,17 @@ class MemoryPen:
         self._set(book, "clock", book.clock + steps)
         return book.clock - steps + 1
 
-    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+    def append(
+        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
+    ) -> int:
         book = self._books[loop]
         self._set(book, "seq", book.seq + 1)
-        self._put(book.rows, book.seq, Row(seq=book.seq, ts=ts, kind=kind, t=t, fields=dict(fields), x=x))
+        self._set(book, "newest", now)
+        self._put(book.rows, book.seq, Row(seq=book.seq, ts=now.wall, kind=kind, t=t, fields=dict(fields), x=x))
         return book.seq
+
+    def last(self, loop: int) -> int:
+        return self._books[loop].seq
 
     def row(self, loop: int, seq: int) -> Row | None:
         return self._books[loop].rows.get(seq)
@@ -88,22 +109,23 @@ class MemoryPen:
 
     def erase(self, loop: int, t: int) -> None:
         book = self._books[loop]
-        outcome = book.outcomes[t]
-        row = book.rows[outcome.seq]
+        row = book.rows[book.outcomes[t].seq]
         fields = {name: value for name, value in row.fields.items() if name != "event"}
-        self._put(book.rows, row.seq, replace(row, x=None, fields=fields))
+        left = {seq: each for seq, each in book.rows.items() if each.t != t or each.kind == "decide"}
+        self._set(book, "rows", left | {row.seq: replace(row, x=None, fields=fields)})
         self._drop(book, {t})
 
-    def prune(self, loop: int, before: int) -> int:
+    def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         book = self._books[loop]
-        old = {
-            outcome.t
-            for outcome in book.outcomes.values()
-            if outcome.due is None and _is_spare(book.rows[outcome.seq], before)
-        }
+        steps = sorted(t for t in book.outcomes if t > after)[:most]
+        needed = {row.t for seq, row in book.rows.items() if seq > book.kept.base}
+        old = {t for t in steps if t not in needed and _is_spare(book, book.outcomes[t], before)}
         self._set(book, "rows", {seq: row for seq, row in book.rows.items() if row.t not in old})
         self._drop(book, old)
-        return len(old)
+        return Pruned(len(old), steps[-1] if len(steps) == most else None)
+
+    def shrink(self, most: int) -> bool:
+        return most < 0  # never: what is deleted is free at once
 
     def _set(self, book: _Book, name: str, value: object) -> None:
         before = getattr(book, name)
@@ -120,8 +142,9 @@ class MemoryPen:
         self._set(book, "events", {event: t for event, t in book.events.items() if t not in old})
 
 
-def _is_spare(row: Row, before: int) -> bool:
-    return row.ts < before and not row.fields["explored"]
+def _is_spare(book: _Book, outcome: Outcome, before: int) -> bool:
+    row = book.rows[outcome.seq]
+    return outcome.due is None and row.ts < before and not row.fields["explored"]
 
 
 class Memory:
@@ -148,13 +171,13 @@ class Memory:
             try:
                 yield pen
             except BaseException:
-                for step in reversed(pen.undo):
-                    step()
+                pen.roll_back()
                 raise
 
-    def newest(self) -> int:
+    def newest(self) -> Moment | None:
         with self._lock:
-            return max((row.ts for book in self._books.values() for row in book.rows.values()), default=0)
+            found = [book.newest for book in self._books.values() if book.newest is not None]
+            return max(found, key=lambda moment: moment.steady, default=None)
 
     def loops(self) -> Sequence[Kept]:
         with self._lock:
@@ -170,8 +193,8 @@ class Memory:
             outcome = book.outcomes.get(t)
             return None if outcome is None else book.rows[outcome.seq]
 
-    def scrub(self) -> None:
-        pass
+    def scrub(self) -> bool:
+        return True
 
     def backup(self, path: Path) -> None:
         raise StoreError(f"a store in memory has no file to copy to {path}; open one on disk: armlet.open('shop.db')")

@@ -6,123 +6,242 @@ the bandit knows more than the rows; it is marked stale and made again from them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
+from armlet.core.border.contexts import ContextReader
 from armlet.core.errors import EventError, StoreError
-from armlet.core.kernel import Decision
+from armlet.core.kernel import Decision, coins
 from armlet.core.types import Arm, Float64, Policy
-from armlet.stores.decisions import decision_of, fields_of
+from armlet.stores.clock import Moment
+from armlet.stores.decisions import checked, decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
-from armlet.stores.replay import apply, recover
-from armlet.stores.rewards import Status, Terms, judge
+from armlet.stores.replay import apply, recover, unlearn
+from armlet.stores.rewards import Status, Terms, Told, counted, judge
+from armlet.stores.tickets import Chore
+from armlet.stores.writer import Writer
 
 SPACING = 1000  # rows between snapshots, at least
 BYTES_A_ROW = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
-CLOSED_AT_ONCE = 1000  # windows
+MARK = 16  # hexadecimal digits in the id of a decision, after its step
+WINDOWS, FORGOTTEN, PRUNED = 8, 8, 32  # done in one piece of a chore: about a millisecond each
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _undoing(
+    method: Callable[Concatenate[Player, P], T],
+) -> Callable[Concatenate[Player, P], T]:
+    """Let the player go stale if what a method raises finds the bandit changed, since its rows will be undone.
+
+    Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
+    """
+
+    @wraps(method)
+    def guarded(self: Player, /, *args: P.args, **options: P.kwargs) -> T:
+        last = self._last
+        try:
+            return method(self, *args, **options)
+        except BaseException as error:
+            is_doubtful = self.policy is not None and not isinstance(error, EventError)
+            if is_doubtful or self._last != last or not isinstance(error, Exception):
+                self.stale()
+            raise
+
+    return guarded
 
 
 class Player:
-    """The bandit of a loop and its rows."""
+    """The bandit of a loop and its rows.
 
-    def __init__(self, kept: Kept, terms: Terms, policy: Policy | None) -> None:
-        self.kept, self.terms, self.policy = kept, terms, policy
+    Parameters
+    ----------
+    kept, terms
+        The loop.
+    policy
+        Its policy, if it is not one of Armlet's own.
+    writer
+        The thread that comes here, which says how long windows may be closed in front of a call.
+    """
+
+    def __init__(self, kept: Kept, terms: Terms, policy: Policy | None, writer: Writer) -> None:
+        self.kept, self.terms, self.policy, self._writer = kept, terms, policy, writer
         self._bandit: Bandit | None = None  # stale
         self._snapshot = self._last = 0  # rows
-        self._steps = range(0)  # leased and not used
+        self._looked: int | None = None  # when windows that are due were last looked for
+        self._is_behind = False  # a chore is closing windows
+        self.is_in_use = False  # somebody has the loop
+
+    def reader(self, pen: Pen) -> ContextReader:
+        """Give what reads contexts of the loop, in the callers' threads."""
+        bandit = self._awake(pen)
+        return ContextReader(bandit.dim, bandit.features)
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
-        self._bandit, self._steps = None, range(0)
+        self._bandit = self._looked = None
 
-    def ready(self, pen: Pen, now: int) -> Bandit:
-        """Give the bandit as it is at this moment, windows that have closed included."""
+    def is_ready(self, now: Moment) -> bool:
+        """Tell whether `ready` has nothing to do."""
+        return self._bandit is not None and (self.terms.window is None or self._looked == now.steady)
+
+    @_undoing
+    def ready(self, pen: Pen, now: Moment) -> None:
+        """Make the bandit again if it is stale, and close windows that are due: as many as there is time for.
+
+        The others are closed between this batch and the next ones. A decision that comes before is a function of the
+        rows that were written before it, like any other.
+        """
+        self._awake(pen)
+        self._looked = now.steady
+        more = self.terms.window is not None
+        while more:
+            more = self._close_some(pen, now, now.steady)
+            if more and self._writer.budget.is_spent():
+                self._catch_up_later()
+                return
+
+    def _catch_up_later(self) -> None:
+        if not self._is_behind:
+            self._is_behind = True
+            self._writer.later(self._catching_up())
+
+    def _catching_up(self) -> Chore[None]:
+        try:
+            yield from self.settling()
+        finally:
+            self._is_behind = False
+
+    def _awake(self, pen: Pen) -> Bandit:
         if self._bandit is None:
             self.kept = pen.kept(self.kept.name) or self.kept
             self._bandit, self._snapshot, self._last = recover(pen, self.kept, self.policy)
-        if self.terms.window is not None:
-            while closed := pen.due(self.kept.id, now, CLOSED_AT_ONCE):
-                for outcome in closed:
-                    self._close(pen, now, self._bandit, outcome)
         return self._bandit
 
-    def decide(self, pen: Pen, now: int, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
+    def settling(self) -> Chore[None]:
+        """Close all windows that are due when it begins."""
+        pen, now = yield
+        until, more = now.steady, self.terms.window is not None
+        while more:
+            more = self._close_some(pen, now, until)
+            if more:
+                pen, now = yield
+
+    def copying(self) -> Chore[Bandit]:
+        """Copy the bandit when all windows that are due are closed."""
+        yield from self.settling()
+        pen, _ = yield
+        return self._awake(pen).copy()
+
+    @_undoing
+    def decide(self, pen: Pen, now: Moment, x: Float64, event: str | None, eligible: list[Arm] | None) -> Decision:
         """Decide, or give the decision that this event has."""
-        bandit = self.ready(pen, now)
         known = None if event is None else pen.outcome(self.kept.id, event)
         if known is not None:
             return self._again(pen, known, x, eligible)
-        if not self._steps:
-            first = pen.lease(self.kept.id, 1)
-            self._steps = range(first, first + 1)
-        decision = bandit.decide_at(self._steps[0], x, eligible=eligible)
-        self._steps = self._steps[1:]  # a refused call has not used its step
+        bandit = self._awake(pen)
+        if event is not None:
+            _check_no_id(event, bandit)
+        decision = bandit.decide_at(pen.lease(self.kept.id, 1), x, eligible=eligible)
         event = decision.id if event is None else event
         seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
-        due = None if self.terms.window is None else now + self.terms.window
+        due = None if self.terms.window is None else now.steady + self.terms.window
         pen.put(self.kept.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
         self._keep_snapshot(pen, bandit)
         return decision
 
     def _again(self, pen: Pen, known: Outcome, x: Float64, eligible: list[Arm] | None) -> Decision:
-        row = pen.row(self.kept.id, known.seq)
-        if row is None:
-            raise StoreError(f"the decision of event {known.event!r} is missing; go back to a backup")
-        if row.x != x.astype("<f8").tobytes() or row.fields["eligible"] != eligible:
+        row = self._decided(pen, known)
+        if row.x != x.astype("<f8").tobytes() or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {known.event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
             )
         return decision_of(row)
 
-    def reward(self, pen: Pen, now: int, event: str, value: float) -> Status:
+    @_undoing
+    def reward(self, pen: Pen, now: Moment, event: str, told: Told) -> Status:
         """Judge a reward, and learn it if it is time."""
-        bandit = self.ready(pen, now)
         outcome = pen.outcome(self.kept.id, event)
-        verdict = judge(self.terms, outcome, value)
+        if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
+            outcome = self._close(pen, now, outcome)  # its turn has not come yet, but it is over
+        verdict = judge(self.terms, outcome, told)
         if outcome is None or verdict.act == "nothing":
             return verdict.status
-        told = replace(outcome, value=verdict.value)
+        known, decided = counted(outcome, told, verdict), self._decided(pen, outcome)
         if verdict.act == "hold":
-            self._append(pen, now, "reward", outcome.t, {**self._about(pen, outcome), "reward": value})
+            self._append(pen, now, "reward", outcome.t, {**_about(decided), "reward": told.value})
         elif verdict.act == "learn":
-            self._write(pen, now, bandit, outcome, "learn", {"reward": verdict.value, "weight": 1.0})
-            told = replace(told, phase="learned")
-        else:
+            self._write(pen, now, "learn", {"reward": verdict.value, "weight": 1.0}, decided)
+        elif verdict.act == "correct":
             fields = {"old_reward": outcome.value, "new_reward": verdict.value}
-            self._write(pen, now, bandit, outcome, "correct", fields)
-            told = replace(told, phase="learned")
-        pen.put(self.kept.id, told)
+            self._write(pen, now, "correct", fields, decided)
+        pen.put(self.kept.id, known)
         return verdict.status
 
-    def _close(self, pen: Pen, now: int, bandit: Bandit, outcome: Outcome) -> None:
+    @_undoing
+    def _close_some(self, pen: Pen, now: Moment, until: int) -> bool:
+        """Close a few windows, the first ones first; tell whether there may be more."""
+        due = pen.due(self.kept.id, until, WINDOWS)
+        for outcome in due:
+            self._close(pen, now, outcome)
+        return len(due) == WINDOWS
+
+    def _close(self, pen: Pen, now: Moment, outcome: Outcome) -> Outcome:
         """Learn what was told in time, or else the default."""
         told = outcome.value is not None
         value = outcome.value if told else self.terms.default
         fields = {"reward": value, "weight": 1.0, "source": "told" if told else "default"}
-        self._write(pen, now, bandit, outcome, "learn", fields)
-        pen.put(self.kept.id, replace(outcome, phase="learned" if told else "default", value=value, due=None))
+        self._write(pen, now, "learn", fields, self._decided(pen, outcome))
+        closed = replace(outcome, phase="learned" if told else "default", value=value, due=None)
+        pen.put(self.kept.id, closed)
+        return closed
 
-    def forget(self, pen: Pen, now: int, event: str) -> bool:
-        """Unlearn a decision and delete its context; tell whether there is one."""
-        bandit = self.ready(pen, now)
-        outcome = pen.outcome(self.kept.id, event)
-        if outcome is None:
-            return False
-        if outcome.phase == "open":
-            self._write(pen, now, bandit, outcome, "expire", {})
-        else:
-            self._write(pen, now, bandit, outcome, "forget", {"reward": outcome.value})
-        self.rebase(pen)
-        pen.erase(self.kept.id, outcome.t)
-        return True
+    def forgetting(self, events: Sequence[str]) -> Chore[int]:
+        """Unlearn decisions and delete all about them but the step, the arm and its probability; give how many."""
+        found = 0
+        for first in range(0, len(events), FORGOTTEN):
+            pen, _ = yield
+            found += self._forget(pen, events[first : first + FORGOTTEN])
+        return found
 
-    def prune(self, pen: Pen, before: int) -> int:
-        """Delete what is old and did not explore, once the bandit is ready."""
+    def _forget(self, pen: Pen, events: Sequence[str]) -> int:
+        """Let the bandit go on from what it knows without these; no row is left, nor needed, that says how."""
+        bandit, found = self._awake(pen), 0
+        try:
+            for event in events:
+                outcome = pen.outcome(self.kept.id, event)
+                if outcome is not None:
+                    if outcome.phase == "open":
+                        bandit.expire(decision_of(self._decided(pen, outcome)))  # nobody waits for it any more
+                    elif outcome.value is not None:
+                        unlearn(bandit, self._decided(pen, outcome), outcome.value)
+                    pen.erase(self.kept.id, outcome.t)
+                    found += 1
+            if found:
+                self.rebase(pen)
+        except BaseException:
+            self.stale()  # it may have unlearned some
+            raise
+        return found
+
+    def pruning(self, before: int) -> Chore[int]:
+        """Delete what is old and did not explore; give how many."""
+        pen, _ = yield
+        self._awake(pen)
         self.rebase(pen)
-        return pen.prune(self.kept.id, before)
+        pruned, after = 0, 0
+        while True:
+            pen, _ = yield
+            piece = pen.prune(self.kept.id, before, after, PRUNED)
+            pruned += piece.n
+            if piece.after is None:
+                return pruned
+            after = piece.after
 
     def rebase(self, pen: Pen) -> None:
         """Go on from what has been learned so far, so that no row before is needed to make it again."""
@@ -132,30 +251,42 @@ class Player:
             self.kept = replace(self.kept, start=model, base=self._last)
             self._snapshot = self._last
 
-    def change(self, pen: Pen, now: int, kind: str, arm: Arm) -> None:
+    @_undoing
+    def change(self, pen: Pen, now: Moment, kind: str, arm: Arm) -> None:
         """Add, retire or restore an arm."""
-        self._write(pen, now, self.ready(pen, now), None, kind, {"arm": arm})
+        self._write(pen, now, kind, {"arm": arm})
 
-    def _write(
-        self, pen: Pen, now: int, bandit: Bandit, outcome: Outcome | None, kind: str, fields: Mapping[str, Any]
-    ) -> None:
+    @_undoing
+    def want(self, pen: Pen, now: Moment, arms: Iterable[Arm]) -> None:
+        """Add, restore and retire arms until those of a list are the ones that are played."""
+        bandit = self._awake(pen)
+        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.retired)
+        added = wanted.keys() - set(known)
+        changes = [("add_arm", arm) for arm in wanted if arm in added]
+        changes += [("restore_arm", arm) for arm in wanted if arm in retired]
+        changes += [("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired]
+        for kind, arm in changes:
+            self._write(pen, now, kind, {"arm": arm})
+
+    def _write(self, pen: Pen, now: Moment, kind: str, fields: Mapping[str, Any], decided: Row | None = None) -> None:
         """Let the bandit do what the row will say, by the same function that reads it back, and write it."""
-        about = {} if outcome is None else self._about(pen, outcome)
-        t = None if outcome is None else outcome.t
-        row = Row(seq=0, ts=now, kind=kind, t=t, fields={**about, **fields})
-        apply(bandit, pen, self.kept.id, row)
+        bandit = self._awake(pen)
+        about = {} if decided is None else _about(decided)
+        t = None if decided is None else decided.t
+        row = Row(seq=0, ts=now.wall, kind=kind, t=t, fields={**about, **fields})
+        apply(bandit, row, decided)
         self._append(pen, now, kind, t, row.fields)
         self._keep_snapshot(pen, bandit)
 
-    def _about(self, pen: Pen, outcome: Outcome) -> dict[str, Any]:
-        """Say which decision a row is about, but not by the name of its event, which may be somebody's."""
+    def _decided(self, pen: Pen, outcome: Outcome) -> Row:
+        """Read the row of a decision."""
         row = pen.row(self.kept.id, outcome.seq)
         if row is None:
             raise StoreError(f"the decision of event {outcome.event!r} is missing; go back to a backup")
-        return {"of": outcome.seq, "id": row.fields["id"]}
+        return checked(row, "decide")
 
     def _append(
-        self, pen: Pen, now: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
+        self, pen: Pen, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
     ) -> int:
         self._last = pen.append(self.kept.id, now, kind, t, fields, x)
         return self._last
@@ -169,6 +300,24 @@ class Player:
         if self._bandit is not None and self._last > self._snapshot:
             pen.keep(self.kept.id, self._last, self._bandit.to_bytes())
             self._snapshot = self._last
+
+
+def _same_arms(kept: list[Arm] | None, given: list[Arm] | None) -> bool:
+    """Tell whether two lists name the same arms, in any order."""
+    return kept == given if kept is None or given is None else set(kept) == set(given)
+
+
+def _about(decided: Row) -> dict[str, Any]:
+    """Say which decision a row is about, but not by the name of its event, which may be somebody's."""
+    return {"of": decided.seq, "id": decided.fields["id"]}
+
+
+def _check_no_id(event: str, bandit: Bandit) -> None:
+    """Refuse a name that a later decision without a name will have."""
+    step, _, mark = event.partition("-")
+    is_like_one = len(mark) == MARK and len(step) < MARK and step.isdecimal()
+    if is_like_one and int(step) > bandit.t and mark == f"{coins(bandit.seed, int(step)).mark:0{MARK}x}":
+        raise EventError(f"event is {event!r}, the id of a decision that is still to come; give another name")
 
 
 def save_all(players: Iterable[Player], pen: Pen) -> None:

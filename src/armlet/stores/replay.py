@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ModelFileError, StoreError
+from armlet.core.errors import ArmletError, ModelFileError, StoreError
 from armlet.core.types import Policy
-from armlet.stores.decisions import decision_of
+from armlet.stores.decisions import checked, decision_of
 from armlet.stores.ledger import Kept, Pen, Row
 
 
@@ -36,9 +36,23 @@ def rebuild(pen: Pen, kept: Kept, policy: Policy | None = None) -> Bandit:
 
 def _go_on(bandit: Bandit, pen: Pen, kept: Kept, after: int) -> int:
     for row in pen.rows(kept.id, after):
-        apply(bandit, pen, kept.id, row)
+        _check_next(row.seq - 1, after)
+        try:
+            apply(bandit, checked(row), pen.row(kept.id, row.fields["of"]) if row.kind in _LEARNS else None)
+        except StoreError:
+            raise
+        except (ArmletError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise StoreError(
+                f"row {row.seq} of the loop cannot be played again: {error}; go back to a backup"
+            ) from error
         after = row.seq
+    _check_next(pen.last(kept.id), after)
     return after
+
+
+def _check_next(before: int, after: int) -> None:
+    if before != after:
+        raise StoreError(f"row {after + 1} of the loop is missing; go back to a backup")
 
 
 def _newest_model(pen: Pen, kept: Kept, policy: Policy | None) -> tuple[int, Bandit]:
@@ -51,15 +65,14 @@ def _newest_model(pen: Pen, kept: Kept, policy: Policy | None) -> tuple[int, Ban
     return kept.base, from_bytes(kept.start, policy=policy)
 
 
-def apply(bandit: Bandit, pen: Pen, loop: int, row: Row) -> None:
-    """Do again what a row says was done."""
+def apply(bandit: Bandit, row: Row, decided: Row | None) -> None:
+    """Do what a row says was done; `decided` is the row of the decision that it is about, if it is about one."""
     if row.kind == "decide":
         bandit.advance_to(_step(row))
         bandit._begin_decision(row.fields["arm"])
     elif row.kind in _CHANGES:
         _CHANGES[row.kind](bandit, row)
     elif row.kind in _LEARNS:
-        decided = pen.row(loop, row.fields["of"])
         if decided is None:
             raise StoreError(f"row {row.seq} of the loop is about row {row.fields['of']}, which is missing")
         _LEARNS[row.kind](bandit, decided, row)
@@ -85,19 +98,15 @@ def _correct(bandit: Bandit, decided: Row, row: Row) -> None:
 
 
 def _forget(bandit: Bandit, decided: Row, row: Row) -> None:
-    bandit.forget(decision_of(decided, row.fields["reward"]), row.fields["reward"])
+    unlearn(bandit, decided, row.fields["reward"])
 
 
-def _expire(bandit: Bandit, decided: Row, row: Row) -> None:  # noqa: ARG001
-    bandit.expire(decision_of(decided))
+def unlearn(bandit: Bandit, decided: Row, reward: float) -> None:
+    """Take back what was learned from a decision."""
+    bandit.forget(decision_of(decided, reward), reward)
 
 
-_LEARNS: dict[str, Callable[[Bandit, Row, Row], None]] = {
-    "learn": _learn,
-    "correct": _correct,
-    "forget": _forget,
-    "expire": _expire,
-}
+_LEARNS: dict[str, Callable[[Bandit, Row, Row], None]] = {"learn": _learn, "correct": _correct, "forget": _forget}
 _CHANGES: dict[str, Callable[[Bandit, Row], None]] = {
     "add_arm": lambda bandit, row: bandit.add_arm(row.fields["arm"]),
     "retire_arm": lambda bandit, row: bandit.retire_arm(row.fields["arm"]),

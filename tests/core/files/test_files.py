@@ -244,13 +244,13 @@ def test_bytes_and_directory_are_synced_before_returning(path: Path, monkeypatch
     assert synced == [False, True]
 
 
-def test_permissions_are_those_that_open_would_leave(path: Path) -> None:
-    before = os.umask(0o027)
+def test_a_model_is_its_owner_s_alone_since_it_holds_a_seed_unless_somebody_says_otherwise(path: Path) -> None:
+    before = os.umask(0o000)
     try:
         write_model(path, {}, {})
     finally:
         os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o604)
     write_model(path, {}, {})
     assert stat.S_IMODE(path.stat().st_mode) == 0o604

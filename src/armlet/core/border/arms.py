@@ -27,6 +27,22 @@ def check_label(label: object) -> Arm:
     raise TypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
 
+def listed(argument: str, given: Iterable[object]) -> list[object]:
+    """Return what a list of labels or names holds; a string is a label, not a list of them.
+
+    Examples
+    --------
+    >>> listed("arms", 5)
+    Traceback (most recent call last):
+    TypeError: arms is 5; give a list such as ['north', 'south']
+    """
+    if isinstance(given, str):
+        raise TypeError(f"{argument} is the string {given!r}; give a list of labels such as ['north', 'south']")
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{argument} is {given!r}; give a list such as ['north', 'south']")
+    return list(given)
+
+
 def check_labels(labels: Iterable[object]) -> list[Arm]:
     """Return the labels of a new bandit: at least one, no two alike.
 
@@ -35,9 +51,7 @@ def check_labels(labels: Iterable[object]) -> list[Arm]:
     >>> check_labels(["north", "south"])
     ['north', 'south']
     """
-    if isinstance(labels, str):
-        raise TypeError(f"arms is the string {labels!r}; give a list of labels such as ['north', 'south']")
-    checked = [check_label(label) for label in labels]
+    checked = [check_label(label) for label in listed("arms", labels)]
     if not checked:
         raise ValueError("arms is empty; give at least one label")
     twice = sorted({str(label) for label, count in Counter(checked).items() if count > 1})

@@ -34,6 +34,9 @@ Source: TypeAlias = str | os.PathLike[str] | Readable
 Target: TypeAlias = str | os.PathLike[str] | Writable
 
 
+PRIVATE, ORDINARY = 0o600, 0o666  # modes of new files: a model holds the seed of its bandit
+
+
 def origin(source: Source | bytes) -> str:
     """Say what an error calls a model: its path, or what it came from.
 
@@ -51,7 +54,7 @@ def origin(source: Source | bytes) -> str:
 
 
 def write_parts(target: Target, parts: Iterable[bytes]) -> None:
-    """Write bytes to a path, whole or not at all, or to a binary file object from where it stands.
+    """Write a model to a path, whole or not at all, or to a binary file object from where it stands.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def write_parts(target: Target, parts: Iterable[bytes]) -> None:
     b'abc'
     """
     if isinstance(target, str | os.PathLike):
-        write_atomically(Path(os.path.realpath(target)), parts)  # through a link, to what it points at
+        write_atomically(Path(os.path.realpath(target)), parts, PRIVATE)  # through a link, to what it points at
         return
     if not hasattr(target, "write"):
         raise TypeError(f"target is {reprlib.repr(target)}; give a path or a file object opened with mode 'wb'")
@@ -98,12 +101,15 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
     yield io.BytesIO(data)
 
 
-def write_atomically(target: Path, parts: Iterable[bytes]) -> None:
-    """Write a file, whole or not at all: what was there stays as it was if anything fails."""
+def write_atomically(target: Path, parts: Iterable[bytes], mode: int = ORDINARY) -> None:
+    """Write a file, whole or not at all: what was there stays as it was if anything fails.
+
+    A new file gets this mode, less what the umask takes; one that was there keeps its own.
+    """
     _check_target(target)
     temporary = target.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
     try:
-        with temporary.open("xb") as file:  # the mode that any new file gets, umask included
+        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             file.writelines(parts)
@@ -113,7 +119,7 @@ def write_atomically(target: Path, parts: Iterable[bytes]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def _check_target(target: Path) -> None:
@@ -125,7 +131,8 @@ def _check_target(target: Path) -> None:
         raise OSError(errno.EINVAL, "not an ordinary file; choose another path", str(target))
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Let a rename in a directory outlive a power cut."""
     if os.name != "posix":
         return  # only POSIX lets a directory be opened; without this a crash could undo the rename
     descriptor = os.open(directory, os.O_RDONLY)

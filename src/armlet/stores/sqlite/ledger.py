@@ -1,33 +1,38 @@
 """A ledger in one SQLite file: nothing is answered before it is on disk.
 
 WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time, by a lock on a file
-beside it; readers of the same process do not wait. Every row carries a checksum, since SQLite's pages have none.
+beside it; readers of the same process do not wait. Every row carries a checksum, since SQLite's pages have none, and
+the whole file is checked when it is opened: a damaged index could hide a row that is there.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import apsw
 
 from armlet.core.errors import StoreError
+from armlet.core.files.disk import sync_directory
+from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Row
-from armlet.stores.sqlite.pen import SQLitePen
-from armlet.stores.sqlite.rows import KEPT, ROW, kept_of, row_of, rows_after
-from armlet.stores.sqlite.schema import bring_up_to_date
+from armlet.stores.sqlite.connection import connect
+from armlet.stores.sqlite.lock import FileLock
+from armlet.stores.sqlite.pen import INCREMENTAL, SQLitePen
+from armlet.stores.sqlite.rows import HEAD, KEPT, ROW, fetch, fetch_one, head_of, kept_of, row_of, rows_after
+from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours
 
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
-PATIENCE = 10_000  # milliseconds to wait for those who read or write
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
 # after these a transaction may be tried again; after any other nobody knows what the disk has
 _PASSING = (apsw.FullError, apsw.BusyError, apsw.ConstraintError, apsw.TooBigError)
+LARGEST = 0xFFFFFFFE  # pages of a file, as SQLite has it
+_RAW = (apsw.Error, OSError, ValueError, TypeError, OverflowError)  # what a file can make others raise
 
 
 def check_library(version: str) -> None:
@@ -72,30 +77,62 @@ class SQLite:
 
     def __init__(self, path: Path, *, synchronous: Synchronous = "FULL") -> None:
         check_library(apsw.sqlite_lib_version())
-        self._path = path
-        self._lock = _lock(path)
+        self._name, self._path = str(path), Path(os.path.realpath(path))  # through two links it has one lock
         self._broken: str | None = None
+        self._is_open = True
+        self._lock = FileLock(self._path, self._name)
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._connection = apsw.Connection(str(path))
-            if self._connection.pragma("journal_mode", "WAL") != "wal":
-                raise StoreError(f"{path} is where SQLite cannot keep a log (WAL); name a file on a local disk")
-            self._connection.pragma("synchronous", synchronous)
-            self._connection.pragma("secure_delete", True)
-            bring_up_to_date(self._connection, str(path))
+            self._connection = self._open(synchronous)
+            self._reserve()
         except BaseException as error:
-            os.close(self._lock)
-            if isinstance(error, (apsw.Error, OSError)):
+            self._lock.withdraw()
+            if isinstance(error, _RAW):
                 raise StoreError(f"{path} cannot be opened: {error}") from error
             raise
+
+    def _open(self, synchronous: Synchronous) -> apsw.Connection:
+        """Open the file; on a full disk, with the room that was kept for it."""
+        is_new = not self._path.exists()
+        try:
+            try:
+                return self._connected(synchronous)
+            except (apsw.IOError, apsw.FullError, apsw.CantOpenError, OSError):
+                if not self._lock.release():
+                    raise
+                return self._connected(synchronous)
+        except BaseException:
+            if is_new:
+                _remove(self._path)
+            raise
+
+    def _connected(self, synchronous: Synchronous) -> apsw.Connection:
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = connect(self._path)
+        try:
+            check_ours(connection, self._name)  # before anything is changed
+            if not self._path.stat().st_size:  # only a new file can be told
+                connection.pragma("auto_vacuum", INCREMENTAL)
+            if connection.pragma("journal_mode", "WAL") != "wal":
+                raise StoreError(f"{self._name} is where SQLite cannot keep a log (WAL); name a file on a local disk")
+            connection.pragma("synchronous", synchronous)
+            connection.pragma("secure_delete", True)
+            bring_up_to_date(connection)
+            check_counts(connection, self._name)
+            connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def writing(self) -> Iterator[SQLitePen]:
         """Open the one transaction; an error of the disk other than a full one ends the store, for the disk may lie."""
         if self._broken is not None:
-            raise StoreError(f"{self._path} failed before ({self._broken}); close it and open it again")
+            raise StoreError(f"{self._name} failed before ({self._broken}); close it and open it again")
         connection = self._connection
         try:
+            if not self._has_reserve:
+                self._reserve()
             connection.execute("BEGIN IMMEDIATE")
             pen = SQLitePen(connection)
             yield pen
@@ -105,6 +142,8 @@ class SQLite:
             if isinstance(error, apsw.Error) and not isinstance(error, _PASSING):
                 self._broken = str(error)
             self._roll_back()
+            if isinstance(error, apsw.FullError):
+                self._make_room()
             raise
 
     def _roll_back(self) -> None:
@@ -114,15 +153,33 @@ class SQLite:
         except apsw.Error as error:
             self._broken = str(error)
 
-    def newest(self) -> int:
-        """Give the newest time in any row, 0 if there is none."""
-        newest: int | None = self._connection.execute("SELECT max(ts) FROM loop").get
-        return newest or 0
+    def _reserve(self) -> None:
+        """Keep room for a full disk; without it the file may not grow, so that rows can still be deleted from it."""
+        self._has_reserve = self._lock.reserve()
+        most = LARGEST if self._has_reserve else self._connection.pragma("page_count")
+        self._connection.pragma("max_page_count", most)
+
+    def _make_room(self) -> None:
+        """Bring the log of SQLite into the file, with the reserve if need be, so that the log's room is free again."""
+        with suppress(apsw.Error):  # somebody reads, or the next transaction will say what is wrong
+            try:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            except apsw.FullError:
+                if self._lock.release():
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+                    self._has_reserve = False
+
+    def newest(self) -> Moment | None:
+        """Give the moment of the newest row, None if there is none."""
+        with self._reading() as connection:
+            heads = [head_of(found) for found in fetch(connection, HEAD)]
+        newest = max(heads, key=lambda head: head.steady, default=None)
+        return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
     def loops(self) -> Sequence[Kept]:
         """Give all loops, the oldest first."""
         with self._reading() as connection:
-            return [kept_of(found) for found in connection.execute(f"{KEPT} ORDER BY id").fetchall()]
+            return [kept_of(found) for found in fetch(connection, f"{KEPT} ORDER BY id")]
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         """Read what is kept for good, a page at a time, with a connection of its own."""
@@ -133,55 +190,72 @@ class SQLite:
         """Read the row of a decision that is kept for good, by its step."""
         with self._reading() as connection:
             sql = f"{ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
-            found = connection.execute(sql, (loop, loop, t)).fetchone()
+            found = fetch_one(connection, sql, (loop, loop, t))
             return None if found is None else row_of(found)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
-        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
+        if not self._is_open:
+            raise StoreError("the store is closed; open it again")
         try:
-            yield connection
-        finally:
-            connection.close()
-
-    def scrub(self) -> None:
-        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it."""
-        connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(PATIENCE)
-        connection.pragma("user_version")  # SQLite finds its log when it reads
-        try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            connection = connect(self._path, apsw.SQLITE_OPEN_READONLY)
+            try:
+                yield connection
+            finally:
+                connection.close()
         except apsw.Error as error:
-            raise StoreError(f"{self._path} has let go of it, but its -wal file has not: {error}; try again") from error
-        finally:
-            connection.close()
+            raise StoreError(f"{self._name} cannot be read: {error}") from error
+
+    def scrub(self) -> bool:
+        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it.
+
+        It waits for nobody: where somebody reads what the log has, the log cannot be emptied yet.
+        """
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        return True
 
     def backup(self, path: Path) -> None:
-        """Copy everything into a new file, as it is at one moment."""
+        """Copy everything into a new file, as it is at one moment; a copy that fails leaves nothing behind."""
         if path.exists():
             raise StoreError(f"{path} exists; name a file that does not")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        target = apsw.Connection(str(path))
-        with self._reading() as source, target.backup("main", source, "main") as copy:
-            while not copy.done:
-                copy.step(-1)
-        target.close()
+        part = path.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
+        try:
+            with self._reading() as source:
+                _copy(source, part)
+            part.rename(path)
+            sync_directory(path.parent)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error}; make room, or name a file elsewhere") from error
+        finally:
+            _remove(part)
 
     def close(self) -> None:
-        """Let go of the file and of its lock."""
-        self._connection.close()
-        os.close(self._lock)
+        """Let go of the file and of its lock; once more is fine."""
+        if self._is_open:
+            self._is_open = False
+            try:
+                self._connection.close()
+            finally:
+                self._lock.close()
 
 
-def _lock(path: Path) -> int:
-    """Take the lock beside a file, which ends with the process whatever ends it."""
+def _copy(source: apsw.Connection, path: Path) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be opened: {error}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
-        raise StoreError(f"{path} is open already, here or in another process; close it there first") from error
-    return lock
+        with target.backup("main", source, "main") as copy:
+            while not copy.done:
+                copy.step(-1)
+    except apsw.Error as error:  # of which SQLite says "not an error" where the disk is full
+        raise OSError(f"the disk is full, or fails ({type(error).__name__})") from error
+    finally:
+        target.close()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file that was made here, and what SQLite has put beside it."""
+    for end in ("", "-journal", "-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)

@@ -3,29 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 import apsw
 
-from armlet.stores.ledger import Kept, Outcome, Row
+from armlet.core.errors import StoreError
+from armlet.stores.clock import Moment
+from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 from armlet.stores.sqlite.rows import (
+    COLUMNS,
+    HEAD,
     KEPT,
     OUTCOME,
     ROW,
+    SNAPSHOT,
+    Head,
     as_json,
+    as_names,
+    check_made,
+    check_snapshot,
     check_value,
+    check_values,
+    fetch,
+    fetch_one,
+    head_of,
     kept_of,
     outcome_of,
     row_of,
     rows_after,
+    snapshot_of,
 )
 
-_PUT = """
-    INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (loop, t)
-    DO UPDATE SET seq = excluded.seq, phase = excluded.phase, value = excluded.value, due = excluded.due"""
-_SPARE = """
-    INSERT INTO spare SELECT outcome.t FROM outcome JOIN event USING (loop, seq)
-    WHERE loop = ? AND due IS NULL AND ts < ? AND NOT json_extract(fields, '$.explored')"""
+_NEW = """
+    INSERT INTO outcome (loop, t, event, seq, phase, value, due, rank, names, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (loop, t) DO NOTHING"""
+_CHANGED = """
+    UPDATE outcome SET seq = ?4, phase = ?5, value = ?6, due = ?7, rank = ?8, names = ?9, crc = ?10
+    WHERE loop = ?1 AND t = ?2"""
+_CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?, ?, ?, ?)"
+_PIECE = f"""
+    SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
+    WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
+# the planner, which has no statistics, would read the whole loop instead
+_NEEDED = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
+_ABOUT = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' LIMIT 1"
+_ALL_ABOUT = (
+    "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'",
+    "DELETE FROM outcome WHERE loop = ? AND t = ?",
+)
+_REFUSED = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the transaction is as it was before it
+INCREMENTAL = 2  # of PRAGMA auto_vacuum
+
+
+class _Savepoint:
+    """A part of a transaction that can be undone by itself; one is made for every call, so it is no generator."""
+
+    __slots__ = ("_heads", "_pen", "_run")
+
+    def __init__(self, pen: SQLitePen) -> None:
+        self._pen, self._run, self._heads = pen, pen._run, pen._heads.copy()
+
+    def __enter__(self) -> None:
+        self._run("SAVEPOINT call")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_refused = isinstance(error, _REFUSED)
+        if isinstance(error, apsw.Error) and not is_refused:
+            return  # of the disk: SQLite may have ended the transaction by itself
+        if error is not None:
+            self._run("ROLLBACK TO call")
+            self._pen._heads = self._heads
+        self._run("RELEASE call")
+        if is_refused:
+            raise StoreError(f"nothing of this call was kept: {error}") from error
 
 
 class SQLitePen:
@@ -34,43 +87,56 @@ class SQLitePen:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._run = connection.execute
-        self._heads: dict[int, list[int]] = {}  # loop -> clock, seq, ts: written once, at the end
+        self._heads: dict[int, Head] = {}  # by loop; written at the end
 
-    def _head(self, loop: int) -> list[int]:
+    def _head(self, loop: int) -> Head:
         if loop not in self._heads:
-            self._heads[loop] = list(next(self._run("SELECT clock, seq, ts FROM loop WHERE id = ?", (loop,))))
+            self._heads[loop] = head_of(self._one(f"{HEAD} WHERE id = ?", loop))
         return self._heads[loop]
+
+    def _one(self, sql: str, *values: object) -> Any:
+        return fetch_one(self._connection, sql, values)
+
+    def savepoint(self) -> _Savepoint:
+        return _Savepoint(self)
 
     def finish(self) -> None:
         """Write down how far loops have come."""
-        for loop, (clock, seq, ts) in self._heads.items():
-            self._run("UPDATE loop SET clock = ?, seq = ?, ts = ? WHERE id = ?", (clock, seq, ts, loop))
+        sql = "UPDATE loop SET clock = ?, seq = ?, ts = ?, steady = ?, outcomes = ?, made = ?, crc = ? WHERE id = ?"
+        for loop, head in self._heads.items():
+            self._run(sql, (*head, check_values(loop, *head), loop))
 
     def create(self, name: str, about: str, start: bytes) -> Kept:
-        sql = "INSERT INTO loop (name, about, start) VALUES (?, ?, ?)"
-        self._run(sql, (name, about, start))
-        return Kept(id=self._connection.last_insert_rowid(), name=name, about=about, start=start)
+        loop = self._one("SELECT coalesce(max(id), 0) + 1 FROM loop")[0]
+        head = Head(made=check_made(loop, name, about, start, 0))
+        self._run(_CREATE, (loop, name, about, start, head.made, check_values(loop, *head)))
+        return Kept(id=loop, name=name, about=about, start=start)
 
     def kept(self, name: str) -> Kept | None:
-        found = self._run(f"{KEPT} WHERE name = ?", (name,)).fetchone()
+        found = self._one(f"{KEPT} WHERE name = ?", name)
         return None if found is None else kept_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
         head = self._head(loop)
-        head[0] += steps
-        return head[0] - steps + 1
+        self._heads[loop] = head._replace(clock=head.clock + steps)
+        return head.clock + 1
 
-    def append(self, loop: int, ts: int, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None) -> int:
+    def append(
+        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
+    ) -> int:
         head = self._head(loop)
         text = as_json(fields)
-        seq = head[1] + 1
-        values = (loop, seq, ts, kind, t, text, x, check_value(loop, seq, ts, kind, t, text, x))
+        seq = head.seq + 1
+        values = (loop, seq, now.wall, kind, t, text, x, check_value(loop, seq, now.wall, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        head[1:] = seq, max(head[2], ts)
+        self._heads[loop] = head._replace(seq=seq, ts=now.wall, steady=now.steady)
         return seq
 
+    def last(self, loop: int) -> int:
+        return self._head(loop).seq
+
     def row(self, loop: int, seq: int) -> Row | None:
-        found = self._run(f"{ROW} = ?", (loop, seq)).fetchone()
+        found = self._one(f"{ROW} = ?", loop, seq)
         return None if found is None else row_of(found)
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
@@ -78,30 +144,54 @@ class SQLitePen:
 
     def put(self, loop: int, outcome: Outcome) -> None:
         o = outcome
-        values = (loop, o.t, o.event, o.seq, o.phase, o.value, o.due)
-        self._run(_PUT, values)
+        value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
+        told = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
+        values = (*told, check_values(*told))
+        is_new = o.phase == "open" and o.value is None and self._changes(_NEW, values)
+        if not is_new and not self._changes(_CHANGED, values):
+            is_new = self._changes(_NEW, values)
+        if is_new:
+            self._count(loop, 1)
+
+    def _changes(self, sql: str, values: tuple[Any, ...]) -> bool:
+        self._run(sql, values)
+        return self._connection.changes() > 0
+
+    def _count(self, loop: int, more: int) -> None:
+        head = self._head(loop)
+        self._heads[loop] = head._replace(outcomes=head.outcomes + more)
+
+    def _believed(self, loop: int, found: Any) -> Outcome:
+        """Read an outcome; one that knows of no reward is believed only if there is no row of one."""
+        outcome = outcome_of(found)
+        if outcome.phase == "open" and outcome.value is None and self._one(_ABOUT, loop, outcome.t):
+            raise StoreError(f"the outcome of step {outcome.t} of the loop is older than its rows; go back to a backup")
+        return outcome
 
     def outcome(self, loop: int, event: str) -> Outcome | None:
-        return outcome_of(self._run(f"{OUTCOME} event = ?", (loop, event)).fetchone())
+        found = self._one(f"{OUTCOME} event = ?", loop, event)
+        return None if found is None else self._believed(loop, found)
 
     def at(self, loop: int, t: int) -> Outcome | None:
-        return outcome_of(self._run(f"{OUTCOME} t = ?", (loop, t)).fetchone())
+        found = self._one(f"{OUTCOME} t = ?", loop, t)
+        return None if found is None else outcome_of(found)
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        found = self._run(f"{OUTCOME} due <= ? ORDER BY due, t LIMIT ?", (loop, now, most))
-        return [outcome for each in found.fetchall() if (outcome := outcome_of(each))]
+        sql = f"{OUTCOME} due <= ? ORDER BY due, t LIMIT ?"
+        return [self._believed(loop, found) for found in fetch(self._connection, sql, (loop, now, most))]
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
-        found: tuple[int, bytes] | None = self._run(
-            "SELECT seq, model FROM snapshot WHERE loop = ?", (loop,)
-        ).fetchone()
-        return found
+        return snapshot_of(self._one(SNAPSHOT, loop))
 
     def keep(self, loop: int, seq: int, model: bytes) -> None:
-        self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", (loop, seq, model))
+        values = (loop, seq, model, check_snapshot(loop, seq, model))
+        self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", values)
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
-        self._run("UPDATE loop SET start = ?, base = ? WHERE id = ?", (model, seq, loop))
+        kept = kept_of(self._one(f"{KEPT} WHERE id = ?", loop))
+        head = self._head(loop)._replace(made=check_made(loop, kept.name, kept.about, model, seq))
+        self._run("UPDATE loop SET start = ?, base = ?, made = ? WHERE id = ?", (model, seq, head.made, loop))
+        self._heads[loop] = head
         self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
 
     def erase(self, loop: int, t: int) -> None:
@@ -113,13 +203,31 @@ class SQLitePen:
         crc = check_value(loop, row.seq, row.ts, row.kind, row.t, fields, None)
         sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
         self._run(sql, (fields, crc, loop, row.seq))
-        self._run("DELETE FROM outcome WHERE loop = ? AND t = ?", (loop, t))
+        self._delete_about(loop, t)
 
-    def prune(self, loop: int, before: int) -> int:
-        self._run("CREATE TEMP TABLE spare (t INTEGER PRIMARY KEY)")
-        self._run(_SPARE, (loop, before))
-        self._run("DELETE FROM event WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
-        self._run("DELETE FROM outcome WHERE loop = ? AND t IN (SELECT t FROM spare)", (loop,))
-        n: int = self._run("SELECT count(*) FROM spare").get
-        self._run("DROP TABLE spare")
-        return n
+    def _delete_about(self, loop: int, t: int) -> None:
+        for sql in _ALL_ABOUT:
+            self._run(sql, (loop, t))
+        self._count(loop, -self._connection.changes())
+
+    def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
+        base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
+        found = fetch(self._connection, _PIECE, (loop, after, most))
+        decided = [(t, row_of(row)) for t, due, *row in found if due is None]
+        old = [
+            (t, row.seq)
+            for t, row in decided
+            if row.ts < before and not row.fields.get("explored", True) and row.seq <= base
+        ]
+        spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]
+        for t, seq in spare:
+            self._run("DELETE FROM event WHERE loop = ? AND seq = ?", (loop, seq))
+            self._delete_about(loop, t)
+        return Pruned(len(spare), found[-1][0] if len(found) == most else None)
+
+    def shrink(self, most: int) -> bool:
+        if self._connection.pragma("auto_vacuum") != INCREMENTAL:
+            return False  # a file of before: what is free is used again, but not given back
+        self._run(f"PRAGMA incremental_vacuum({most})").fetchall()
+        free: int = self._connection.pragma("freelist_count")
+        return free > 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from warnings import catch_warnings, simplefilter
 
 from armlet.bandit import Bandit
 from armlet.core.errors import EventError, StoreError
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
 from armlet.stores import Aggregation, Ledger, Pen, Status, Store
+from armlet.stores.clock import ClockWarning, Moment
 from armlet.stores.replay import rebuild
 from armlet.testing.stores.common import Place, StoreCheck, require
 
@@ -45,7 +47,7 @@ def _play(store: Store, name: str, start: int, n: int) -> None:
 
 
 def _replayed(store: Store, name: str) -> Bandit:
-    def work(pen: Pen, _: int) -> Bandit:
+    def work(pen: Pen, _: Moment) -> Bandit:
         kept = pen.kept(name)
         if kept is None:
             raise AssertionError(f"loop {name!r} is gone")
@@ -123,7 +125,10 @@ def check_windows_close_once(place: Place) -> None:
         state = loop.model().state
         require((state.n[0], state.b[0, 0]) == (2.0, 0.5), "windows that closed were not learned, or not as told")
     ticks.now -= 86_400.0  # the wall clock is set back while nobody looks
-    with Store(place(), wall=ticks, elapsed=ticks) as store:
+    with catch_warnings():
+        simplefilter("ignore", ClockWarning)
+        store = Store(place(), wall=ticks, elapsed=ticks)
+    with store:
         loop = store.loop("homepage")
         ticks.now += 3600.0
         require(loop.reward("silent", 1.0) == "late", "a reward after its window is not late")

@@ -1,0 +1,485 @@
+"""Maintenance in traffic: those who decide are served between its slices, and no call breaks another one."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import apsw
+import numpy as np
+import pytest
+
+import armlet
+from armlet.core.choosing import play_drawn, shares
+from armlet.core.policy import RidgePolicy
+from armlet.core.types import Choice, Coins
+from armlet.core.units import Units
+from armlet.stores import Loop, Memory, SQLite, Store
+from armlet.stores.player import WINDOWS
+from armlet.stores.replay import rebuild
+from armlet.stores.sqlite import SQLitePen
+from armlet.stores.tickets import Chore
+from armlet.stores.upkeep import Upkeep
+from armlet.stores.writer import Writer
+
+pytestmark = pytest.mark.spread
+
+
+class Ticks:
+    now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(store: Store, name: str = "homepage", **more: Any) -> Loop:
+    given: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.Algorithm1(p=6), "seed": 3}
+    return store.loop(name, **(given | more))
+
+
+def play(loop: Loop, n: int, start: int = 0) -> None:
+    for i in range(start, start + n):
+        loop.decide([1.0, i / 8], event=f"e{i}")
+        loop.reward(f"e{i}", float(i % 2))
+
+
+def replayed(store: Store, policy: armlet.Policy | None = None) -> bytes:
+    return store._writer.do(lambda pen, _: rebuild(pen, pen.kept("homepage"), policy)).to_bytes()  # type: ignore[arg-type]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        pass
+
+
+@contextmanager
+def traffic(loop: Loop, threads: int = 4) -> Iterator[list[BaseException]]:
+    """Let threads decide and reward meanwhile; give what was raised in them."""
+    is_over, raised, answered = threading.Event(), [], [0] * threads
+
+    def run(thread: int) -> None:
+        try:
+            while not is_over.is_set():
+                event = f"{thread}-{answered[thread]}"
+                loop.decide([1.0, thread / 8], event=event)
+                assert loop.reward(event, 1.0) == "accepted"
+                answered[thread] += 1
+        except BaseException as error:
+            raised.append(error)
+
+    runners = [threading.Thread(target=run, args=(thread,)) for thread in range(threads)]
+    for runner in runners:
+        runner.start()
+    try:
+        until(lambda: bool(raised) or min(answered) > 0)
+        yield raised
+        before = sum(answered)
+        until(lambda: bool(raised) or sum(answered) > before)
+    finally:
+        is_over.set()
+        for runner in runners:
+            runner.join()
+
+
+# --- maintenance -----------------------------------------------------------------------------------------------------
+
+
+def test_forgetting_and_pruning_fail_no_call_of_others(tmp_path: Path) -> None:
+    with Store(SQLite(tmp_path / "shop.db", synchronous="NORMAL")) as store:
+        loop = make(store)
+        play(loop, 100)
+        with traffic(loop) as raised:
+            assert [loop.forget(f"e{i}") for i in range(15)] == [True] * 15
+            assert loop.forget_many([f"e{i}" for i in range(40)]) == 25
+            assert store.prune(time.time()) > 0
+            loop.retire_arm("b")
+            store.settle()
+        assert raised == []
+        assert loop.model().to_bytes() == replayed(store)
+
+
+def test_calls_are_served_between_two_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    order: list[str] = []
+    with Store(Memory()) as store:
+        writer = store._writer
+
+        def chore() -> Chore[str]:
+            for i in range(3):
+                yield
+                order.append(f"piece {i}")
+                threading.Thread(target=writer.do, args=(lambda *_, i=i: order.append(f"call {i}"),)).start()
+                until(lambda: not writer._queue.empty())
+            return "done"
+
+        assert writer.maintain(chore()) == "done"
+    assert order == ["piece 0", "call 0", "piece 1", "call 1", "piece 2", "call 2"]
+
+
+def test_many_forgets_share_one_scrub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.budget.SLICE", 10.0)
+    ledger, scrubs, may_go = SQLite(tmp_path / "shop.db", synchronous="NORMAL"), [], threading.Event()
+    scrub = ledger.scrub
+    ledger.scrub = lambda: scrubs.append(1) or scrub()  # type: ignore[func-returns-value,method-assign]
+    with Store(ledger) as store:
+        loop = make(store)
+        play(loop, 20)
+        blocked = threading.Thread(target=store._writer.do, args=(lambda *_: may_go.wait(),))
+        threads = [threading.Thread(target=loop.forget, args=(f"e{i}",)) for i in range(8)]
+        blocked.start()
+        until(store._writer._queue.empty)
+        for thread in threads:
+            thread.start()
+        until(lambda: store._writer._queue.qsize() == 8)
+        may_go.set()
+        for thread in (blocked, *threads):
+            thread.join()
+        assert len(scrubs) == 1
+        assert loop.forget_many([f"e{i}" for i in range(20)]) == 12
+        assert len(scrubs) == 2
+        assert loop.model().to_bytes() == replayed(store)
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: Path) -> None:
+    """Neither as text in rows nor as a number in outcomes, in the file and in SQLite's log."""
+    path, ticks = tmp_path / "shop.db", Ticks()
+    files = [path, path.with_name("shop.db-wal")]
+    needles = [needle for value in (888.125, 777.25) for needle in (str(value).encode(), struct.pack(">d", value))]
+
+    def found() -> list[bytes]:
+        return [needle for needle in needles if any(needle in file.read_bytes() for file in files)]
+
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        more: dict[str, Any] = {} if window is None else {"window": window, "default_reward": 0.0}
+        loop = make(store, policy=armlet.LinUCB(units="as given"), aggregation="last", reward_range=(0, 1000), **more)
+        play(loop, 10)
+        loop.decide([0.75, 0.25], event="somebody")
+        loop.decide([0.75, 0.25], event="silent")
+        loop.reward("somebody", 888.125)
+        ticks.now += 61
+        loop.reward("somebody", 777.25)
+        store.settle()
+        assert len(found()) >= 4
+        assert loop.forget_many(["somebody", "silent"]) == 2
+        assert found() == []
+        left = [row.kind for row in loop._ledger.rows(loop._player.kept.id) if (row.t or 0) > 10]
+        assert left == ["decide", "decide"]
+        play(loop, 10, 20)
+        after = loop.model().to_bytes()
+        assert after == replayed(store)
+        assert armlet.audit(loop.log.replayable, loop.log.start).ok
+    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        assert store.loop("homepage").model().to_bytes() == after
+
+
+def test_a_reader_in_the_way_delays_a_forget_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "shop.db"
+    with Store(SQLite(path, synchronous="NORMAL")) as store:
+        loop = make(store)
+        play(loop, 10)
+        reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        reader.execute("BEGIN; SELECT * FROM event")
+        forgotten: list[bool] = []
+        thread = threading.Thread(target=lambda: forgotten.append(loop.forget("e3")))
+        thread.start()
+        until(lambda: bool(store._writer._upkeep._unscrubbed))
+        play(loop, 10, 10)
+        assert forgotten == []
+        reader.execute("COMMIT")
+        thread.join()
+        assert forgotten == [True]
+        reader.execute("BEGIN; SELECT * FROM event")
+        monkeypatch.setattr("armlet.stores.upkeep.PATIENCE", 0.0)
+        with pytest.raises(armlet.StoreError, match="-wal file may still contain it: somebody reads it"):
+            loop.forget("e4")
+        reader.close()
+        assert not loop.forget("e4")  # which clears the file all the same
+        assert path.with_name("shop.db-wal").stat().st_size == 0
+
+
+def file_of(path: Path, n: int) -> int:
+    """Make a file with so many old decisions, each with a long name; give its size."""
+    with Store(SQLite(path, synchronous="NORMAL")) as store:
+        loop = make(store)
+        for i in range(n):
+            loop.decide([1.0, 0.5], event=f"{i:0200d}")
+            loop.reward(f"{i:0200d}", 1.0)
+    return path.stat().st_size
+
+
+def test_pruning_gives_space_back(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    before = file_of(path, 300)
+    with armlet.open(path) as store:
+        pruned = store.prune(time.time() + 60)
+        assert path.stat().st_size < before / 4
+        assert pruned > 200
+        loop = store.loop("homepage")
+        assert sum(row.kind == "decide" for row in loop._ledger.rows(1)) == 300 - pruned
+        assert loop.model().to_bytes() == replayed(store)
+
+
+def test_a_file_of_before_gives_space_back_after_a_vacuum(tmp_path: Path) -> None:
+    """As docs/how-to/production.md says."""
+    path = tmp_path / "shop.db"
+    file_of(path, 300)
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA auto_vacuum = NONE; VACUUM")
+    connection.close()
+    before = path.stat().st_size
+    with armlet.open(path) as store:
+        assert store.prune(time.time() + 60) > 200
+    assert path.stat().st_size == before
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+    connection.close()
+    assert path.stat().st_size < before / 4
+    with armlet.open(path) as store:
+        assert store.loop("homepage").decide([1.0, 0.5]).t == 301
+        assert store._ledger._connection.pragma("auto_vacuum") == 2  # type: ignore[attr-defined]
+
+
+def test_what_is_rewarded_while_it_is_pruned_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    with Store(Memory()) as store:
+        loop, step, pieces, statuses = make(store), Upkeep._slice, iter(range(9)), []
+        play(loop, 80)
+        assert not loop.decide([1.0, 0.5], event="late").explored
+
+        def slice_and_reward(upkeep: Upkeep) -> None:
+            step(upkeep)
+            if next(pieces) == 3:  # after the first decisions have gone
+                threading.Thread(target=lambda: statuses.append(loop.reward("late", 1.0))).start()
+                until(lambda: not store._writer._queue.empty())
+
+        monkeypatch.setattr(Upkeep, "_slice", slice_and_reward)
+        pruned = store.prune(time.time() + 60)
+        monkeypatch.undo()
+        assert statuses == ["accepted"]
+        assert pruned > 32
+        assert loop.reward("late", 1.0) == "duplicate"
+        assert loop.model().to_bytes() == replayed(store)
+
+
+@pytest.mark.parametrize(
+    "before", [1_794_920_389_372_912_223, 1_794_920_389_372.9, -1e13, float("inf"), True]
+)  # ns, ms, ...
+def test_a_time_that_cannot_be_is_refused_and_harms_nothing(before: float, tmp_path: Path) -> None:
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = make(store)
+        play(loop, 5)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"before is .* seconds .* since 1970"):
+                store.prune(before)
+        assert store.prune(0.0) == 0
+        play(loop, 5, 5)
+
+
+# --- windows ---------------------------------------------------------------------------------------------------------
+
+
+def windows(store: Store, n: int) -> Loop:
+    loop = make(store, policy=armlet.LinUCB(), window=60.0, default_reward=0.0)
+    for i in range(n):
+        loop.decide([1.0, i / 8], event=f"e{i}")
+    return loop
+
+
+def test_due_windows_are_closed_in_slices_and_decisions_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    monkeypatch.setattr(Writer, "later", lambda _, chore: chore.close())  # nothing between two calls
+    ticks = Ticks()
+    with Store(Memory(), wall=ticks, elapsed=ticks) as store:
+        loop = windows(store, 30)
+        ticks.now += 61
+        loop.decide([1.0, 0.5], event="next")
+        kinds = [row.kind for row in loop._ledger.rows(1, after=30)]
+        assert kinds == [*["learn"] * WINDOWS, "decide"]
+        assert loop.reward("e29", 1.0) == "late"  # its window is over, though its turn had not come
+        kinds = [row.kind for row in loop._ledger.rows(1, after=31 + WINDOWS)]
+        assert kinds == ["learn", "correct"]
+        store.settle()
+        learned = [row.t for row in loop._ledger.rows(1) if row.kind == "learn"]
+        assert sorted(learned, key=int) == list(range(1, 31))  # type: ignore[arg-type]
+        model = loop.model()
+        assert model.to_bytes() == replayed(store)
+        assert armlet.audit(loop.log.replayable, loop.log.start).ok
+
+
+def test_windows_that_a_call_leaves_open_are_closed_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    ticks = Ticks()
+    with Store(Memory(), wall=ticks, elapsed=ticks) as store:
+        loop = windows(store, 50)
+        ticks.now += 61
+        loop.decide([1.0, 0.5], event="next")
+        until(lambda: sum(row.kind == "learn" for row in loop._ledger.rows(1)) == 50)
+        assert loop.model().to_bytes() == replayed(store)
+
+
+def test_a_model_has_all_windows_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    ticks = Ticks()
+    with Store(Memory(), wall=ticks, elapsed=ticks) as store:
+        loop = windows(store, 40)
+        ticks.now += 61
+        assert loop.model().state.n.sum() == 40
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moody(RidgePolicy):
+    """A policy of one's own that raises what it is told to."""
+
+    mood: ClassVar[BaseException | None] = None
+    ridge: float = 1.0
+    units: Units = "as given"
+    origin: tuple[float, ...] | None = None
+
+    def probabilities(self, state: Any, t: int, x: Any, eligible: Any) -> Any:  # noqa: ARG002
+        if Moody.mood is not None:
+            raise Moody.mood
+        return shares(state.scores(x), eligible)
+
+    def decide(self, state: Any, t: int, x: Any, coins: Coins, eligible: Any) -> Choice:
+        return play_drawn(self.probabilities(state, t, x, eligible), coins)
+
+
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit, ZeroDivisionError])
+def test_whatever_a_policy_raises_reaches_its_caller_alone(
+    raised: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop, other = make(store, policy=Moody()), make(store, "other")
+        play(loop, 5)
+        monkeypatch.setattr(Moody, "mood", raised())
+        with pytest.raises(raised):
+            loop.decide([1.0, 0.5], event="e")
+        assert other.decide([1.0, 0.5]).t == 1
+        monkeypatch.setattr(Moody, "mood", None)
+        assert loop.decide([1.0, 0.5], event="e").t == 6
+        assert loop.model().to_bytes() == replayed(store, Moody())
+
+
+def test_a_policy_that_uses_its_own_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calling(BaseException):
+        pass
+
+    with Store(Memory()) as store:
+        loop = make(store, policy=Moody())
+
+        def call(*_: object) -> np.ndarray:
+            with pytest.raises(armlet.StoreError, match="must not use its own store"):
+                loop.reward("e", 1.0)
+            with pytest.raises(armlet.StoreError, match="must not use its own store"):
+                store.close()
+            raise Calling
+
+        monkeypatch.setattr(Moody, "probabilities", call)
+        with pytest.raises(Calling):
+            loop.decide([1.0, 0.5])
+
+
+def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, may_go = SQLitePen.put, threading.Event()
+
+    def fails_once(pen: SQLitePen, loop: int, outcome: Any) -> None:
+        put(pen, loop, outcome)
+        if outcome.event == "bad":
+            raise ZeroDivisionError("half-way")
+
+    monkeypatch.setattr(SQLitePen, "put", fails_once)
+    results: dict[str, object] = {}
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = make(store)
+        play(loop, 5)
+
+        def decide(event: str) -> None:
+            try:
+                results[event] = loop.decide([1.0, 0.5], event=event).t
+            except ZeroDivisionError as error:
+                results[event] = str(error)
+
+        threads = [threading.Thread(target=store._writer.do, args=(lambda *_: may_go.wait(),))]
+        threads += [threading.Thread(target=decide, args=(event,)) for event in ("good", "bad", "better")]
+        for i, thread in enumerate(threads):  # one batch of all that wait, in this order
+            thread.start()
+            until(lambda i=i: store._writer._queue.qsize() == i)  # type: ignore[misc]
+        may_go.set()
+        for thread in threads:
+            thread.join()
+        assert results == {"good": 6, "bad": "half-way", "better": 7}
+        assert loop.model().to_bytes() == replayed(store)
+        assert [row.fields["event"] for row in loop._ledger.rows(1) if (row.t or 0) > 5] == ["good", "better"]
+
+
+def test_nobody_waits_for_a_thread_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "shop.db"
+    store = armlet.open(path)
+    loop = make(store)
+    play(loop, 5)
+
+    def fail(_: Upkeep) -> None:
+        raise SystemError("a fault of Armlet's")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Upkeep, "run", fail)
+        loop.decide([1.0, 0.5], event="answered")
+        with pytest.raises(armlet.StoreError, match=r"SystemError|nothing of this call was kept"):  # it ends meanwhile
+            loop.decide([1.0, 0.5], event="later")
+        with pytest.raises(armlet.StoreError, match="closed, since its thread has ended: SystemError"):
+            loop.decide([1.0, 0.5], event="later")
+    with pytest.raises(armlet.StoreError, match="its thread has ended"):
+        store.close()
+    with armlet.open(path) as store:
+        assert store.loop("homepage").decide([1.0, 0.5], event="answered").t == 6
+
+
+def test_no_event_takes_the_name_of_a_decision_to_come(tmp_path: Path) -> None:
+    twin = armlet.Bandit(["a", "b"], 2, policy=armlet.Algorithm1(p=6), seed=3)
+    ids = [twin.decide([1.0, 0.5]).id for _ in range(3)]
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = make(store)
+        with pytest.raises(armlet.EventError, match="the id of a decision that is still to come"):
+            loop.decide([1.0, 0.5], event=ids[1])
+        loop.decide([1.0, 0.5], event="9-0123456789abcdef")  # one of another loop's
+        assert [loop.decide([1.0, 0.5]).id for _ in range(2)] == ids[1:]
+        assert loop.decide([1.0, 0.5], event=ids[1]).t == 2  # asked again by its id
+
+
+UNCLOSED = """
+import sys, threading
+import armlet
+store = armlet.open(sys.argv[1])
+loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=1)
+def decide():
+    main.join()  # the interpreter is ending by then
+    for i in range(20):
+        loop.decide([1.0, 0.5])
+main = threading.main_thread()
+threading.Thread(target=decide).start()
+loop.decide([1.0, 0.5])
+"""
+
+
+def test_a_store_that_nobody_closed_ends_in_silence(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", UNCLOSED, str(tmp_path / "shop.db")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    with armlet.open(tmp_path / "shop.db") as store:
+        loop = store.loop("homepage")
+        assert loop.model().t == 21
+        assert loop.model().to_bytes() == replayed(store)
