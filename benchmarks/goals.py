@@ -10,11 +10,15 @@ from armlet.core.intervals import paired_difference
 from exploiter_report import ExploiterReport, mean_ratio, median_ratio
 from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
 from report import (
+    COLD_STEPS,
     ClicksReport,
+    ColdReport,
     DefaultReport,
     LoggedReport,
     SimulationReport,
     UnitsReport,
+    batch_us,
+    cold_us,
     default_ratio,
     significant,
     units_ratio,
@@ -28,6 +32,7 @@ RIVAL_RULES = {Rule.LINUCB: Rule.LINUCB, Rule.OFUL: Rule.LINUCB, Rule.THOMPSON: 
 OPTIMISTIC_SIZE, OPTIMISTIC_TIMES_FASTER = (128, 100), 10.0
 DEFAULT_TIMES_FASTER = {("(128, 100)", 2_000): 2.0, ("(128, 100)", 100_000): 8.0}  # than LinUCB
 DEFAULT_MEMORY = 3.0  # times its sums
+COLD, COLD_BATCH = 2.0, 2.0  # solves in a decide; times LinUCB
 LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
 TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
@@ -150,6 +155,18 @@ def default_goals(report: DefaultReport) -> list[Goal]:
     shown = ", ".join(f"{stage['size']} {stage['memory']:.2f}" for stage in report)
     text = f"the default takes at most {DEFAULT_MEMORY:.0f} times the memory of its sums"
     return [*goals, Goal(text, max(stage["memory"] for stage in report) <= DEFAULT_MEMORY, shown)]
+
+
+def cold_goals(report: ColdReport) -> list[Goal]:
+    """Hold decides of a new bandit against a solve, and a log learned at once against LinUCB."""
+    solve, goals = float(np.median(report["solve_us"])), []
+    for window, steps, most in (("first", f"the first {COLD_STEPS} steps", COLD), ("after", "the steps after", 1.0)):
+        longest = cold_us(report["free"], window, "decide")[1] / solve
+        text = f"no decide of {steps} at {report['size']} takes more than {most:.0f} solves of an arm"
+        goals.append(Goal(text, longest <= most, f"{longest:.2f} of one"))
+    ratio = batch_us(report, "default") / batch_us(report, "LinUCB")
+    text = f"partial_fit of the default at {report['batch']['size']} within {COLD_BATCH:.0f} times that of LinUCB"
+    return [*goals, Goal(text, ratio <= COLD_BATCH, f"{ratio:.2f} times")]
 
 
 def exploiter_goals(report: ExploiterReport) -> list[Goal]:

@@ -110,6 +110,23 @@ class DefaultStage(TypedDict):
 
 DefaultReport = list[DefaultStage]
 
+COLD_STEPS = 100  # of a new bandit
+ColdRound = dict[str, dict[str, tuple[float, float]]]  # "first", "after": "decide", "learn": mean and longest us
+Batches = dict[str, list[float]]  # us a row, log after log
+
+
+class BatchStage(TypedDict):
+    """What a row of a log that is learned at once takes."""
+
+    size: str
+    us: Batches
+
+
+ColdReport = TypedDict(
+    "ColdReport",
+    {"size": str, "solve_us": list[float], "free": list[ColdRound], "as given": list[ColdRound], "batch": BatchStage},
+)
+
 
 class AuditReport(TypedDict):
     """What an audit says; lists are of JSON lines, then Parquet."""
@@ -245,6 +262,36 @@ def default_table(report: DefaultReport) -> list[str]:
     method = "CPU time, free units; the best of the rounds, and the median of their ratios, in which all take turns."
     title = "## The default policy: microseconds per decide + learn"
     return [title, "", method, "", *aligned([["(d, K)", "after rows", *names], *rows]), ""]
+
+
+def cold_us(rounds: list[ColdRound], window: str, part: str) -> tuple[float, float]:
+    """Give the mean and the longest time of a call, each the median of the rounds."""
+    mean, longest = np.median([one[window][part] for one in rounds], axis=0).tolist()
+    return mean, longest
+
+
+def batch_us(report: ColdReport, name: str) -> float:
+    """Give what a row of a log takes on top of another: the median of the rounds, without the first log."""
+    return float(np.median(report["batch"]["us"][name][1:]))
+
+
+def cold_table(report: ColdReport) -> list[str]:
+    """Lay out the first steps with long contexts, and logs that are learned at once."""
+    windows = {"first": f"first {COLD_STEPS}", "after": "the next 900"}
+    rows = [
+        [report["size"], units, steps, part, *(significant(us) for us in cold_us(rounds, window, part))]
+        for units, rounds in (("free", report["free"]), ("as given", report["as given"]))
+        for window, steps in windows.items()
+        for part in ("decide", "learn")
+    ]
+    solve = f"CPU time, the median of the rounds; a solve of one arm takes {np.median(report['solve_us']):.0f} us."
+    batch = [[report["batch"]["size"], name, significant(batch_us(report, name))] for name in report["batch"]["us"]]
+    heading = ["(d, K)", "units", "steps", "call", "mean us", "longest us"]
+    return [
+        "## The default policy: its first steps, and logs learned at once",
+        *("", solve, "", *aligned([heading, *rows])),
+        *("", *aligned([["(d, K)", "partial_fit of", "us a row"], *batch]), ""),
+    ]
 
 
 def default_ratio(stage: DefaultStage, rival: str) -> float:

@@ -93,6 +93,9 @@ void bind_paced(nb::module_& m) {
                 "How many of the values that an estimate multiplies vary, the constant among them.")
             .def_prop_ro("nbytes", &Paced::bytes, "Bytes held.")
             .def_prop_ro(
+                "solves", [](const Paced& paced) { return paced.solves(); },
+                "How often some arms were solved: by what changes rows, not by what looks at them.")
+            .def_prop_ro(
                 "under_way", &under_way, owned,
                 "(K,): how many decisions of each arm wait for their reward; below 0 in what was learned since "
                 "a base, if the base counts decisions that were learned here.")
@@ -104,7 +107,11 @@ void bind_paced(nb::module_& m) {
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
                  nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
                  "Takes back what `arrays` gave, if these are sums of rows.")
-            .def("copy", [](const Paced& state) { return Paced(state); });
+            .def("copy", [](const Paced& state) {
+                Paced out(state);
+                out.release();  // in the middle of a batch, of which the copy has no part
+                return out;
+            });
     // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved anew
     paced.attr("not_summed") = nb::make_tuple("solved", "units");
 }

@@ -208,6 +208,8 @@ void follow(Statistics& s, std::size_t arm, Statistics& later) {
     s.follow(arm, later);
 }
 
+bool leaves(Statistics& s, nb::handle x, double weight) { return s.leaves(doubles(x, "x", {s.dim()}), weight); }
+
 Array<double> log_determinants(Statistics& s) {
     refresh_factors(s);
     const auto all = s.log_determinants();
@@ -259,6 +261,7 @@ void subtract_statistics(Statistics& s, Statistics& earlier, const std::vector<s
                                    " of the earlier state; rows that were forgotten since, or an arm that "
                                    "was removed and added again, are no difference that can be added");
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.subtract(into[arm], earlier, arm);
+    s.finish();
 }
 
 void check_mergeable(Statistics& s, Statistics& other, const std::vector<std::size_t>& into) {
@@ -274,13 +277,25 @@ void check_mergeable(Statistics& s, Statistics& other, const std::vector<std::si
 void merge_statistics(Statistics& s, Statistics& other, const std::vector<std::size_t>& into) {
     check_mergeable(s, other, into);
     for (std::size_t arm = 0; arm < into.size(); ++arm) s.merge(into[arm], other, arm);
+    s.finish();
 }
 
 namespace {
 
+void add_arm(Statistics& s) {
+    s.append_arm();
+    s.finish();
+}
+
+void renew(Statistics& s) {
+    s.renew();
+    s.finish();
+}
+
 void remove_arm(Statistics& s, std::size_t arm) {
     check_arm(s, arm);
     s.erase_arm(arm);
+    s.finish();
 }
 
 Array<bool> active(const Statistics& s) {
@@ -334,7 +349,10 @@ void bind_statistics(nb::module_& m) {
             .def("records", &records,
                  "(K, 3 + D + D (D + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
             .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
-            .def("renew", &Statistics::renew, "In free units: takes the means and deviations of all rows anew.")
+            .def("renew", &renew, "In free units: takes the means and deviations of all rows anew.")
+            .def(
+                "leaves", &leaves, nb::arg("x"), nb::arg("weight") = 1.0,
+                "In free units: whether a row lies so far outside of what a feature has been that they are taken anew.")
             .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed: slopes in the user's units.")
             .def("intercepts", &intercepts,
                  "(K,): what is expected at x = 0, in the user's units; 0 if units are as given.")
@@ -370,7 +388,7 @@ void bind_statistics(nb::module_& m) {
                  "Adds the other's arm i to this arm into[i].")
             .def("subtract", &subtract_statistics, nb::arg("earlier"), nb::arg("into"),
                  "Takes the earlier one's arm i away from this arm into[i].")
-            .def("add_arm", &Statistics::append_arm, "One more arm, of which nothing is known.")
+            .def("add_arm", &add_arm, "One more arm, of which nothing is known.")
             .def("remove_arm", &remove_arm, nb::arg("arm"))
             .def_prop_ro("n_active", &Statistics::n_active, "How many arms are not retired.")
             .def_prop_ro("active", &active, owned, "(K,): which arms are not retired.")

@@ -188,9 +188,8 @@ ARMLET_DISPATCH(gram, (const double* F, const double* G, std::size_t n, double* 
 void predict_chosen(const RewardModel& model, const double* X, const std::int64_t* chosen, const PlayedRows& rows,
                     double* out) {
     for (std::size_t i = 0; i < rows.n; ++i)
-        out[i] = chosen[i] == rows.arms[i]
-                     ? rows.said[i]
-                     : predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
+        out[i] = chosen[i] == rows.arms[i] ? rows.said[i]
+                                           : predicted(model, X + i * model.dim, static_cast<std::size_t>(chosen[i]));
 }
 
 namespace {

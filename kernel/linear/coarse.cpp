@@ -153,6 +153,13 @@ void CoarseFactors::open(std::size_t n_arms, std::size_t d) {
 
 void CoarseFactors::drop(std::size_t arm) { slacks_[arm] = unknown; }
 
+void CoarseFactors::copy(std::size_t from, std::size_t arm) {
+    const std::size_t rows = padded(n_);
+    std::copy_n(tiles_.data() + from * words_, words_, tiles_.data() + arm * words_);
+    std::copy_n(inverses_.data() + from * rows, rows, inverses_.data() + arm * rows);
+    units_[arm] = units_[from], slacks_[arm] = slacks_[from];
+}
+
 // What is solved is (L + E) y~ = x exactly, for an E of the rounding to 16 bits, at most half a unit in each entry
 // below the diagonal, and of that of float32, at most gamma |L_ik| (Higham 2002, theorem 8.5; four roundings more are
 // of x, 1 / L_kk and units). So L^-1 x = y~ + L^-1 E y~ is no longer than (1 + reach |E|) |y~|.

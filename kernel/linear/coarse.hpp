@@ -15,6 +15,8 @@ class CoarseFactors {
     void open(std::size_t n_arms, std::size_t d);
     // Takes a kept factor. Its columns in blocks are those of a matrix L, and `reach` is at least |L^-1|.
     void take(std::size_t arm, const double* kept, double reach);
+    // An arm has the same factor as another.
+    void copy(std::size_t from, std::size_t arm);
     // Nothing is known of the arm any more.
     void drop(std::size_t arm);
 

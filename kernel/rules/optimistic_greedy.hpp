@@ -30,7 +30,9 @@ struct OptimisticGreedy {
     bool learns(bool) const { return true; }
     void learn(Snapshots& rows, const Row& row) const {
         learn_row(rows.all(), row);
-        if (is_due(rows, row.arm)) rows.solved().follow(row.arm, rows.all());
+        const bool is_new = rows.solved().leaves(row.x, row.weight);
+        if (is_new || is_due(rows, row.arm)) rows.solved().follow(row.arm, rows.all());
+        if (is_new) rows.solved().renew();
     }
     void correct(Snapshots& rows, const Row& row, double before) const { correct_row(rows.all(), row, before); }
 

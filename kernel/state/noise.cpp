@@ -82,6 +82,7 @@ void Solved::restore(std::span<const double> values, const Units& units) {
         if (keeps_coarse()) coarse_.drop(arm);
     }
     stale_.clear();
+    is_noise_stale_ = false;
     noise_ = measured_noise();
     typical_noise_ = measured_typical_noise();
     ++solves_;

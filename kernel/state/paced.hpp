@@ -14,6 +14,7 @@ class Paced : public Statistics {
   public:
     Paced(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge) {
         solve_rarely();
+        refresh();
         count_under_way();
         deviations_.reserve(n_arms);
     }

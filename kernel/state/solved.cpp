@@ -66,14 +66,40 @@ void Solved::keep_coarse() {
 void Solved::solve(const Sums& sums, const Units& units) {
     rank_ = units.rank();
     ++solves_;
+    std::size_t blank = n_arms_;  // an arm without rows: they all have the same system
     for (const std::size_t arm : stale_) {
-        solve_arm(system_of(sums, units, arm), arm);
         is_stale_[arm] = 0;
+        if (keeps_factors() && !(sums.n(arm) > 0.0) && blank < n_arms_) {
+            copy_solved(blank, arm);
+            continue;
+        }
+        solve_arm(system_of(sums, units, arm), arm);
+        if (!(sums.n(arm) > 0.0)) blank = arm;
     }
     stale_.clear();
+    is_noise_stale_ = false;
     if (!keeps_factors()) return;
     noise_ = measured_noise();
     typical_noise_ = measured_typical_noise();
+}
+
+void Solved::solve_one(std::size_t arm, const Sums& sums, const Units& units) {
+    rank_ = units.rank();
+    ++solves_;
+    solve_arm(system_of(sums, units, arm), arm);
+    is_stale_[arm] = 0;
+    std::erase(stale_, static_cast<std::uint32_t>(arm));
+    is_noise_stale_ = true;
+}
+
+void Solved::copy_solved(std::size_t from, std::size_t arm) {
+    const std::size_t size = factor_size(dim_);
+    std::copy_n(factors_.data() + from * size, size, factors_.data() + arm * size);
+    for (auto* rows : {&theta_, &variances_})
+        for (std::size_t j = 0; j < rows->size(); j += width()) (*rows)[j + arm] = (*rows)[j + from];
+    log_determinants_[arm] = log_determinants_[from];
+    floors_[arm] = floors_[from], fits_[arm] = fits_[from];
+    if (keeps_coarse()) coarse_.copy(from, arm);
 }
 
 // In free units the constant is penalised as by one row at the pooled mean reward, whatever the ridge of the slopes.

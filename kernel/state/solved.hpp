@@ -62,10 +62,14 @@ class Solved {
     }
     std::span<const std::uint32_t> stale() const { return stale_; }
     bool is_marked(std::size_t arm) const { return is_stale_[arm] != 0; }
+    // Whether there is anything to do for solve().
+    bool is_stale() const { return !stale_.empty() || is_noise_stale_; }
     // The arms that have rows are seen in other units: their systems are others, and what was proved of them is void.
     void mark_seen(const Sums& sums);
     // Solves the marked arms.
     void solve(const Sums& sums, const Units& units);
+    // Solves one of them; solve() is still to come.
+    void solve_one(std::size_t arm, const Sums& sums, const Units& units);
 
     // ---- what is kept
     void keep_factors();
@@ -152,6 +156,7 @@ class Solved {
     double freedom(double n) const;
     System system_of(const Sums& sums, const Units& units, std::size_t arm) const;
     void solve_arm(const System& system, std::size_t arm);
+    void copy_solved(std::size_t from, std::size_t arm);
     void solve_system(std::size_t arm, const double* A, const double* b, double shift);
     void solve_as_unseen(const System& system, std::size_t arm);
     void raise_floor(const System& system, std::size_t arm);
@@ -175,6 +180,7 @@ class Solved {
     std::vector<Floor> floors_;                       // empty unless factors are kept
     std::vector<Fit> fits_;                           // likewise
     double noise_ = 1.0, typical_noise_ = 1.0;        // likewise
+    bool is_noise_stale_ = false;                     // some arm was solved since
     std::int64_t solves_ = 0;
 };
 

@@ -26,6 +26,7 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
 }
 
 void Statistics::touch(std::size_t arm) {
+    waiting_.forget(arm);
     note(arm);
     solved_.mark(arm);
 }
@@ -74,50 +75,103 @@ void Statistics::solve_rarely() {
 // Once it has grown by a fiftieth; by up to a tenth, while a solve takes longer than that many steps.
 bool Statistics::is_due(std::size_t arm) const {
     const auto d = static_cast<double>(view_size()), k = static_cast<double>(n_arms());
-    const double solved = solved_.n(arm), worth = d * d / (6.0 * (k + d));
+    const double solved = solved_.is_marked(arm) ? sums_.n(arm) : solved_.n(arm), worth = d * d / (6.0 * (k + d));
     return count(arm) - solved >= std::max(0.02 * solved, std::min(0.1 * solved, worth));
 }
 
+// A paced arm is solved for the rows that it had when it was marked: those that came later still wait.
+void Statistics::settle(std::size_t arm) {
+    if (!waiting_.any(arm)) return;
+    if (is_paced_ && solved_.is_marked(arm)) solved_.solve_one(arm, sums_, units_);
+    waiting_.settle(arm, sums_);
+}
+
+void Statistics::settle_unsolved(std::size_t arm) {
+    if (waiting_.any(arm)) waiting_.settle(arm, sums_);
+}
+
 void Statistics::settle_all() {
-    if (!waiting_.is_open()) return;
     for (std::size_t arm = 0; arm < n_arms(); ++arm) settle(arm);
 }
 
+void Statistics::settle_all_unsolved() {
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) settle_unsolved(arm);
+}
+
+void Statistics::mark(std::size_t arm) {
+    if (is_paced_) settle_unsolved(arm);
+    solved_.mark(arm);
+}
+
 void Statistics::solve_stale() {
-    for (const auto arm : solved_.stale()) settle(arm);
+    if (!is_paced_)
+        for (const auto arm : solved_.stale()) settle(arm);
     solved_.solve(sums_, units_);
+}
+
+void Statistics::release() {
+    is_held_ = false;
+    finish();
 }
 
 void Statistics::renew() {
     if (!units_.is_free()) return;
-    settle_all();
+    settle_all_unsolved();
     units_.renew(sums_);
     solved_.mark_seen(sums_);
     ++renewals_;
 }
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
-    const bool is_paced = is_paced_ && weight >= 0.0;
-    if (is_paced && solved_.is_marked(arm)) solve_stale();  // for the rows that it had when it was marked
     if (units_.is_free() && weight > 0.0 && is_empty()) units_.set_origin(x, reward);
     const double *row = units_.row(x, row_.data()), r = units_.reward(reward);
-    if (!waiting_.is_open() || weight < 0.0) {
-        settle(arm);
+    const bool is_paced = is_paced_ && weight >= 0.0;
+    if (waiting_.is_open() && weight >= 0.0) {
+        if (waiting_.is_full(arm)) settle(arm);
+        waiting_.put(arm, sums_, row, r, weight);
+    } else {
+        if (is_paced && solved_.is_marked(arm)) refresh();  // for the rows that it had when it was marked
+        settle_unsolved(arm);
         sums_.add(arm, row, r, weight);
-    } else if (waiting_.put(arm, row, r, weight)) {
-        settle(arm);
+        waiting_.forget(arm);
     }
     if (weight < 0.0) solved_.doubt(arm);
     note(arm);
-    if (!is_paced || is_due(arm)) solved_.mark(arm);
-    if (units_.is_free() && (weight < 0.0 || units_.is_due(weight))) renew();
+    if (!is_paced || is_due(arm) || has_leverage(arm, row, weight)) mark(arm);
+    if (units_.is_free() && (weight < 0.0 || units_.is_due(weight) || leaves_units(row, weight, 0.0))) renew();
+    finish();
+}
+
+bool Statistics::leaves(const double* x, double weight) {
+    return leaves_units(units_.row(x, row_.data()), weight, weight);
+}
+
+bool Statistics::leaves_units(const double* row, double weight, double more) const {
+    return weight > 0.0 && units_.is_far(row) && units_.leaves(row, weight, count() + more);
+}
+
+bool Statistics::has_leverage(std::size_t arm, const double* row, double weight) {
+    if (!(units_.is_free() && weight > 0.0)) return false;
+    const double shift = ridge().shift(std::max(count(arm), 1.0));
+    if (waiting_.is_open()) return units_.has_leverage(row, waiting_.margin(arm), shift);
+    thread_local std::vector<double> margin;
+    margin.resize(WaitingRows::margin_size(sums_.dim()));
+    sums_.margin(arm, margin.data());
+    return units_.has_leverage(row, margin.data(), shift);
+}
+
+double Statistics::count() const {
+    double n = 0.0;
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) n += count(arm);
+    return n;
 }
 
 void Statistics::correct(std::size_t arm, const double* x, double from, double to, double weight) {
-    settle(arm);
+    settle_unsolved(arm);
     sums_.correct(arm, units_.row(x, row_.data()), units_.reward(from), units_.reward(to), weight);
     touch(arm);
     renew();
+    finish();
 }
 
 // Without rows there is nothing that another origin could spoil.
@@ -133,7 +187,7 @@ std::vector<double> Statistics::record_from(Statistics& other, std::size_t other
 }
 
 void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm) {
-    settle(arm);
+    settle_unsolved(arm);
     adopt_origin(other);
     if (units_.is_free())
         sums_.merge(arm, record_from(other, other_arm));
@@ -146,7 +200,7 @@ void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm
 }
 
 void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm) {
-    settle(arm);
+    settle_unsolved(arm);
     if (units_.is_free())
         sums_.subtract(arm, record_from(earlier, earlier_arm));
     else
@@ -158,7 +212,7 @@ void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earl
 }
 
 void Statistics::follow(std::size_t arm, Statistics& later) {
-    settle(arm);
+    settle_unsolved(arm);
     adopt_origin(later);
     const double before = sums_.n(arm);
     if (units_.is_free() && !units_.has_origin_of(later.units_))
@@ -170,7 +224,7 @@ void Statistics::follow(std::size_t arm, Statistics& later) {
 }
 
 void Statistics::append_arm() {
-    settle_all();
+    settle_all_unsolved();
     sums_.append_arm();
     under_way_.append_arm();
     versions_.reserve(n_arms());
@@ -180,7 +234,7 @@ void Statistics::append_arm() {
 }
 
 void Statistics::erase_arm(std::size_t arm) {
-    settle_all();
+    settle_all_unsolved();
     sums_.erase_arm(arm);
     under_way_.erase_arm(arm);
     set_active(arm, true);  // so that nobody counts it any more
@@ -199,7 +253,7 @@ void Statistics::restore(std::span<const double> records) {
 }
 
 void Statistics::restore(std::size_t arm, std::span<const double> record) {
-    settle(arm);
+    settle_unsolved(arm);
     sums_.restore(arm, record);
     solved_.doubt(arm);
     touch(arm);
@@ -213,6 +267,7 @@ void Statistics::restore(std::span<const double> records, std::span<const double
 
 void Statistics::restore_units(std::span<const double> units) {
     if (!units_.is_free()) return;
+    settle_all_unsolved();
     units_.restore(units);
     solved_.mark_seen(sums_);
     ++renewals_;

@@ -42,12 +42,21 @@ class Statistics {
     void erase_arm(std::size_t arm);
     // In free units: takes means and deviations of all rows anew.
     void renew();
+    // Whether adding this row would do that, because a value lies outside of what its feature has been.
+    bool leaves(const double* x, double weight);
     // How often that was done.
     std::int64_t renewals() const { return renewals_; }
-    // From now on an arm is solved only when it has gained enough rows since its last solve, and then for the rows that
-    // it has at that moment, whenever that is asked for. Factors are kept. Whatever else changes sums, and a change of
-    // units, marks what it touches as before.
+    // From now on an arm is solved only when it has gained enough rows since its last solve, or one that tells much,
+    // and then for the rows that it has at that moment, by whoever adds the row: nobody who looks has to wait. Factors
+    // are kept. Whatever else changes sums, and a change of units, marks what it touches as before.
     void solve_rarely();
+    // Until release(), many rows come: an arm is solved for them once, if it can be, instead of again and again.
+    void hold() { is_held_ = true; }
+    void release();
+    // What adds or corrects a row ends with this; who merges or changes arms calls it when all is done.
+    void finish() {
+        if (is_paced_ && !is_held_) refresh();
+    }
 
     // From now on refresh() keeps, for every arm, a Cholesky factor of V_a = shift I + A_a. It doubles the memory, so
     // it is done for rules that ask for widths. Each factor is made from the sums anew: a function of them alone.
@@ -57,7 +66,7 @@ class Statistics {
 
     // Solves the arms that changed.
     void refresh() {
-        if (!solved_.stale().empty()) solve_stale();
+        if (solved_.is_stale()) solve_stale();
     }
     // How many values a context has where it is looked at, which is what all that follows works with.
     std::size_t view_size() const { return units_.size(); }
@@ -147,6 +156,7 @@ class Statistics {
     }
     // n of an arm, with the rows that wait.
     double count(std::size_t arm) const { return counts_[arm]; }
+    double count() const;  // of all arms
     // Whether no arm has a row; whether some arm has none.
     bool is_empty() const { return witness_ == nobody; }
     bool any_empty() const { return n_empty_ > 0; }
@@ -171,17 +181,24 @@ class Statistics {
     void note(std::size_t arm);   // that, but what is solved from them stays
     void touch_all();             // or the arms themselves
     bool is_due(std::size_t arm) const;
+    // Of a row as sums hold it: whether units are to be taken anew for it, where `more` is to be added to all rows; and
+    // whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
+    bool leaves_units(const double* row, double weight, double more) const;
+    bool has_leverage(std::size_t arm, const double* row, double weight);
     void find_witness();
     void count_rows(std::size_t arm) {
         n_empty_ -= !(counts_[arm] > 0.0);
-        counts_[arm] = waiting_.add_to(sums_.n(arm), arm);
+        counts_[arm] = waiting_.count(arm, sums_);
         n_empty_ += !(counts_[arm] > 0.0);
     }
     void solve_stale();
-    void settle(std::size_t arm) {
-        if (waiting_.any(arm)) waiting_.settle(arm, sums_);
-    }
+    // Adds the rows that wait, after a solve for those before them if the arm is marked; or without, for those who mark
+    // it again.
+    void settle(std::size_t arm);
+    void settle_unsolved(std::size_t arm);
     void settle_all();
+    void settle_all_unsolved();
+    void mark(std::size_t arm);
     void adopt_origin(const Statistics& other);
 
     Units units_;
@@ -193,7 +210,7 @@ class Statistics {
     std::size_t n_empty_;         // arms that have none
     UnderWay under_way_;
     Wants wants_;
-    bool is_paced_ = false;
+    bool is_paced_ = false, is_held_ = false;
     std::vector<std::uint8_t> is_retired_;
     std::size_t n_retired_ = 0;
     std::size_t witness_ = nobody;  // an arm that has a row

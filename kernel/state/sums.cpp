@@ -16,6 +16,13 @@ void Sums::add(std::size_t arm, const double* x, double reward, double weight) {
     if (weight < 0.0 && record[0] <= -1e-12 * weight) std::fill_n(record, record_size(), 0.0);
 }
 
+void Sums::margin(std::size_t arm, double* out) const {
+    const double* column = A(arm);
+    *out++ = n(arm);
+    out = std::copy_n(column, dim_, out);
+    for (std::size_t j = 0; j < dim_; column += dim_ - j, ++j) *out++ = *column;
+}
+
 void Sums::correct(std::size_t arm, const double* x, double from, double to, double weight) {
     double *record = at(arm), *b = record + 3;
     const double old_reward = weight * from, new_reward = weight * to;

@@ -23,6 +23,8 @@ class Sums {
     double sum_rr(std::size_t arm) const { return at(arm)[2]; }
     const double* b(std::size_t arm) const { return at(arm) + 3; }
     const double* A(std::size_t arm) const { return at(arm) + 3 + dim_; }
+    // n, the first column of A and its diagonal: 1 + 2 dim numbers.
+    void margin(std::size_t arm, double* out) const;
 
     // n += w, b += w r x, A += w x x'; a negative weight takes a row back.
     void add(std::size_t arm, const double* x, double reward, double weight);

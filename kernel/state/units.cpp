@@ -11,8 +11,12 @@ namespace {
 
 constexpr double ordinary = 1024.0;      // values up to this size have their origin at zero
 constexpr double growth = 0.1;           // of the rows, from one snapshot to the next
+constexpr std::size_t many = 64;         // values, from which on all arms take long to solve
 constexpr double rounding = 0x1p-46;     // 64 units in the last place: a variance below is none
 constexpr double least_square = 1e-120;  // and one below this has lost its digits, or its x could overflow
+constexpr double far = 64.0;             // squared deviations from the mean, within which nothing is unheard of
+constexpr double least_gain = 3.0;       // what one row must add to a variance, as a multiple of it
+constexpr double least_share = 0.25;     // of what an arm knows about a feature, from which one row counts as much
 
 // Eight bits of a value, or zero.
 double rounded(double value) {
@@ -28,6 +32,16 @@ double deviation_of(double square, double mean) {
     return variance > rounding * square && variance > least_square ? std::sqrt(variance) : 0.0;
 }
 
+ARMLET_INLINE void any_beyond_body(const double* y, const double* m, const double* limits, std::size_t d,
+                                   bool* answer) {
+    std::size_t beyond = 0;
+    for (std::size_t j = 0; j < d; ++j) beyond += (y[j] - m[j]) * (y[j] - m[j]) > limits[j];
+    *answer = beyond > 0;
+}
+
+ARMLET_DISPATCH(any_beyond, (const double* y, const double* m, const double* limits, std::size_t d, bool* answer),
+                (y, m, limits, d, answer))
+
 ARMLET_INLINE void shift_body(const double* x, const double* origin, std::size_t d, double* out) {
     for (std::size_t j = 0; j < d; ++j) out[j] = x[j] - origin[j];
 }
@@ -42,6 +56,26 @@ ARMLET_INLINE void look_body(const double* x, const double* origin, const double
 ARMLET_DISPATCH(look,
                 (const double* x, const double* origin, const double* m, const double* t, std::size_t d, double* out),
                 (x, origin, m, t, d, out))
+
+// With S what V leaves of the features once the constant is solved, and x~ what x leaves: x'V^-1 x >= x~_j^2 / S_jj for
+// every j. The penalty of the constant is 1.
+ARMLET_INLINE void any_leverage_body(const double* y, const double* first, const double* squares, const double* m,
+                                     const double* t, double shift, std::size_t size, bool* answer) {
+    const double n = first[0], own = n + 1.0;
+    std::size_t large = 0;
+    for (std::size_t j = 1; j < size; ++j) {
+        const double centred = first[j] - m[j] * n, sum = centred * t[j], lean = sum / own;
+        const double V = (((squares[j] - m[j] * first[j]) - m[j] * centred) * t[j]) * t[j] + shift;
+        const double left = (y[j] - m[j]) * t[j] - lean;
+        large += left * left > least_share * (V - lean * sum);
+    }
+    *answer = large > 0;
+}
+
+ARMLET_DISPATCH(any_leverage,
+                (const double* y, const double* first, const double* squares, const double* m, const double* t,
+                 double shift, std::size_t size, bool* answer),
+                (y, first, squares, m, t, shift, size, answer))
 
 // Column k from its diagonal down: (A_ik - m_k A_i0 - m_i (A_k0 - m_k A_00)) t_k t_i, with y_0 = 1.
 ARMLET_INLINE void standardise_matrix_body(const double* A, const double* m, const double* t, std::size_t size,
@@ -66,7 +100,7 @@ Units::Units(Kind kind, std::size_t dim, std::span<const double> origin)
     if (kind == Kind::as_given) return;
     origin_.assign(origin.begin(), origin.end());
     origin_.resize(size_);
-    middle_.resize(size_), spread_.resize(size_), m_.resize(size_), t_.resize(size_);
+    for (auto* part : {&middle_, &spread_, &m_, &t_, &limits_}) part->resize(size_);
     scale();
 }
 
@@ -122,7 +156,43 @@ void Units::scale() {
         m_[j] = middle_[j];
         t_[j] = spread_[j] > 0.0 ? 1.0 / spread_[j] : 0.0;
         rank_ += spread_[j] > 0.0;
+        const double mean_square = m_[j] * m_[j], variance = spread_[j] * spread_[j];
+        limits_[j] = spread_[j] > 0.0 ? far * variance : std::max(rounding * mean_square, least_square);
     }
+}
+
+bool Units::is_far(const double* row) const {
+    if (!is_free()) return false;
+    bool answer;
+    any_beyond(row + 1, m_.data() + 1, limits_.data() + 1, size_ - 1, &answer);
+    return answer;
+}
+
+// A row of weight w among n has added w / n (1 - w / n) times its squared distance from the mean before to a variance.
+bool Units::leaves(const double* row, double weight, double n) const {
+    const double share = weight / n, gain = share * (1.0 - share);
+    for (std::size_t j = 1; j < size_; ++j) {
+        const double delta = row[j] - m_[j], square = delta * delta, more = gain * square;
+        const double variance = spread_[j] * spread_[j], mean = m_[j] + share * delta;
+        if (variance > 0.0 ? square > far * variance && more > least_gain * variance
+                           : more > 2.0 * rounding * (more + mean * mean) && more > least_square)
+            return true;
+    }
+    return false;
+}
+
+bool Units::has_leverage(const double* row, const double* margin, double shift) const {
+    if (!is_free()) return false;
+    bool answer;
+    any_leverage(row, margin + 1, margin + 1 + size_, m_.data(), t_.data(), shift, size_, &answer);
+    return answer;
+}
+
+// The rows in which steps take as long as solving all arms does.
+double Units::worth(std::size_t n_arms) const {
+    if (size_ < many) return 0.0;
+    const auto d = static_cast<double>(size_), k = static_cast<double>(n_arms);
+    return k * (d * d) / (6.0 * (k + d));
 }
 
 void Units::renew(const Sums& sums) {
@@ -141,7 +211,7 @@ void Units::renew(const Sums& sums) {
         middle_[j] = any ? first[j] / n : 0.0;
         spread_[j] = any ? deviation_of(squares[j] / n, middle_[j]) : 0.0;
     }
-    left_ = any ? growth * n : 0.0;
+    left_ = any ? std::max(growth * n, std::min(n, worth(sums.n_arms()))) : 0.0;
     scale();
 }
 
@@ -184,8 +254,9 @@ void Units::restore(std::span<const double> values) {
 }
 
 std::size_t Units::bytes() const {
-    return (origin_.capacity() + middle_.capacity() + spread_.capacity() + m_.capacity() + t_.capacity()) *
-           sizeof(double);
+    std::size_t numbers = 0;
+    for (const auto* part : {&origin_, &middle_, &spread_, &m_, &t_, &limits_}) numbers += part->capacity();
+    return numbers * sizeof(double);
 }
 
 }  // namespace armlet

@@ -3,7 +3,9 @@
 // Free: a row (x, r) is added as y = (1, x - o) and r - l, about an origin (o, l) that stays; it is looked at as z =
 // (1, (x - o - m) / s), with the pooled means m and deviations s of all rows, and rewards as r - l - r0, with their
 // pooled mean r0. Then neither the zero nor the size of a feature or of rewards matters. Means and deviations are kept
-// until the rows have grown by a tenth: they change every arm's system, so each change costs a solve of all arms.
+// until the rows have grown by a tenth, or with many features while rows are few until they have doubled: they change
+// every arm's system, so each change costs a solve of all arms. A row that by itself doubles the deviation of a
+// feature, or makes a constant one vary, ends them at once.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -46,6 +48,15 @@ class Units {
     // A row of this weight was added: whether it is time for another.
     bool is_due(double weight) { return (left_ -= weight) <= 0.0; }
     void renew(const Sums& sums);
+    // Whether a row in the sums, of this weight, n with it, is outside of what a feature has been: it is further than
+    // eight deviations from the mean and doubles the deviation, or differs where nothing did. Each time the squares of
+    // that feature add up to four times as much, so heavy tails end few snapshots. `is_far` is quick, and false for no
+    // row that leaves.
+    bool is_far(const double* row) const;
+    bool leaves(const double* row, double weight, double n) const;
+    // Whether a row in an arm's sums is more than a quarter of what the arm knows about some feature beyond its own
+    // mean, from the margin of the sums (`Sums::margin`) and the ridge. Never in units as given.
+    bool has_leverage(const double* row, const double* margin, double shift) const;
     // The deviation of rewards, whatever arm and context.
     double deviation() const { return spread_[0]; }
     // How many of the values of a view are not zero whatever x is.
@@ -66,6 +77,7 @@ class Units {
 
   private:
     void scale();
+    double worth(std::size_t n_arms) const;
 
     std::size_t size_;
     bool is_given_;
@@ -73,6 +85,7 @@ class Units {
     std::vector<double> middle_;  // r0, m
     std::vector<double> spread_;  // the deviation of rewards, s
     std::vector<double> m_, t_;   // means and 1 / s of y itself: 0 and 1 of its constant; 0 where s is
+    std::vector<double> limits_;  // squared distances from the mean, up to which a value has not left
     double left_ = 0.0;
     std::size_t rank_;
 };

@@ -395,6 +395,11 @@ class Statistics:
     def renew(self) -> None:
         """In free units: takes the means and deviations of all rows anew."""
 
+    def leaves(self, x: object, weight: float = 1.0) -> bool:
+        """
+        In free units: whether a row lies so far outside of what a feature has been that they are taken anew.
+        """
+
     def estimates(self) -> NDArray[numpy.float64]:
         """
         (K, d): theta_hat, solved where it changed: slopes in the user's units.
@@ -667,6 +672,12 @@ class Paced(Statistics):
     @property
     def nbytes(self) -> int:
         """Bytes held."""
+
+    @property
+    def solves(self) -> int:
+        """
+        How often some arms were solved: by what changes rows, not by what looks at them.
+        """
 
     @property
     def under_way(self) -> NDArray[numpy.int64]:

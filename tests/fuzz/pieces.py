@@ -152,10 +152,11 @@ def read(d: Desk) -> None:
             "scores",
             "widths",
             "rough_widths",
+            "leaves",
         ]
     )
     if hasattr(s, name):
-        getattr(s, name)(*([d.array(d.dim)] if name in ("scores", "widths", "rough_widths") else []))
+        getattr(s, name)(*([d.array(d.dim)] if name in ("scores", "widths", "rough_widths", "leaves") else []))
 
 
 def change_arms(d: Desk) -> None:

@@ -14,7 +14,7 @@ from armlet.core import kernel
 from armlet.core.choosing import best_arms
 from armlet.core.optimism import Noise, PacedReference, deviations, is_optimistic
 from armlet.core.ridge import Ridge
-from armlet.core.types import Float64
+from armlet.core.types import Float64, Int64
 from armlet.core.units import Units
 
 NOISES: tuple[Noise, ...] = get_args(Noise)
@@ -80,6 +80,75 @@ def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
     assert max(lags) == 3  # of some 200 rows: at 4 it is solved
     assert not any(lags[:50])  # one row is a fiftieth of fewer than fifty
     np.testing.assert_array_equal(looked.arrays()["solved"], blind.arrays()["solved"])
+
+
+def late(n_arms: int, dim: int, rows: int) -> tuple[Float64, Int64, Float64, Float64]:
+    """Rows with weights, a feature that begins to vary and one that leaves all it has been; most are of one arm."""
+    (X, rewards), rng = world(n_arms, dim, rows), np.random.default_rng(1)
+    X[: rows // 2, 0], X[3 * rows // 4, 1] = 3.0, 1e4
+    arms = rng.integers(n_arms, size=rows)
+    arms[: 2 * rows // 3] = 0
+    return X, arms, rewards[np.arange(rows), arms], rng.choice([0.5, 1.0, 1.0, 2.0], size=rows)
+
+
+@pytest.mark.parametrize(("n_arms", "dim", "rows"), [(3, 4, 160), (2, 64, 20)])
+def test_rows_that_leave_what_was_seen_are_learned_as_the_reference_has_it(n_arms: int, dim: int, rows: int) -> None:
+    state, plain = armlet.OccasionalOptimism().init(n_arms, dim), reference(n_arms, dim, units="free", noise="pool")
+    for x, arm, reward, weight in zip(*late(n_arms, dim, rows), strict=True):
+        for learner in (state, plain):
+            learner.add(int(arm), x, float(reward), float(weight))
+    assert plain.free is not None
+    np.testing.assert_array_equal(state.arrays()["units"], plain.free.values())
+    np.testing.assert_array_equal(state.standard_estimates(), plain.theta)
+    np.testing.assert_array_equal(state.fits()[:, 0], plain.solved_n)
+
+
+@pytest.mark.parametrize("units", ["free", "as given"])
+@pytest.mark.parametrize(("n_arms", "dim", "rows"), [(3, 4, 300), (3, 66, 900)])
+def test_rows_in_batches_are_learned_as_one_by_one(n_arms: int, dim: int, rows: int, units: Units) -> None:
+    """Though an arm of a batch is solved for the last rows that it was due at, and looked at in between."""
+    X, arms, rewards, weights = late(n_arms, dim, rows)
+    policy = armlet.OccasionalOptimism(units=units)
+    bandit, state = armlet.Bandit(range(n_arms), dim, policy=policy, seed=1), policy.init(n_arms, dim)
+    for start in range(0, rows, 130):
+        batch = slice(start, start + 130)
+        bandit.partial_fit(X[batch], arms[batch], rewards[batch], weights=weights[batch])
+        for x, arm, reward, weight in zip(X[batch], arms[batch], rewards[batch], weights[batch], strict=True):
+            state.add(int(arm), x, float(reward), float(weight))
+        for name, array in state.arrays().items():
+            np.testing.assert_array_equal(bandit.state.arrays()[name], array)
+
+
+def test_a_batch_is_solved_for_once() -> None:
+    X, arms, rewards, _ = late(3, 66, 600)
+    whole, single = (armlet.Bandit(range(3), 66, seed=1) for _ in range(2))
+    whole.partial_fit(X, arms, rewards)
+    for x, arm, reward in zip(X, arms, rewards, strict=True):
+        single.partial_fit(x[None], [arm], [reward])
+    assert whole.state.solves < single.state.solves / 4
+    np.testing.assert_array_equal(whole.state.arrays()["solved"], single.state.arrays()["solved"])
+
+
+@pytest.mark.parametrize("dim", [3, 70])
+def test_no_arm_is_solved_by_who_decides(dim: int) -> None:
+    X, rewards = world(4, dim, 260)
+    bandit = armlet.Bandit(range(4), dim, seed=1)
+    for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
+        before = bandit.state.solves
+        decision = bandit.decide(x)
+        bandit.predict(x[None])
+        assert bandit.state.solves == before
+        paid = float(row[int(decision.arm) % 4])
+        bandit.learn(decision, paid)
+        if i == 100:
+            bandit.add_arm(4)
+        if i % 50 == 20:
+            bandit.forget(decision, paid)
+        if i % 50 == 40:
+            bandit.correct(decision, paid, paid + 1.0)
+        if i % 50 == 30:
+            bandit.partial_fit(X[:20], [0, 1] * 10, rewards[:20, 0])
+    assert bandit.state.solves > 50
 
 
 @pytest.mark.parametrize(("n_arms", "dim"), [(5, 2), (30, 12), (20, 40), (6, 64), (7, 66)])

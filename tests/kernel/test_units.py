@@ -162,6 +162,50 @@ def test_units_are_looked_at_when_rows_have_grown_by_a_tenth_and_not_when_anybod
     np.testing.assert_array_equal(quiet.arrays()["units"], asked.arrays()["units"])
 
 
+def snapshots(X: Float64) -> list[int]:
+    """Learn rows of one arm and give the rows after which means and deviations were others."""
+    state, changes = free(1, X.shape[1]), []
+    for i, x in enumerate(X):
+        before = state.arrays()["units"][1:]
+        state.add(0, x, 0.0)
+        if (state.arrays()["units"][1:] != before).any():
+            changes.append(i + 1)
+    return changes
+
+
+CLOCK = 10 + int(np.log(300) / np.log(1.1)) + 1
+"""How often units are looked at in 3,000 rows by their number alone."""
+
+
+def test_units_are_looked_at_when_a_constant_begins_to_vary_or_a_value_leaves() -> None:
+    X = np.random.default_rng(1).normal(size=(500, 3))
+    X[:, 0] = 0.1
+    assert not {401, 451} & {*snapshots(X)}
+    X[400, 0], X[450, 1] = 0.2, 100.0
+    assert {401, 451} <= {*snapshots(X)}
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3])
+def test_heavy_tails_end_few_snapshots(degrees: int) -> None:
+    """Each such end makes the squares of a feature add up to four times as much as before."""
+    X = np.random.default_rng(degrees).standard_t(degrees, size=(3000, 4))
+    squares = np.log(((X - X.mean(0)) ** 2).sum(0) / ((X[:10] - X[:10].mean(0)) ** 2).sum(0)) / np.log(4)
+    assert len(snapshots(X)) <= CLOCK + np.ceil(squares).sum() + 4
+
+
+def test_what_varies_by_less_than_its_digits_ends_no_snapshot() -> None:
+    X = 0.1 + 1e-10 * np.random.default_rng(2).normal(size=(3000, 2))
+    assert len(snapshots(X)) <= CLOCK + 2
+
+
+def test_with_many_features_and_few_rows_units_are_looked_at_when_rows_have_doubled() -> None:
+    """But for values that leave, of which there are none by chance among 70 normal ones after 12 rows."""
+    changes = [n for n in snapshots(np.random.default_rng(3).normal(size=(400, 70))) if n > 12]
+    worth = 71 * 71 / (6 * 72)
+    for a, b in itertools.pairwise(changes):
+        assert b == np.ceil(a + max(0.1 * a, min(a, worth)) - 1e-9)
+
+
 @pytest.mark.parametrize(("offset", "level"), [(0.0, 0.0), (1e6, 1e8), (1e8, -1e6)])
 def test_bandits_of_different_origins_merge_to_rounding(offset: float, level: float) -> None:
     stream = make_stream(300, 3, 2, seed=5)

@@ -148,6 +148,27 @@ def test_feedback_in_blocks_is_learned_as_it_comes() -> None:
     assert all((alone.arrays()[name] == value).all() for name, value in bandit.state.arrays().items())
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [armlet.OccasionalOptimism(), armlet.LinUCB(), armlet.ThompsonSampling(), armlet.OptimisticEpsilonGreedy()],
+)
+def test_a_feature_that_begins_to_vary_is_seen_at_once(policy: armlet.Policy) -> None:
+    """A new context half way turns the order of two arms; OFUL, told the noise, takes 15 to 24 steps to see it."""
+    means, T = np.array([[0.5, 0.0], [0.3, 0.6]]), 4000
+    for seed in range(3):
+        bandit = armlet.Bandit(range(2), 2, policy=policy, seed=seed)
+        noise, wrong = 0.1 * np.random.default_rng(seed).normal(size=T), []
+        for t in range(T // 2 + 200):
+            late = int(t >= T // 2)
+            decision = bandit.decide(np.eye(2)[late])
+            bandit.learn(decision, float(means[late, int(decision.arm)] + noise[t]))
+            wrong.append(decision.arm == 0)
+        late_wrong = wrong[T // 2 :]
+        assert not all(late_wrong[:25])
+        if isinstance(policy, armlet.OccasionalOptimism):
+            assert sum(late_wrong) <= 24
+
+
 @pytest.mark.parametrize(("dim", "n_arms"), [(32, 32), (128, 5)])
 def test_memory_is_at_most_three_times_that_of_the_sums(dim: int, n_arms: int) -> None:
     bandit = armlet.Bandit(range(n_arms), dim, policy=armlet.OccasionalOptimism(), seed=1)

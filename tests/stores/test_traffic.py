@@ -212,7 +212,7 @@ def file_of(path: Path, n: int) -> int:
         loop = make(store)
         for i in range(n):
             loop.decide([1.0, 0.5], event=f"{i:0200d}")
-            loop.reward(f"{i:0200d}", 1.0)
+            loop.reward(f"{i:0200d}", float(i % 2))
     return path.stat().st_size
 
 

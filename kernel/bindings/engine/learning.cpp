@@ -16,6 +16,18 @@ std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
     return arms;
 }
 
+// While many rows come, what is solved for a few of them would be solved again and again.
+class Holding {
+  public:
+    explicit Holding(Statistics& all) : all_(all) { all_.hold(); }
+    Holding(const Holding&) = delete;
+    Holding& operator=(const Holding&) = delete;
+    ~Holding() { all_.release(); }
+
+  private:
+    Statistics& all_;
+};
+
 using Purpose = Turns::Whole::Purpose;
 
 std::vector<nb::object> keys_of_rows(const nb::list& labels, std::size_t rows) {
@@ -47,6 +59,7 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
     std::optional<Undo> undo;
     if (is_long || refusals == Refusals::possible) undo.emplace(model_, each_once(arms));
     Slices slices;
+    const Holding holding(*model_.all);
     try {
         for (std::size_t i = 0; i < rows; ++i) {
             learn(i);

@@ -241,8 +241,13 @@ class PacedReference(Reference):
     def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
         """Record a row; solve the arm if it is due, and all that have rows when the units change."""
         Reference.add(self, arm, x, reward, weight)
-        if weight < 0 or self.is_due(arm):
+        if weight < 0 or self.is_due(arm) or (weight > 0 and self.has_leverage(arm, x)):
             self.solve_now(arm)
+
+    def has_leverage(self, arm: int, x: Float64) -> bool:
+        """Say whether a row is so much of what its arm knows that estimates from before it are of no use."""
+        shift = self.ridge.shift(max(float(self.n[arm]), 1.0))
+        return self.free is not None and self.free.has_leverage(self.free.row(x), self.A[arm], shift)
 
     def renew(self) -> None:
         """Take means and deviations anew, and solve all arms that have rows."""

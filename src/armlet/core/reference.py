@@ -233,7 +233,7 @@ class Reference:
                 sums[arm] = 0.0
         if self.free is not None:
             self.free.left -= max(weight, 0.0)
-            if weight < 0 or self.free.left <= 0:
+            if weight < 0 or self.free.left <= 0 or (weight > 0 and self.free.leaves(x, weight, sum(self.n.tolist()))):
                 self.renew()
 
     def renew(self) -> None:

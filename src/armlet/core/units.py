@@ -27,10 +27,20 @@ ORDINARY = 1024.0
 """Values up to this size have their origin at zero."""
 GROWTH = 0.1
 """Means and deviations are taken anew when the rows have grown by this share."""
+MANY = 64
+"""Values of z from which on, while rows are few, they must double for that: solving all arms takes long."""
 ROUNDING = 2.0**-46
 """64 units in the last place: a variance that is a smaller share of its mean square is none."""
 LEAST_SQUARE = 1e-120
 """A variance below this has lost its digits, or other values of the feature could overflow."""
+
+FAR = 64.0
+"""Squared deviations from its mean within which no value of a feature is unheard of."""
+LEAST_GAIN = 3.0
+"""What one row must add to a variance, as a multiple of it, to end a snapshot: it doubles the deviation."""
+
+LEAST_SHARE = 0.25
+"""What one row must be of all that an arm knows about a feature, for the arm to be solved at once."""
 
 
 def check_units(units: object) -> Units:
@@ -143,7 +153,7 @@ class FreeUnits:
             n += float(A[arm, 0, 0])
             first += np.concatenate([b[arm, :1], A[arm, 0, 1:]])
             squares += np.concatenate([sum_rr[arm : arm + 1], np.diag(A[arm])[1:]])
-        self.left = GROWTH * n if n > 0 else 0.0
+        self.left = max(GROWTH * n, min(n, self._worth(len(A)))) if n > 0 else 0.0
         if not n > 0:
             self.middle[:], self.spread[:] = 0.0, 0.0
             if not self.is_given:
@@ -153,6 +163,47 @@ class FreeUnits:
         variance = square - mean * mean
         is_spread = (variance > ROUNDING * square) & (variance > LEAST_SQUARE)
         self.middle, self.spread = mean, np.sqrt(np.where(is_spread, variance, 0.0))
+
+    def _worth(self, n_arms: int) -> float:
+        """Give the rows in which steps take as long as solving all arms does; 0 if that takes no time."""
+        d, k = float(self.dim + 1), float(n_arms)
+        return k * (d * d) / (6.0 * (k + d)) if self.dim + 1 >= MANY else 0.0
+
+    def leaves(self, row: Float64, weight: float, n: float) -> bool:
+        """Say whether a row, of this weight among n, is outside of what a feature has been.
+
+        It lies further than eight deviations from the mean and doubles the deviation; or it differs where nothing did.
+
+        Examples
+        --------
+        >>> units = FreeUnits(1)
+        >>> units.spread[1] = 0.0  # nothing but 0 was seen
+        >>> units.leaves(np.array([1.0, 0.0]), 1.0, 100.0), units.leaves(np.array([1.0, 1e-6]), 1.0, 100.0)
+        (False, True)
+        >>> units.spread[1] = 1.0
+        >>> [units.leaves(np.array([1.0, value]), 1.0, 100.0) for value in (9.0, 17.0, 18.0)]
+        [False, False, True]
+        """
+        share = weight / n
+        delta, variance = row[1:] - self.middle[1:], self.spread[1:] * self.spread[1:]
+        square, mean = delta * delta, self.middle[1:] + share * delta
+        more = share * (1.0 - share) * square
+        is_far = (square > FAR * variance) & (more > LEAST_GAIN * variance)
+        begins = (more > 2.0 * ROUNDING * (more + mean * mean)) & (more > LEAST_SQUARE)
+        return bool(np.where(variance > 0.0, is_far, begins).any())
+
+    def has_leverage(self, row: Float64, A: Float64, shift: float) -> bool:
+        """Say whether a row is more than a quarter of what its arm knows about a feature, beyond the arm's own mean.
+
+        With S what V leaves once the constant is solved and x~ what x leaves, x'V^-1 x >= x~_j^2 / S_jj.
+        """
+        t, m, n = self._scales(), self.middle, A[0, 0]
+        centred = A[0] - m * n
+        total = centred * t
+        lean = total / (n + 1.0)
+        V = (((np.diag(A) - m * A[0]) - m * centred) * t) * t + shift
+        left = (row - m) * t - lean
+        return bool((left * left > LEAST_SHARE * (V - lean * total))[1:].any())
 
     def system(self, A: Float64, b: Float64) -> tuple[Float64, Float64]:
         """Give A_z = M A M' and b_z = M (b - r0 A_0) of one arm, where z = M y."""

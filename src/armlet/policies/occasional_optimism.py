@@ -21,8 +21,9 @@ rewards m is 0 whenever an arm is chosen.
 All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can
 be taken back or corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
-steps; all are when the units change, at a tenth more rows. The best arm is exact: widths have bounds, and are worked
-out only where these do not decide.
+steps, or one row that is a good part of what it knows about a feature; all are when the units change, at a tenth more
+rows or when a value leaves what its feature has been. Who learns solves, so a decision never waits for it. The best arm
+is exact: widths have bounds, and are worked out only where these do not decide.
 Decide O(K d), and O(d^2) for each arm in the lead of an optimistic step; update O(d^2), a solve O(d^3); memory O(K d^2)
 whatever t, twice to three times that of Algorithm 1.
 """

@@ -182,5 +182,8 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         arm = interaction.arm
         fresh(interaction, type(self).__name__)
         record(state[ALL], interaction)
-        if state[ALL].n[arm] >= (1 + self.growth) * state[SOLVED].n[arm]:
+        is_new = state[SOLVED].leaves(interaction.x, interaction.weight)
+        if is_new or state[ALL].n[arm] >= (1 + self.growth) * state[SOLVED].n[arm]:
             state[SOLVED].follow(arm, state[ALL])
+        if is_new:
+            state[SOLVED].renew()

@@ -26,6 +26,7 @@ _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "reward": {**_ABOUT, "reward": float},
     "learn": {**_ABOUT, "reward": float},
     "forget": {**_ABOUT, "reward": float},
+    "expire": _ABOUT,
     "correct": {**_ABOUT, "old_reward": float, "new_reward": float},
 }
 

@@ -216,10 +216,11 @@ class Player:
             for event in events:
                 outcome = pen.outcome(self.kept.id, event)
                 if outcome is not None:
+                    decided = self._decided(pen, outcome)
                     if outcome.phase == "open":
-                        bandit.expire(decision_of(self._decided(pen, outcome)))  # nobody waits for it any more
+                        bandit.expire(decision_of(decided))
                     elif outcome.value is not None:
-                        unlearn(bandit, self._decided(pen, outcome), outcome.value)
+                        unlearn(bandit, decided, outcome.value)
                     pen.erase(self.kept.id, outcome.t)
                     found += 1
             if found:
