@@ -14,6 +14,7 @@ from report import (
     ClicksReport,
     ColdReport,
     DefaultReport,
+    InputsReport,
     LoggedReport,
     SimulationReport,
     UnitsReport,
@@ -33,6 +34,7 @@ OPTIMISTIC_SIZE, OPTIMISTIC_TIMES_FASTER = (128, 100), 10.0
 DEFAULT_TIMES_FASTER = {("(128, 100)", 2_000): 2.0, ("(128, 100)", 100_000): 8.0}  # than LinUCB
 DEFAULT_MEMORY = 3.0  # times its sums
 COLD, COLD_BATCH = 2.0, 2.0  # solves in a decide; times LinUCB
+INPUT_TIMES = {"dict": 3.0}  # the others 1.5
 LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
 TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
@@ -167,6 +169,18 @@ def cold_goals(report: ColdReport) -> list[Goal]:
     ratio = batch_us(report, "default") / batch_us(report, "LinUCB")
     text = f"partial_fit of the default at {report['batch']['size']} within {COLD_BATCH:.0f} times that of LinUCB"
     return [*goals, Goal(text, ratio <= COLD_BATCH, f"{ratio:.2f} times")]
+
+
+def inputs_goals(report: InputsReport) -> list[Goal]:
+    """Hold every kind of reward against a float, and every kind of context against a float64 row."""
+    goals: list[Goal] = []
+    for part, kinds in report.items():
+        plainest, *others = kinds
+        for name in others:
+            most, ratio = INPUT_TIMES.get(name, 1.5), kinds[name] / kinds[plainest]
+            text = f"a step with a {part} as {name} within {most:g} times that with {plainest}"
+            goals.append(Goal(text, ratio <= most, f"{ratio:.2f} times"))
+    return goals
 
 
 def exploiter_goals(report: ExploiterReport) -> list[Goal]:

@@ -66,6 +66,9 @@ ARMLET = Peer(
         EARLY_OPTIMISTIC,
         DEFAULT,
         EARLY_DEFAULT,
+        Row("greedy", "Armlet, greedy", Learner.RIDGE),
+        Row("epsilon", "Armlet, constant epsilon", Learner.RIDGE),
+        Row("squarecb", "Armlet, SquareCB", Learner.RIDGE),
     ),
 )
 NUMPY = Peer(

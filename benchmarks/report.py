@@ -109,6 +109,7 @@ class DefaultStage(TypedDict):
 
 
 DefaultReport = list[DefaultStage]
+InputsReport = dict[str, dict[str, float]]  # of rewards and of contexts: us a step by kind, the plainest first
 
 COLD_STEPS = 100  # of a new bandit
 ColdRound = dict[str, dict[str, tuple[float, float]]]  # "first", "after": "decide", "learn": mean and longest us
@@ -297,6 +298,18 @@ def cold_table(report: ColdReport) -> list[str]:
 def default_ratio(stage: DefaultStage, rival: str) -> float:
     """Take the median over rounds of a rival's time over the default's."""
     return float(np.median(np.array(stage["us"][rival]) / np.array(stage["us"]["default"])))
+
+
+def inputs_table(report: InputsReport) -> list[str]:
+    """Lay out what a step costs by the kind of its reward and of its context, and times the first of each."""
+    rows = [
+        [part, name, f"{us:.3f}", f"{us / next(iter(kinds.values())):.2f}"]
+        for part, kinds in report.items()
+        for name, us in kinds.items()
+    ]
+    method = "CPU time at (3, 6), the median of rounds in which all take turns; the ratio is to the first of its kind."
+    title = "## Kinds of rewards and contexts: microseconds per decide + learn"
+    return [title, "", method, "", *aligned([["", "given as", "us", "ratio"], *rows]), ""]
 
 
 def store_table(report: dict[str, dict[str, float]]) -> list[str]:

@@ -27,6 +27,7 @@ from goals import (
     exploiter_goals,
     files_goals,
     flat_goals,
+    inputs_goals,
     logged_goals,
     optimistic_goals,
     rule_goals,
@@ -42,6 +43,7 @@ from report import (
     clicks_table,
     cold_table,
     default_table,
+    inputs_table,
     logged_table,
     simulation_table,
     size_table,
@@ -70,6 +72,13 @@ class Part:
 PARTS = {
     "flat": Part(
         about="time against t, bytes of state, start-up (about a minute)", quick="0.2", full="1", goals=flat_goals
+    ),
+    "inputs": Part(
+        about="a step by the kind of its reward and of its context (a few seconds)",
+        quick="5",
+        full="25",
+        table=inputs_table,
+        goals=inputs_goals,
     ),
     "batch": Part(
         about="a million decisions at once (about a minute, 2 GB of memory)", quick="2", full="5", goals=batch_goals
@@ -151,6 +160,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --quick      everything once: about 10 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
+  .venv/bin/python benchmarks/run.py --only inputs          rewards and contexts of other kinds than float
   .venv/bin/python benchmarks/run.py --only units           free units beside units as given
   .venv/bin/python benchmarks/run.py --only default         a step of the default beside two others
   .venv/bin/python benchmarks/run.py --only files           rows a second of learning from Parquet

@@ -1,7 +1,7 @@
 """Armlet itself: Algorithm 1 with p = 32 K, and the peers' rules; validated contexts, a Decision with its propensity.
 
 LinUCB and Thompson sampling have the ridge 1 and the factor 1 that the peers have; OFUL works out its own,
-and optimistic epsilon-greedy and the policy of a bandit that is given none have their defaults.
+and the other policies have their defaults.
 """
 
 import armlet
@@ -14,6 +14,9 @@ RULES = {
     "ts": armlet.ThompsonSampling(v=1.0),
     "optimistic": armlet.OptimisticEpsilonGreedy(),
     "default": armlet.OccasionalOptimism(),
+    "greedy": armlet.Greedy(),
+    "epsilon": armlet.FixedEpsilon(epsilon=0.1),
+    "squarecb": armlet.SquareCB(),
 }
 
 

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ namespace nb = nanobind;
 
 // Of contexts, rewards, weights and settings; core/border/columns.py says why. NaN fails the comparison too.
 constexpr double largest_value = 1e40;
+constexpr double least_weight = 1e-40;
 constexpr double largest_sum = 1e200;  // no sum of rows comes near it
 
 inline PyTypeObject* ndarray_type = nullptr;
@@ -33,9 +35,12 @@ inline bool is_plain(nb::handle h, NPY_TYPES type, int ndim) {
            PyArray_NDIM(array) == ndim && (PyArray_FLAGS(array) & wanted) == wanted;
 }
 
-// One context from an everyday object into out[0..d): a float64 row, or a list or tuple of floats and ints.
+// One context from an everyday object into out[0..d): a numpy row, or a list or tuple of numbers of Python or numpy.
 // False if it is anything else, or holds a value that is not a finite number: Python then says what is wrong.
 bool read_row(nb::handle x, std::size_t d, double* out);
+
+// Likewise from a dict with exactly these keys.
+bool read_named(nb::handle x, const std::vector<nb::object>& names, double* out);
 
 // How many values such an object holds; 0 if it is none.
 std::size_t row_length(nb::handle x);
@@ -74,6 +79,8 @@ double read_weight(nb::handle value);
 [[noreturn]] void fail(PyObject* type, const std::string& message);
 // An error of Armlet's own, by its name.
 [[noreturn]] void fail(const char* error, const std::string& message);
+// Says in Python that a rule found no probabilities in the sums that it was given.
+void set_policy_error(const std::domain_error& error) noexcept;
 
 // str(h)
 inline std::string text(nb::handle h) { return nb::str(h).c_str(); }

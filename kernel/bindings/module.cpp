@@ -1,3 +1,6 @@
+#include <exception>
+#include <stdexcept>
+
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/engine/decisions.hpp"
@@ -7,6 +10,13 @@
 NB_MODULE(_kernel, m) {
     m.doc() = "The compiled part of Armlet. Import it through armlet.core.kernel.";
     armlet::load_numpy();
+    nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const std::domain_error& error) {
+            armlet::set_policy_error(error);
+        }
+    });
     armlet::bind_decision(m);
     armlet::bind_decisions(m);
     armlet::bind_register(m);

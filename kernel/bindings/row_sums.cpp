@@ -38,8 +38,8 @@ void check_rows(const Matrix& X, const std::int64_t* arms, const double* rewards
     if (!small) fail(PyExc_ValueError, "X holds a value that is not a finite number");
     if (!are_small(rewards, n)) fail(PyExc_ValueError, "rewards holds a value that is not a finite number");
     bool positive = !weights || are_small(weights, n), known = true;
-    for (std::size_t i = 0; weights && i < n; ++i) positive &= weights[i] > 0.0;
-    if (!positive) fail(PyExc_ValueError, "weights holds a value that is not a positive number");
+    for (std::size_t i = 0; weights && i < n; ++i) positive &= weights[i] >= least_weight;
+    if (!positive) fail(PyExc_ValueError, "weights holds a value that is not a positive number, at least 1e-40");
     for (std::size_t i = 0; i < n; ++i) known &= arms[i] < static_cast<std::int64_t>(n_arms);
     if (!known) fail(PyExc_ValueError, "arms holds a number beyond the records");
 }

@@ -202,6 +202,17 @@ LogBonus log_bonus(double p, double share, double width_scale, const std::string
     return {p, share, width_scale, parse_noise(noise), floor};
 }
 
+ConstantRate constant_rate(std::optional<double> rate) {
+    if (rate && !(*rate >= 0.0 && *rate <= 1.0))
+        fail(PyExc_ValueError, "rate is " + text(*rate) + "; it must lie in [0, 1], or be None");
+    return {rate};
+}
+
+InverseGaps inverse_gaps(double gamma, bool grows, bool by_noise) {
+    check_not_negative("gamma", gamma);
+    return {gamma, grows, by_noise};
+}
+
 // ---- one overload for each rule of the list
 
 template <typename R>
@@ -265,6 +276,17 @@ void bind(nb::module_& m, Of<LogBonus>) {
                          "time, and the best estimate on the others.")
         .def(nb::new_(&log_bonus), nb::kw_only(), nb::arg("p"), nb::arg("share"), nb::arg("width_scale"),
              nb::arg("noise"), nb::arg("floor"));
+}
+
+void bind(nb::module_& m, Of<ConstantRate>) {
+    nb::class_<ConstantRate>(m, "ConstantRate", "Explore at one rate at every step, else play the best estimate.")
+        .def(nb::new_(&constant_rate), nb::arg("rate").none(), "None is greedy play, which has no rate.");
+}
+
+void bind(nb::module_& m, Of<InverseGaps>) {
+    nb::class_<InverseGaps>(m, "InverseGaps", "Draw an arm, with 1 / (K + gamma gap) for those below the best.")
+        .def(nb::new_(&inverse_gaps), nb::kw_only(), nb::arg("gamma"), nb::arg("grows"), nb::arg("by_noise"),
+             "gamma itself or, if it grows, times sqrt(t); gaps as they are or over the noise.");
 }
 
 template <typename... Rs>

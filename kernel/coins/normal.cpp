@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <stdexcept>
 #include <vector>
 
 #include "linear/elementary.hpp"
@@ -216,7 +217,9 @@ double narrowest(std::span<const Arm> arms) {
 void integrate_by_panels(std::span<const Arm> arms, double from, Columns& columns) {
     std::size_t n = arms.size();
     double u = from;
-    while (n > 1) {
+    // an arm is in play for 2 reach / panel = 11 panels of its own width, so all are out by far fewer
+    for (std::size_t left = 64 * arms.size(); n > 1; --left) {
+        if (left == 0) throw std::domain_error("the deviations of the samples cannot be told from 0 or from infinity");
         const double half = 0.5 * std::min(panel * narrowest(arms.first(n)), arms.front().end() - u);
         add_panel(columns, padded(n), u + half, half);
         u += 2.0 * half;
@@ -260,6 +263,9 @@ double all_below(std::span<const Arm> arms, double constant) {
 }  // namespace
 
 void win_probabilities(std::span<const double> means, std::span<const double> deviations, std::span<double> out) {
+    for (std::size_t i = 0; i < means.size(); ++i)
+        if (!std::isfinite(means[i]) || !std::isfinite(deviations[i]))
+            throw std::domain_error("the mean or the deviation of a sample is not a finite number");
     thread_local std::vector<Arm> arms, constants;
     arms.clear(), constants.clear();
     const double top = *std::max_element(means.begin(), means.end());

@@ -14,7 +14,7 @@ double normal_quantile(double u);
 void draw_normals(Word pick, Word tie, std::span<double> z);
 
 // out[i] = P(X_i is the largest) for independent X_i ~ N(means[i], deviations[i]^2); they sum to 1. A deviation of 0
-// is a constant; constants that tie share. Right to about 1e-10.
+// is a constant; constants that tie share. Right to about 1e-10. Throws std::domain_error where a number is not finite.
 void win_probabilities(std::span<const double> means, std::span<const double> deviations, std::span<double> out);
 
 }  // namespace armlet

@@ -9,8 +9,10 @@
 #include "rules/auto/auto_evidence.hpp"
 #include "rules/auto/auto_schedule.hpp"
 #include "rules/choice.hpp"
+#include "rules/constant_rate.hpp"
 #include "rules/evidence.hpp"
 #include "rules/forced_sampling.hpp"
+#include "rules/inverse_gaps.hpp"
 #include "rules/log_bonus.hpp"
 #include "rules/optimism.hpp"
 #include "rules/optimistic_greedy.hpp"
@@ -22,7 +24,7 @@ namespace armlet {
 
 // All that is derived from the list: which types are rules, what they are called, bound, read and played as.
 using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence,
-                          AutoEvidence, LogBonus>;
+                          AutoEvidence, LogBonus, ConstantRate, InverseGaps>;
 
 // What a rule is. `choose` and `probabilities` find the state refreshed and change nothing; `out` is full of zeros.
 template <typename R>

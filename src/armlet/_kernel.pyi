@@ -301,6 +301,20 @@ class LogBonus:
 
     def __init__(self, *, p: float, share: float, width_scale: float, noise: str, floor: float) -> None: ...
 
+class ConstantRate:
+    """Explore at one rate at every step, else play the best estimate."""
+
+    def __init__(self, rate: float | None) -> None:
+        """None is greedy play, which has no rate."""
+
+class InverseGaps:
+    """Draw an arm, with 1 / (K + gamma gap) for those below the best."""
+
+    def __init__(self, *, gamma: float, grows: bool, by_noise: bool) -> None:
+        """
+        gamma itself or, if it grows, times sqrt(t); gaps as they are or over the noise.
+        """
+
 def wants(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
 
@@ -732,6 +746,7 @@ class Engine:
         seed: int,
         read_context: Callable[[Any], NDArray[numpy.float64]],
         *,
+        features: tuple[str, ...] | None = None,
         sign: float = 1.0,
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
@@ -801,7 +816,7 @@ class Engine:
         reward
             Any finite number; a cost if the objective is "min".
         weight
-            How much it counts, a positive number.
+            How much it counts, a positive number, at least 1e-40.
         """
 
     def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None:
@@ -961,7 +976,9 @@ def rollout(
     | AutoSchedule
     | Evidence
     | AutoEvidence
-    | LogBonus,
+    | LogBonus
+    | ConstantRate
+    | InverseGaps,
     seed: int,
     t: int,
     propensities: str,
@@ -984,7 +1001,9 @@ def replay(
     | AutoSchedule
     | Evidence
     | AutoEvidence
-    | LogBonus,
+    | LogBonus
+    | ConstantRate
+    | InverseGaps,
     seed: int,
     t: int,
 ) -> tuple[NDArray[numpy.int64], NDArray[numpy.bool], Any]:
@@ -1019,7 +1038,9 @@ def simulate_steps(
     | AutoSchedule
     | Evidence
     | AutoEvidence
-    | LogBonus,
+    | LogBonus
+    | ConstantRate
+    | InverseGaps,
     horizon: int,
     checkpoints: object,
     world_seed: int,

@@ -151,9 +151,17 @@ class Bandit(Engine):
         fixed_rows: float = 0.0,
     ) -> None:
         s = settings
-        rule, scale = compiled_rule(s.policy), s.normalize == "l2"
         super().__init__(
-            s.policy, rule, state, labels, seed, s.reader.row, sign=s.sign, normalize=scale, reward_range=s.reward_range
+            s.policy,
+            compiled_rule(s.policy),
+            state,
+            labels,
+            seed,
+            s.reader.row,
+            features=s.features if s.encoder is None else None,  # a dict has columns where there is an encoder
+            sign=s.sign,
+            normalize=s.normalize == "l2",
+            reward_range=s.reward_range,
         )
         self._settings, self._reader = s, s.reader
         self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`

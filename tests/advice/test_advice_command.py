@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import math
@@ -18,8 +19,9 @@ import pytest
 
 import armlet
 from armlet import cli
-from armlet.advice import Advice, Pilot, Prior, advise, words
+from armlet.advice import Advice, Pilot, Prior, advise, comparison, words
 from armlet.advice import command as advice_command
+from armlet.cli.arguments import count
 from armlet.environments import FigureA
 from armlet.policies import ContextualEpsilonGreedy
 
@@ -75,16 +77,15 @@ def test_json_is_the_advice_and_nothing_else(advice: Advice, capsys: pytest.Capt
 
 def test_the_words_tell_every_number_that_a_reader_needs(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(printed([*KNOWN, "--unit", "euros"], capsys).split())
-    assert f"Explore with p = {advice.p:g} over 2,000 decisions." in text
-    number, r = words.number, advice.regret
-    assert f"{number(r.mean)} euros {words.interval(r.interval)} in all" in text
+    number, o = words.number, advice.policies
+    assert f"loses about {number(o.recommended.mean)} {words.interval(o.recommended.interval)} euros" in text
     assert f"about {advice.bill.explored:,.0f} of 2,000 decisions ({advice.bill.share:.2%})" in text
     assert f"that costs about {number(advice.bill.lost)} euros" in text
-    assert f"between {number(r.predictive[0])} and {number(r.predictive[1])} euros" in text
+    assert f"between {number(o.recommended.interval.low)} and {number(o.recommended.interval.high)} euros" in text
     assert f"with probability {advice.sureness.chance:.0%}" in text or "above 99%" in text
     assert f"at most {number(advice.more_data.regret)} euros" in text
-    for rival in advice.others.rivals:
-        assert f"{rival.name} {rival.setting} {number(rival.mean)}" in text
+    for row in o.rows[1:]:
+        assert f"{row.code.removeprefix('armlet.')} {number(row.mean)} {words.interval(row.interval)}" in text
     for wrong in (advice.half, advice.double):
         assert wrong is None or f"p = {wrong.p:g} would regret {wrong.extra:.0%} more" in text
     assert advice.theorem_p is not None
@@ -95,17 +96,20 @@ def test_no_line_is_wider_than_a_terminal(capsys: pytest.CaptureFixture[str]) ->
     assert max(map(len, printed(KNOWN, capsys).splitlines())) <= words.WIDTH
 
 
-def test_the_code_that_it_prints_makes_the_recommended_policy_and_the_one_without_advice(advice: Advice) -> None:
+def test_the_code_that_it_prints_makes_the_policies_that_it_names(advice: Advice) -> None:
     made: list[object] = []
     for line in words.usage(advice):
-        scope: dict[str, Any] = {"armlet": armlet}
+        scope: dict[str, Any] = {"armlet": armlet, "arms": ["a", "b"], "dim": 3}
         exec(line, scope)
-        made += [scope["policy"]] if "policy" in scope else []
-    assert made == [ContextualEpsilonGreedy(p=advice.p), ContextualEpsilonGreedy(p="auto", horizon=2000)]
+        made += [scope["bandit"].policy] if "bandit" in scope else [scope["policy"]] if "policy" in scope else []
+    exploring = [ContextualEpsilonGreedy(p=advice.p), ContextualEpsilonGreedy(p="auto", horizon=2000)]
+    assert made == [eval(advice.policies.recommended.code), *exploring]
+    assert advice.policies.recommended.code == "armlet.OccasionalOptimism()"
 
 
-def test_a_large_p_is_printed_to_the_last_digit(advice: Advice) -> None:
-    assert "p=1048577)" in words.usage(dataclasses.replace(advice, p=1048577.0))[0]
+def test_a_large_p_is_printed_to_the_last_digit() -> None:
+    row = comparison.played(ContextualEpsilonGreedy(p=1048577.0), np.ones((2, 2)), None, 9.0)
+    assert row.code == "armlet.ContextualEpsilonGreedy(p=1048577)"
 
 
 def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +120,7 @@ def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pyt
         found["found_by"] and math.ceil(found["found_by"] / 200),
     )
     assert found == json.loads(json.dumps(advice.to_json()))
-    told = words.sentences(dataclasses.replace(advice, found_by=401), 200)
+    told = words.about_p(dataclasses.replace(advice, found_by=401), 200)
     assert dict(told)["Best arm found"].startswith("by decision 401, day 3 of 10: ")
 
 
@@ -195,28 +199,33 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--world", "FigureA"], "--horizon is missing; say how many decisions there will be, or give --per-day and"),
-        (["--days", "3", "--world", "FigureA"], "--days is 3 but --per-day is missing; give both, or --horizon"),
+        (["--world", "FigureA"], "missing: --horizon (how many decisions there will be), or --per-day and --days; see"),
+        (["--days", "3", "--world", "FigureA"], "missing: --per-day (decisions a day), or --horizon in place of"),
         (["--horizon", "9", "--per-day", "3", "--days", "3"], "--horizon is 9 but --days is 3 too; give one of them"),
         (["--per-day", "0", "--days", "3"], "--per-day is 0; give 1 or more"),
         (["--horizon", "many"], "argument --horizon: invalid count: 'many'"),
         (["--horizon", "1", "--world", "FigureA"], "horizon is 1"),
-        (["--horizon", "99"], "what is known is missing; give one of --world; --log; --arms, --dim and --effect"),
+        (["--horizon", "99"], "missing: what is known (one of --world; --log; --arms, --dim and --effect)"),
         (["--horizon", "99", "--world", "FigureA", "--dim", "3"], "--world and --dim do not go together"),
         (["--horizon", "99", "--world", "FigureA", "--objective", "min"], "--world and --objective do not go together"),
-        (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; choose one of FigureA"),
-        (["--horizon", "99", "--world-set", "n_arms=3"], "--world-set is n_arms=3 but --world is missing"),
+        (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; did you mean 'FigureB'?"),
+        (["--horizon", "99", "--world-set", "n_arms=3"], "missing: --world (one of FigureA, "),
         (["--horizon", "99", "--world", "Drifting"], "arms change over time"),
-        (["--horizon", "99", "--arms", "3", "--dim", "2"], "--effect is missing; a guess needs"),
-        (["--horizon", "99", *ARMS], "--noise is missing; a guess needs it, or --clicks"),
+        (["--horizon", "99", *ARMS], "missing: --noise (the standard deviation of a reward), or --clicks if rewards"),
         (["--horizon", "99", *ARMS, "--effect", "0.1.."], "argument --effect: invalid range: '0.1..'"),
         (["--horizon", "99", *ARMS, "--arms", "1", "--noise", "1"], "--arms is 1; give whole numbers of at least 2"),
         (["--horizon", "99", *ARMS, "--clicks", "2"], "--clicks is 2; give a share of clicks between 0 and 1"),
         (["--horizon", "99", *ARMS, "--clicks", "0.01"], "effect is 0.3 but --clicks is 0.01"),
         (["--horizon", "99", *ARMS, "--noise", "1", "--runs", "1"], "runs is 1"),
         (["--horizon", "99", *ARMS, "--noise", "1", "--unit", "x" * 21], "give a word of at most 20 letters"),
-        (["--horizon", "99", "--world", "FigureA", "--world-set", "K=2"], "FigureA has no setting 'K'; it has n_arms"),
-        (["--horizon", "99", "--log", "pilot.csv"], "--features is missing; a log needs --log, --features, --arm and"),
+        (
+            ["--horizon", "99", "--world", "FigureA", "--world-set", "K=2"],
+            "FigureA has no setting 'K'; choose one of n_arms",
+        ),
+        (
+            ["--horizon", "99", "--log", "pilot.csv"],
+            "missing: --features (its columns that make a context); --arm (",
+        ),
         (["--horizon", "99", "--log", "pilot.txt", *COLUMNS], "--log is pilot.txt; give a file that ends in .csv, "),
     ],
 )
@@ -228,6 +237,33 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("armlet advise: error: ")
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ([], ["--horizon", "--world", "--log", "--arms"]),
+        (["--arms", "3"], ["--horizon", "--dim", "--effect", "--noise", "--clicks"]),
+        (["--days", "3", "--reward", "click"], ["--per-day", "--log", "--features", "--arm "]),
+    ],
+)
+def test_all_that_is_missing_is_named_at_once(
+    arguments: list[str], names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(["advise", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert [name for name in names if name not in said] == []
+
+
+@pytest.mark.parametrize("horizon", ["2000", "2k", "2K", "2e3", "2_000", "0.002M"])
+def test_a_count_may_be_written_short(horizon: str) -> None:
+    assert count(horizon) == 2000
+
+
+@pytest.mark.parametrize("text", ["", "k", "many", "2.5", "0.0001k", "nan", "inf", "1e999999999", "1kk", "5 %"])
+def test_what_is_no_whole_number_is_no_count(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"invalid count: .*; write a whole number, such as 50000"):
+        count(text)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from armlet.advice import Pilot, advise, others
+from armlet.advice import Pilot, advise, comparison
 from armlet.advice.posterior import Posterior
 from armlet.core.types import Float64, Int64
 from armlet.environments import Linear, LinearArms, Scheduling
@@ -20,9 +20,9 @@ from armlet.parallel.seeds import Seeds
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_comparisons() -> Iterator[None]:
-    """Give the other policies a twentieth of their budget: what they play is not in question here."""
+    """Give the other policies a fortieth of their budget: what they play is not in question here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(others, "BUDGET", others.BUDGET / 20)
+        patch.setattr(comparison, "BUDGET", comparison.BUDGET / 40)
         yield
 
 

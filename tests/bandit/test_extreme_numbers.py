@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.border.columns import LARGEST
-from armlet.core.errors import MergeError
+from armlet.core.border.columns import LARGEST, LEAST_WEIGHT
+from armlet.core.errors import MergeError, PolicyError
 from armlet.core.kernel import Statistics
 from armlet.core.reference import BEYOND_ANY, Reference
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
+from armlet.core.units import Units
 from armlet.policies import POLICIES, subset_search
 from armlet.policies.contextual_ucb import SEARCHES
 from armlet.policies.subset_search import Past
@@ -53,6 +54,54 @@ def test_numbers_beyond_the_border_are_refused_by_name(value: float) -> None:
     with pytest.raises(ValueError, match=f"weight is .*{advice}"):
         bandit.learn(decision, 1.0, weight=value)
     bandit.learn(decision, LARGEST, weight=LARGEST)
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 9e-41, 0.0, -1.0])
+def test_weights_below_the_border_are_refused_by_name(weight: float) -> None:
+    bandit = armlet.Bandit([0, 1], 1, policy=armlet.ThompsonSampling(), seed=1)
+    decision, before = bandit.decide([1.0]), bandit.digest()
+    advice = "give a positive number, at least 1e-40"
+    row = {name: [value] for name, value in {**decision.to_dict(), "reward": 1.0, "weight": weight}.items()}
+    with pytest.raises(ValueError, match=f"weight is {weight}; {advice}"):
+        bandit.learn(decision, 1.0, weight=weight)
+    with pytest.raises(ValueError, match=rf"weights\[0\] is {weight}; {advice}"):
+        bandit.learn_many([decision], [1.0], weights=[weight])
+    with pytest.raises(ValueError, match=rf"weights\[0\] is {weight}; {advice}"):
+        bandit.partial_fit([[1.0]], [0], [1.0], weights=[weight])
+    with pytest.raises(ValueError, match=advice):
+        bandit.learn_logged(row)
+    assert bandit.digest() == before
+    bandit.learn(decision, 1.0, weight=LEAST_WEIGHT)
+
+
+@pytest.mark.parametrize("n_arms", [1, 2])
+@pytest.mark.parametrize("units", ["free", "as given"])
+def test_samples_have_probabilities_after_the_smallest_weights_are_taken_back(n_arms: int, units: Units) -> None:
+    rng = np.random.default_rng(n_arms)
+    for seed in range(40):
+        policy = armlet.ThompsonSampling(units=units)
+        bandit = armlet.Bandit(range(n_arms), 2, policy=policy, objective="min", seed=seed)
+        for _ in range(8):
+            x = rng.choice([0.0, 1.0, -1.0, 1e-320, 1e-160, 3.0, LARGEST], size=2)
+            decision = bandit.decide(x)
+            assert 0.0 < decision.propensity <= 1.0
+            told = [float(r) for r in rng.choice([1e-320, 0.0, 1.0, LARGEST], size=2)]
+            bandit.learn(decision, told[0], weight=float(rng.choice([LEAST_WEIGHT, 1e-20, 1.0])))
+            bandit.correct(decision, *told)
+            if rng.random() < 0.5:
+                bandit.forget(decision, told[1])
+
+
+@pytest.mark.parametrize("n_arms", [1, 2])
+def test_sums_without_probabilities_are_refused_rather_than_searched_without_end(n_arms: int) -> None:
+    bandit = armlet.Bandit(range(n_arms), 1, policy=armlet.ThompsonSampling(), seed=1)
+    for x, reward in ((3.0, 1e-320), (1.0, LARGEST)):
+        bandit.state.add(0, np.array([x]), reward, 1e-310)  # past the border
+    with pytest.raises(PolicyError, match="not a finite number"):
+        bandit.decide([0.0])
+    with pytest.raises(PolicyError, match="not a finite number"):
+        bandit.predict_proba([[0.0]])
+    assert bandit.t == 0
 
 
 def test_every_float32_is_accepted() -> None:

@@ -217,13 +217,25 @@ def cycle(policy):
     shop.state.owner = shop
     return weakref.ref(policy) if policy.__class__ is Mine else None
 
+def class_cycle():
+    class Local(FixedEpsilon):
+        def decide(self, state, t, x, coins, eligible):
+            assert Local.shop.policy is self
+            return super().decide(state, t, x, coins, eligible)
+
+    Local.shop = Shop(["a", "b"], 2, policy=Local(), seed=1)
+    Local.shop.learn(Local.shop.decide([1.0, 2.0]), 1.0)
+    return weakref.ref(Local.shop), weakref.ref(Local)
+
 gone = [cycle(Mine()) for _ in range(20)]
 [cycle(armlet.LinUCB()) for _ in range(20)]
+through_class = [ref for _ in range(20) for ref in class_cycle()]
 gc.collect()
-print([ref() for ref in gone].count(None), sum(isinstance(o, Shop) for o in gc.get_objects()))
+print([ref() for ref in gone].count(None), [ref() for ref in through_class].count(None))
+print(sum(isinstance(o, Shop) for o in gc.get_objects()))
 """
 
 
 def test_garbage_collector_sees_through_a_bandit() -> None:
     done = subprocess.run([sys.executable, "-c", LEAKS], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "20 0\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "20 40\n0\n", "")

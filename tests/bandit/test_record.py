@@ -138,6 +138,7 @@ def test_what_a_record_must_have_is_missed_by_name(name: str) -> None:
         ("eligible", "north", TypeError),
         ("x", [1.0, float("nan")], ValueError),
         ("x", "1.0", ValueError),
+        ("x", [True], ValueError),
         ("reward", float("inf"), ValueError),
     ],
 )

@@ -13,9 +13,8 @@ import pytest
 import armlet
 from armlet import Algorithm1, Bandit, Decision, DecisionError, MergeError, Policy
 from armlet.core.kernel import coins
-from armlet.policies.fixed_epsilon import FixedEpsilon
 
-POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), FixedEpsilon()]
+POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), armlet.HybridLinUCB()]
 
 
 def make(policy: Policy | None = None, *, seed: int = 1) -> Bandit:
@@ -185,7 +184,7 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
 # ---- an arm that was removed and added again is another one
 
 
-@pytest.mark.parametrize("policy", [Algorithm1(p=500), FixedEpsilon()], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [Algorithm1(p=500), armlet.HybridLinUCB()], ids=["compiled", "python"])
 def test_what_an_arm_knew_before_it_was_removed_cannot_be_changed_later(policy: Policy) -> None:
     bandit = make(policy)
     decisions = {d.arm: d for d in (bandit.decide([1.0, 2.0]) for _ in range(60))}

@@ -73,14 +73,14 @@ print(errors, bandit.arms)
 
 @pytest.mark.parametrize(
     ("policy", "has_estimates"),
-    [("UCB1()", False), ("LinUCB()", True), ("FixedEpsilon()", True), ("Algorithm1(p=40)", True)],
+    [("UCB1()", False), ("LinUCB()", True), ("HybridLinUCB()", True), ("Algorithm1(p=40)", True)],
 )
 def test_reads_survive_arms_that_come_and_go(policy: str, has_estimates: bool) -> None:
     done = run_alone(CHANGERS.format(policy=policy, has_estimates=has_estimates))
     assert (done.returncode, done.stdout) == (0, "[] [0, 1, 2, 3]\n"), done.stderr
 
 
-@pytest.mark.parametrize("policy", [armlet.LinUCB(), FixedEpsilon()], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [armlet.LinUCB(), armlet.HybridLinUCB()], ids=["compiled", "python"])
 def test_labels_mean_the_same_arm_whatever_other_threads_remove(policy: Policy) -> None:
     """An index that was looked up before a removal would hit its neighbour after it."""
     bandit = Bandit(["first", "left", "right"], 1, policy=policy, seed=1)
@@ -258,7 +258,6 @@ def test_arm_changes_wait_for_the_end_of_a_batch() -> None:
 FORK = """
 import os, sys, threading, time
 import armlet
-from armlet.policies.fixed_epsilon import FixedEpsilon
 bandit = armlet.Bandit(range(3), 2, policy={policy}, seed=1)
 stop = threading.Event()
 def busy():
@@ -290,7 +289,7 @@ print("hung", hung)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize("policy", ["FixedEpsilon()", "armlet.LinUCB()"])
+@pytest.mark.parametrize("policy", ["armlet.HybridLinUCB()", "armlet.LinUCB()"])
 def test_child_of_a_fork_gets_a_whole_bandit(policy: str) -> None:
     done = run_alone(FORK.format(policy=policy))
     assert (done.returncode, done.stdout) == (0, "hung 0\n"), done.stderr

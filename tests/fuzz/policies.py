@@ -29,6 +29,7 @@ COMPILED = (
     "Uniform",
     "Greedy",
     "FixedEpsilon",
+    "SquareCB",
 )
 SLOW = ("RandomizedUCB", "PolicyElimination", "ContextualUCB", "ConfidenceBall1", "ConfidenceBall2")
 WILD = (1e-100, 1e-60, 1e-12, 1e-3, 0.5, 1.0, 1.5, 20.0, 1e12, 1e24, 1e40)

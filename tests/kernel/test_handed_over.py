@@ -16,7 +16,7 @@ kernel = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kernel)
 assert not any(name.split(".")[0] == "armlet" for name in sys.modules)
 for call in (
-    lambda: kernel.Decision.restore("1-0000000000000001", "a", 0.5, True, [1.0]),
+    lambda: kernel.Decision.restore("1-0000000000000001", "a", 0.5, True, [1.0], None, 0.0),
     lambda: kernel.Snapshots(1, 1).merge(kernel.Snapshots(1, 1), [0]),
 ):
     try:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from pathlib import Path
 
 from armlet.advice import Advice, advise, page
 from armlet.advice.pilot import ArmCheck
-from armlet.core.intervals import Interval
+from armlet.core.intervals import Estimate, Interval
 from armlet.environments import FigureA
 
 
+@functools.cache
 def usual() -> Advice:
     """Ask what is asked on the command line by `--world FigureA --problems 3 --runs 2 --seed 1`."""
     return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
@@ -19,7 +21,11 @@ def usual() -> Advice:
 
 def far(advice: Advice) -> Advice:
     """Give advice with every part that may be missing missing, and words that would like to be HTML."""
-    rivals = tuple(dataclasses.replace(rival, interval=Interval(0.0, math.inf)) for rival in advice.others.rivals)
+    unknown = Estimate(1.0, -math.inf, math.inf)
+    policies = tuple(
+        dataclasses.replace(row, interval=Interval(0.0, math.inf), difference=unknown if row.difference else None)
+        for row in advice.policies.rows
+    )
     rows = tuple(dataclasses.replace(row, interval=Interval(0.0, math.inf)) for row in advice.grid)
     return dataclasses.replace(
         advice,
@@ -30,7 +36,7 @@ def far(advice: Advice) -> Advice:
         found_by=None,
         theorem_p=None,
         theorem_reason="two arms are alike",
-        others=dataclasses.replace(advice.others, rivals=rivals, interval=Interval(0.0, math.inf)),
+        policies=dataclasses.replace(advice.policies, rows=policies, price=unknown),
         checks=(ArmCheck(arm="<b>loud", model=0.2, weighted=0.5, interval=Interval(0.4, 0.6)),),
         notes=("<img src=http://evil.example/a.png> & more",),
     )

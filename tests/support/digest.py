@@ -31,8 +31,12 @@ MORE: Final[list[Policy]] = [
     armlet.ThompsonSampling(v=0.3, units="as given"),
     armlet.LinUCB(alpha=0.4, units="as given"),
     armlet.OFUL(delta=0.01),
+    armlet.Greedy(units="as given"),
+    armlet.FixedEpsilon(epsilon=0.3, units="as given"),
+    armlet.SquareCB(units="as given"),
+    armlet.SquareCB(gamma=5.0),
 ]
-"""With what the settings of the contract leave out: widths that hold a logarithm."""
+"""With what the settings of the contract leave out: widths that hold a logarithm, units as given."""
 
 
 def compiled() -> list[Policy]:

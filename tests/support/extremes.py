@@ -44,7 +44,7 @@ REWARDS: dict[str, dict[str, list[float]]] = {
     "bounded": {"ends": [0.0, 1.0], "inside": [5e-324, 0.3, 1.0]},
     "binary": {"bits": [0.0, 1.0]},
 }
-WEIGHTS = {"none": [1.0], "tiny": [5e-324, 1e-40], "largest": [LARGEST], "mixed": [LARGEST, 1e-40, 1.0]}
+WEIGHTS = {"none": [1.0], "tiny": [1e-40, 1e-39], "largest": [LARGEST], "mixed": [LARGEST, 1e-40, 1.0]}
 MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contract leave out
     "Algorithm1": [{"p": 4, "ridge": 1e-40}],
     "ContextualUCB": [

@@ -13,9 +13,9 @@ namespace {
 using Pair = std::optional<std::pair<double, double>>;
 
 void create(Engine* self, nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
-            nb::object read_context, double sign, bool normalize, Pair range) {
+            nb::object read_context, nb::handle features, double sign, bool normalize, Pair range) {
     const auto ends = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt;
-    new (self) Engine(policy, rule, state, labels, seed, read_context, sign, normalize, ends);
+    new (self) Engine(policy, rule, state, labels, seed, read_context, features, sign, normalize, ends);
 }
 
 nb::list listed(const ArmSet& set) {
@@ -67,11 +67,12 @@ void bind_engine(nb::module_& m) {
     nb::class_<Engine>(m, "Engine", nb::type_slots(slots),
                        "What every decision of a bandit passes through: clock, arms, coins, estimates.")
         .def("__init__", &create, nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"),
-             nb::arg("seed"), nb::arg("read_context"), nb::kw_only(), nb::arg("sign") = 1.0,
-             nb::arg("normalize") = false, nb::arg("reward_range").none() = nb::none(),
+             nb::arg("seed"), nb::arg("read_context"), nb::kw_only(), nb::arg("features").none() = nb::none(),
+             nb::arg("sign") = 1.0, nb::arg("normalize") = false, nb::arg("reward_range").none() = nb::none(),
              nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
-                     "sign: float = 1.0, normalize: bool = False, reward_range: tuple[float, float] | None = None) -> "
+                     "features: tuple[str, ...] | None = None, sign: float = 1.0, normalize: bool = False, "
+                     "reward_range: tuple[float, float] | None = None) -> "
                      "None"))
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
              nb::arg("first").none() = nb::none(),

@@ -24,6 +24,16 @@ void check_holds(const Statistics& s, std::size_t arm, double weight, const char
                                   " and the row counts " + text(weight) + "; another bandit learned it");
 }
 
+// Names that no code of a subclass can change; none, and dicts are for Python to read, if there are others.
+std::vector<nb::object> names_of_features(nb::handle features, std::size_t dim) {
+    std::vector<nb::object> names;
+    if (features.is_none()) return names;
+    for (nb::handle name : features)
+        if (PyUnicode_CheckExact(name.ptr())) names.push_back(nb::borrow(name));
+    if (names.size() != dim) names.clear();
+    return names;
+}
+
 }  // namespace
 
 // The sums that a state holds, where it is made of sums.
@@ -44,7 +54,8 @@ Seed parse_seed(nb::handle seed) {
 }
 
 Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
-               nb::object read_context, double sign, bool normalize, std::optional<RewardRange> range)
+               nb::object read_context, nb::handle features, double sign, bool normalize,
+               std::optional<RewardRange> range)
     : policy(policy),
       state(state),
       rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
@@ -59,6 +70,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       dim_(nb::cast<std::size_t>(state.attr("dim"))),
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
+    features_ = names_of_features(features, dim_);
     if (!rule_) asked_.emplace(policy, state, dim_);
     if (statistics_ && !statistics_->units().is_free()) digits_.emplace(dim_);
     tell_state();
@@ -108,6 +120,7 @@ const double* Engine::seen(const double* x) {
 
 void Engine::read(nb::handle x, double* out) const {
     if (read_row(x, dim_, out)) return;
+    if (!features_.empty() && read_named(x, features_, out)) return;
     nb::object row = read_context_(x);  // converts what can be converted, raises on the rest
     if (!read_row(row, dim_, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
 }

@@ -34,8 +34,9 @@ Model model_in(nb::handle state);
 class Engine {
   public:
     // A policy with a compiled rule runs here; any other is asked in Python.
+    // Contexts by name are read here where `features` names them, by `read_context` elsewhere.
     Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
-           nb::object read_context, double sign, bool normalize, std::optional<RewardRange> range);
+           nb::object read_context, nb::handle features, double sign, bool normalize, std::optional<RewardRange> range);
 
     // ---- one step
     // At the given step, which must lie ahead, or at the next one.
@@ -143,7 +144,8 @@ class Engine {
     ArmTable arms_;
     Streams streams_;
     nb::object read_context_;
-    double sign_;  // -1 where the user's rewards are costs
+    std::vector<nb::object> features_;  // their names in order, if dicts are read by them
+    double sign_;                       // -1 where the user's rewards are costs
     bool scales_;
     std::optional<RewardRange> range_;
     std::size_t dim_;

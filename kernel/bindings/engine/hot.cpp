@@ -2,7 +2,9 @@
 // binding, and Python can tell their signatures.
 #include "bindings/engine/hot.hpp"
 
+#include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "bindings/engine/engine.hpp"
 
@@ -10,28 +12,58 @@ namespace armlet {
 
 namespace {
 
-// Sorts the arguments of a vectorcall by name: `names` are those of the parameters, the first `positional` of which may
-// come without one. Missing ones stay null; the first `required` may not be missing.
+// The parameters of a method; the first `positional` may come without a name, the first `required` may not be missing.
 template <std::size_t N>
-bool parse(const char* function, const std::array<const char*, N>& names, std::size_t positional, std::size_t required,
-           PyObject* const* args, Py_ssize_t n_args, PyObject* keywords, std::array<PyObject*, N>& out) {
-    const auto given = static_cast<std::size_t>(n_args);
-    bool known = given <= positional;
-    for (std::size_t i = 0; known && i < given; ++i) out[i] = args[i];
-    const Py_ssize_t n_keywords = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-    for (Py_ssize_t k = 0; known && k < n_keywords; ++k) {
+struct Parameters {
+    const char* function;
+    std::array<const char*, N> names;
+    std::size_t positional, required;
+
+    std::size_t find(PyObject* name) const {
         std::size_t i = 0;
-        while (i < N && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, k), names[i]) != 0) ++i;
-        known = i < N && !out[i];
-        if (known) out[i] = args[n_args + k];
+        while (i < N && PyUnicode_CompareWithASCIIString(name, names[i]) != 0) ++i;
+        return i;
     }
-    for (std::size_t i = 0; i < required; ++i) known = known && out[i];
-    if (known) return true;
-    std::string expected;
-    for (std::size_t i = 0; i < N; ++i)
-        expected += (i ? ", " : "") + std::string(i == positional ? "*, " : "") + names[i];
-    PyErr_SetString(PyExc_TypeError, (std::string(function) + " takes (" + expected + ")").c_str());
-    return false;
+    std::string signature() const {
+        std::string out;
+        for (std::size_t i = 0; i < N; ++i)
+            out += (i ? ", " : "") + std::string(i == positional ? "*, " : "") + names[i];
+        return std::string(function) + "(" + out + ")";
+    }
+    [[noreturn]] void refuse(const std::string& what) const {
+        fail(PyExc_TypeError, std::string(function) + " " + what + "; call " + signature());
+    }
+    // Says which keyword it does not know, and the nearest that it does.
+    [[noreturn]] void refuse_keyword(nb::handle given) const {
+        nb::list known;
+        for (const char* name : names) known.append(name);
+        nb::object near = nb::module_::import_("difflib").attr("get_close_matches")(given, known, 1, 0.5);
+        const std::string meant = nb::len(near) > 0 ? " (did you mean " + quoted(near[0]) + "?)" : "";
+        refuse("has no argument " + quoted(given) + meant);
+    }
+};
+
+// Sorts the arguments of a vectorcall by name; missing ones stay null.
+template <std::size_t N>
+std::array<PyObject*, N> parse(const Parameters<N>& parameters, PyObject* const* args, Py_ssize_t n_args,
+                               PyObject* keywords) {
+    std::array<PyObject*, N> out{};
+    const auto given = static_cast<std::size_t>(n_args);
+    if (given > parameters.positional)
+        parameters.refuse("takes " + std::to_string(parameters.positional) + " by position but got " +
+                          std::to_string(given));
+    std::copy_n(args, given, out.begin());
+    const Py_ssize_t n_keywords = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    for (Py_ssize_t k = 0; k < n_keywords; ++k) {
+        PyObject* name = PyTuple_GET_ITEM(keywords, k);
+        const std::size_t i = parameters.find(name);
+        if (i == N) parameters.refuse_keyword(name);
+        if (out[i]) parameters.refuse("got " + quoted(name) + " twice");
+        out[i] = args[n_args + k];
+    }
+    for (std::size_t i = 0; i < parameters.required; ++i)
+        if (!out[i]) parameters.refuse("lacks '" + std::string(parameters.names[i]) + "'");
+    return out;
 }
 
 // Runs `call` and turns what it throws into a Python exception.
@@ -41,6 +73,8 @@ PyObject* guarded(Call&& call) noexcept {
         return call();
     } catch (nb::python_error& error) {
         error.restore();
+    } catch (const std::domain_error& error) {
+        set_policy_error(error);
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }
@@ -56,12 +90,12 @@ Engine& engine_of(PyObject* self) {
 nb::handle or_none(PyObject* given) { return given ? given : Py_None; }
 
 PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 3> in{};
-    if (n == 1 && !keywords)
-        in[0] = args[0];
-    else if (!parse("decide", std::array{"x", "eligible", "probabilities"}, 1, 1, args, n, keywords, in))
-        return nullptr;
-    return guarded([&] { return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2])).release().ptr(); });
+    static constexpr Parameters<3> parameters{"decide", {"x", "eligible", "probabilities"}, 1, 1};
+    return guarded([&] {
+        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None).release().ptr();
+        const auto in = parse(parameters, args, n, keywords);
+        return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2])).release().ptr();
+    });
 }
 
 // A step as a caller names it.
@@ -77,59 +111,58 @@ Word read_step(nb::handle t) {
 }
 
 PyObject* decide_at_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 4> in{};
-    if (!parse("decide_at", std::array{"t", "x", "eligible", "probabilities"}, 2, 2, args, n, keywords, in))
-        return nullptr;
+    static constexpr Parameters<4> parameters{"decide_at", {"t", "x", "eligible", "probabilities"}, 2, 2};
     return guarded([&] {
+        const auto in = parse(parameters, args, n, keywords);
         const Word step = read_step(in[0]);
         return engine_of(self).decide(in[1], or_none(in[2]), or_none(in[3]), step).release().ptr();
     });
 }
 
 PyObject* advance_to_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 1> in{};
-    if (!parse("advance_to", std::array{"t"}, 1, 1, args, n, keywords, in)) return nullptr;
+    static constexpr Parameters<1> parameters{"advance_to", {"t"}, 1, 1};
     return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
         engine_of(self).advance_to(read_step(in[0]));
         Py_RETURN_NONE;
     });
 }
 
 PyObject* learn_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 3> in{};
-    if (n == 2 && !keywords)
-        in[0] = args[0], in[1] = args[1];
-    else if (!parse("learn", std::array{"decision", "reward", "weight"}, 2, 2, args, n, keywords, in))
-        return nullptr;
+    static constexpr Parameters<3> parameters{"learn", {"decision", "reward", "weight"}, 2, 2};
     return guarded([&]() -> PyObject* {
+        std::array<PyObject*, 3> in{};
+        if (n == 2 && !keywords)
+            in = {args[0], args[1], nullptr};
+        else
+            in = parse(parameters, args, n, keywords);
         engine_of(self).learn(in[0], in[1], in[2]);
         Py_RETURN_NONE;
     });
 }
 
 PyObject* correct_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 3> in{};
-    if (!parse("correct", std::array{"decision", "old_reward", "new_reward"}, 3, 3, args, n, keywords, in))
-        return nullptr;
+    static constexpr Parameters<3> parameters{"correct", {"decision", "old_reward", "new_reward"}, 3, 3};
     return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
         engine_of(self).correct(in[0], in[1], in[2]);
         Py_RETURN_NONE;
     });
 }
 
 PyObject* forget_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 2> in{};
-    if (!parse("forget", std::array{"decision", "reward"}, 2, 2, args, n, keywords, in)) return nullptr;
+    static constexpr Parameters<2> parameters{"forget", {"decision", "reward"}, 2, 2};
     return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
         engine_of(self).forget(in[0], in[1]);
         Py_RETURN_NONE;
     });
 }
 
 PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    std::array<PyObject*, 1> in{};
-    if (!parse("expire", std::array{"decision"}, 1, 1, args, n, keywords, in)) return nullptr;
+    static constexpr Parameters<1> parameters{"expire", {"decision"}, 1, 1};
     return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
         engine_of(self).expire(in[0]);
         Py_RETURN_NONE;
     });
@@ -206,7 +239,7 @@ decision
 reward
     Any finite number; a cost if the objective is "min".
 weight
-    How much it counts, a positive number.
+    How much it counts, a positive number, at least 1e-40.
 )"},
     {"correct", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&correct_call)),
      METH_FASTCALL | METH_KEYWORDS,

@@ -142,10 +142,20 @@ nb::object read_eligible(nb::handle eligible) {
     return nb::steal(PySequence_Tuple(out.ptr()));
 }
 
+// A record is what was written: floats and ints, not truths or numbers of numpy.
+bool read_recorded(nb::handle given, std::size_t n, double* out) {
+    const bool is_listed = PyList_CheckExact(given.ptr()) || PyTuple_CheckExact(given.ptr());
+    for (std::size_t i = 0; is_listed && i < n; ++i) {
+        PyObject* item = PySequence_Fast_ITEMS(given.ptr())[i];
+        if (!PyFloat_CheckExact(item) && !PyLong_CheckExact(item)) return false;
+    }
+    return read_row(given, n, out);
+}
+
 std::vector<double>* read_probabilities(nb::handle given) {
     if (given.is_none()) return nullptr;
     std::vector<double> out(row_length(given));
-    bool fits = !out.empty() && read_row(given, out.size(), out.data());
+    bool fits = !out.empty() && read_recorded(given, out.size(), out.data());
     for (const double value : out) fits = fits && value >= 0.0 && value <= 1.0;
     if (!fits)
         fail(PyExc_ValueError, "probabilities is " + quoted(given) + "; give one number from 0 to 1 for each arm");
@@ -165,7 +175,7 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     parse_id(id, d);
     if (!(propensity >= least_chance && propensity <= 1.0))
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
-    if (!x.is_none() && (dim == 0 || !read_row(x, dim, d.x)))
+    if (!x.is_none() && (dim == 0 || !read_recorded(x, dim, d.x)))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.given_exploring = read_chance("given_exploring", given_exploring, "1e-100", least_chance);
     d.rate = read_chance("rate", rate, "0", 0.0), d.smallest = read_chance("smallest", smallest, "0", 0.0);

@@ -123,6 +123,9 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<W
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         statistics_->refresh();
         choose_rows(*schedule, contexts, arms, out);
+    } else if (const auto* constant = std::get_if<ConstantRate>(&*rule_)) {
+        statistics_->refresh();
+        choose_rows(*constant, contexts, arms, out);
     } else if (auto exploring = exploring_of(*rule_, model_)) {
         statistics_->refresh();
         const std::vector<double> wants(exploring->wants.begin(),

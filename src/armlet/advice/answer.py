@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from armlet.advice import words
-from armlet.advice.others import Comparison
+from armlet.advice.comparison import Comparison
 from armlet.advice.pilot import ArmCheck
 from armlet.core.intervals import Interval
 
@@ -17,20 +17,9 @@ class Row:
 
     p: float
     mean: float  # regret, averaged over problems and runs
-    interval: Interval  # 95 %, of the mean
+    interval: Interval  # 95 %, of the mean over such problems: what more simulation would narrow
     spread: Interval  # 5 to 95 % of single runs on single problems
     runs: int  # in all
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Regret:
-    """What the recommended p will regret."""
-
-    mean: float
-    interval: Interval  # 95 %, of the mean
-    predictive: Interval  # 95 %, of one run on one problem
-    random: float  # of playing at random throughout
-    best: float  # if p were chosen for each problem in knowledge of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +54,15 @@ class Saving:
     """The most that knowing the problem could save through another p of the grid, from an eighth to twice."""
 
     regret: float
-    share: float  # of the expected regret
+    share: float  # of what the recommended p loses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """How much to explore, and what follows from it; `armlet.advise` makes one."""
+    """Which policy to take, what it loses, and how much to explore by p; `armlet.advise` makes one."""
 
-    p: float
+    policies: Comparison  # the policy to take among them
+    p: float  # of ContextualEpsilonGreedy, for a log to evaluate other policies from
     horizon: int
     n_arms: int  # the largest, if problems differ
     dim: int
@@ -81,7 +71,6 @@ class Advice:
     problems: int
     runs: int  # all p of the grid together
     grid: tuple[Row, ...]  # every p on the same problems and seeds; every number below is taken from these runs
-    regret: Regret
     bill: Bill
     found_by: int | None  # from here on 95 % of the runs earn 95 % of what is to be gained over random play
     half: Wrong | None  # None if half of p would not try every arm
@@ -90,17 +79,21 @@ class Advice:
     theorem_reason: str  # why there is none, else empty
     sureness: Sureness
     more_data: Saving
-    others: Comparison
     checks: tuple[ArmCheck, ...]  # of a pilot with propensities
     notes: tuple[str, ...]  # approximations and warnings
 
     def to_json(self) -> dict[str, Any]:
-        """Give everything as values that JSON can hold."""
-        document = asdict(self)
+        """Give everything as values that JSON can hold, with the answer in the words of the terminal and the page."""
+        document = {"answer": words.headline(self), "for_a_log": words.for_a_log(self), **asdict(self)}
         for check, values in zip(self.checks, document["checks"], strict=True):
             values["agrees"] = check.agrees
         plain: dict[str, Any] = _plain(document)
         return plain
+
+    @property
+    def row(self) -> Row:
+        """The recommended p on all problems and runs."""
+        return next(row for row in self.grid if row.p == self.p)
 
     def lines(self, per_day: int | None = None) -> list[str]:
         """Put the advice into words; with traffic, times are told in days too."""

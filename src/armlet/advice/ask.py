@@ -1,7 +1,8 @@
-"""`armlet.advise`: from what is known of a problem to the p that regrets least on such problems.
+"""`armlet.advise`: from what is known of a problem to the policy to take, and to the p that loses least.
 
-Simulates ContextualEpsilonGreedy (free units, evidence as the clock) exactly in law, in jumps, so long horizons cost
-little more than short ones. About ten seconds on two cores for K, d <= 10 and T = 10^5.
+Plays the default and other policies step by step, and ContextualEpsilonGreedy (free units, evidence as the clock)
+exactly in law, in jumps, so that long horizons cost little more than short ones. About ten seconds on two cores for
+K, d <= 10 and T = 10^5.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from statistics import median
 
 import numpy as np
 
-from armlet.advice.answer import Advice, Bill, Regret, Row, Saving, Sureness, Wrong
-from armlet.advice.others import Comparison, compare
+from armlet.advice.answer import Advice, Bill, Row, Saving, Sureness, Wrong
+from armlet.advice.comparison import Comparison, compare
 from armlet.advice.pilot import ArmCheck
 from armlet.advice.posterior import Posterior
 from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
 from armlet.advice.runs import Bench, Progress, checkpoints
 from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
-from armlet.advice.spread import mean_interval, predictive
+from armlet.advice.spread import mean_interval
 from armlet.advice.trial import Trial
 from armlet.core.checks import one_of, optional, whole
 from armlet.core.intervals import spread
@@ -43,12 +44,12 @@ def advise(
     seed: int = 0,
     problems: int | None = None,
     runs: int | None = None,
-    unit: str = "reward",
+    unit: str = "rewards",
     objective: Objective = "max",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Advice:
-    """Recommend how much to explore, and say what it will cost.
+    """Recommend a policy, say what it will lose, and how much to explore for a log to evaluate other policies from.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ def advise(
     --------
     >>> from armlet.environments import Customers
     >>> advice = advise(Customers.draw(np.random.default_rng(1)), horizon=10_000, runs=20, unit="clicks")
-    >>> advice.horizon, advice.n_arms, round(advice.regret.random)
-    (10000, 2, 50)
+    >>> advice.policies.recommended.code, round(advice.policies.random)
+    ('armlet.OccasionalOptimism()', 50)
     """
     horizon = whole(2)("horizon", horizon)  # type: ignore[assignment]
     optional(whole(1))("problems", problems)
@@ -85,10 +86,10 @@ def advise(
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count())) if executor is None else executor
         drawn = as_source(source, horizon, objective)
-        search = prepare(drawn, horizon, check_seed(seed), pool, problems, runs, BUDGET, _part(progress, 0, 70))
+        search = prepare(drawn, horizon, check_seed(seed), pool, problems, runs, BUDGET, _part(progress, 0, 50))
         trial = search.settle()
-        others = compare(search.bench, trial, _part(progress, 70, 99))
-    advice = _answer(drawn, search.bench, trial, others, unit)
+        policies = compare(search.bench, trial, _part(progress, 50, 99))
+    advice = _answer(drawn, search.bench, trial, policies, unit)
     advice = replace(advice, notes=(*advice.notes, *search.note(trial)))
     progress(100, 100)
     return advice
@@ -117,7 +118,7 @@ def _part(progress: Progress, start: int, end: int) -> Callable[[float], None]:
     return lambda share: progress(round(start + (end - start) * share), 100)
 
 
-def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit: str) -> Advice:
+def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, unit: str) -> Advice:
     used = bench.problems[: trial.problems]
     p, mean = trial.ps[trial.best], float(trial.means[trial.best])
     asked, reason = _theorem(used)
@@ -125,6 +126,7 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
     low, high = trial.close()
     saved = trial.saving()
     return Advice(
+        policies=policies,
         p=p,
         horizon=bench.horizon,
         n_arms=max(problem.n_arms for problem in used),
@@ -134,7 +136,6 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
         problems=len(used),
         runs=trial.regret.size,
         grid=tuple(_row(trial, place) for place in range(len(trial.ps))),
-        regret=_regret(trial, _gap(used) * bench.horizon, mean - saved),
         bill=_bill(trial, _gap(used)),
         found_by=found_by(trial, np.array([problem.table.gap for problem in used])),
         half=_wrong(trial, -2),
@@ -143,7 +144,6 @@ def _answer(source: Source, bench: Bench, trial: Trial, others: Comparison, unit
         theorem_reason=reason,
         sureness=Sureness(low=low, high=high, chance=trial.chance(bench.seeds.rng("chance"))),
         more_data=Saving(regret=saved, share=saved / mean if mean > 0 else 0.0),
-        others=others,
         checks=checks,
         notes=(*_warnings(checks), *dict.fromkeys(note for problem in used for note in problem.notes)),
     )
@@ -161,17 +161,6 @@ def _row(trial: Trial, place: int) -> Row:
         interval=mean_interval(sample),
         spread=spread(sample.values, 0.9),
         runs=sample.values.size,
-    )
-
-
-def _regret(trial: Trial, random: float, best: float) -> Regret:
-    sample = trial.sample(trial.best)
-    return Regret(
-        mean=float(trial.means[trial.best]),
-        interval=mean_interval(sample),
-        predictive=predictive(sample, random),
-        random=random,
-        best=best,
     )
 
 

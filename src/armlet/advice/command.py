@@ -34,8 +34,21 @@ OPTIONS: Final = {
 
 LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
 
+LAW, TABLE, GUESSED = "--world", "--log", "--arms, --dim and --effect"
 GUESS: Final = ("arms", "dim", "effect", "noise", "level", "clicks")
 LOG: Final = ("features", "arm", "reward", "propensity", "arm_names", "objective")
+KINDS: Final = {LAW: ("world", "world_set"), TABLE: ("log", *LOG), GUESSED: GUESS}
+ABOUT: Final = {
+    "world": f"one of {', '.join(ENVIRONMENTS)}",
+    "log": "a table of earlier decisions",
+    "features": "its columns that make a context",
+    "arm": "the column of what was played",
+    "reward": "the column of what it paid",
+    "arms": "how many",
+    "dim": "values in a context",
+    "effect": "what random play loses a decision",
+}
+"""What the arguments are that cannot be left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +70,11 @@ class Request:
 
 def read_request(options: Mapping[str, Any]) -> Request:
     """Turn what the command line says into a request, or say what is wrong with it."""
-    horizon = _horizon(options["horizon"], options["per_day"], options["days"])
+    _check_complete(options)
     source, notes = _source(options)
     return Request(
         source=source,
-        horizon=horizon,
+        horizon=options["horizon"] or options["per_day"] * options["days"],
         per_day=options["per_day"],
         unit=_unit(options["unit"]),
         objective=options["objective"] or "max",
@@ -121,47 +134,57 @@ def explain(error: Exception) -> str:
     return error.told(OPTIONS) if isinstance(error, ArgumentError) else str(error)
 
 
-def _horizon(horizon: int | None, per_day: int | None, days: int | None) -> int:
-    for option, value in (("--per-day", per_day), ("--days", days)):
-        if value is not None and value < 1:
-            raise ValueError(f"{option} is {value}; give 1 or more")
-    if days is not None:
-        if per_day is None:
-            raise ValueError(f"--days is {days} but --per-day is missing; give both, or --horizon")
-        if horizon is not None:
-            raise ValueError(f"--horizon is {horizon} but --days is {days} too; give one of them")
-        return per_day * days
-    if horizon is None:
-        raise ValueError("--horizon is missing; say how many decisions there will be, or give --per-day and --days")
-    return horizon
+def _check_complete(options: Mapping[str, Any]) -> None:
+    """Refuse what does not go together, and name all that is missing at once."""
+    horizon, days, kinds = options["horizon"], options["days"], _kinds(options)
+    for name in ("horizon", "per_day", "days"):
+        if options[name] is not None and options[name] < 1:
+            raise ValueError(f"{_option(name)} is {options[name]}; give 1 or more")
+    if horizon is not None and days is not None:
+        raise ValueError(f"--horizon is {horizon} but --days is {days} too; give one of them")
+    if len(kinds) > 1:
+        found = " and ".join(_option(next(name for name in KINDS[kind] if options[name])) for kind in kinds)
+        raise ValueError(f"{found} do not go together; give one of {'; '.join(KINDS)}")
+    missing = _missing_traffic(options)
+    missing += _missing_source(options, kinds[0]) if kinds else [f"what is known (one of {'; '.join(KINDS)})"]
+    if missing:
+        raise ValueError(f"missing: {'; '.join(missing)}")
+
+
+def _missing_traffic(options: Mapping[str, Any]) -> list[str]:
+    if options["horizon"] is None and options["days"] is None:
+        return ["--horizon (how many decisions there will be), or --per-day and --days"]
+    if options["horizon"] is None and options["per_day"] is None:
+        return ["--per-day (decisions a day), or --horizon in place of --days"]
+    return []
+
+
+def _missing_source(options: Mapping[str, Any], kind: str) -> list[str]:
+    needed = {LAW: ("world",), TABLE: ("log", "features", "arm", "reward"), GUESSED: ("arms", "dim", "effect")}[kind]
+    missing = [f"{_option(name)} ({ABOUT[name]})" for name in needed if options[name] is None]
+    if kind == GUESSED and options["clicks"] is None and options["noise"] is None:
+        missing.append("--noise (the standard deviation of a reward), or --clicks if rewards are 0 or 1")
+    return missing
+
+
+def _kinds(options: Mapping[str, Any]) -> list[str]:
+    """Give the kinds of knowledge that the options are about."""
+    return [kind for kind, names in KINDS.items() if any(options[name] for name in names)]
 
 
 def _source(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
-    kinds: dict[str, Callable[[], tuple[SourceLike, tuple[str, ...]]]] = {
-        "--world": lambda: (_law(options["world"], options["world_set"]), ()),
-        "--log": lambda: _pilot(options),
-        "--arms, --dim and --effect": lambda: (_prior(options), ()),
-    }
-    settings = dict(zip(kinds, (("world", "world_set"), ("log", *LOG), GUESS), strict=True))
-    given = {kind: [name for name in names if options[name]] for kind, names in settings.items()}
-    named = [kind for kind, names in given.items() if names]
-    if len(named) != 1:
-        found = " and ".join(_option(given[kind][0]) for kind in named)
-        raise ValueError(
-            f"{found or 'what is known'} {'do not go together' if found else 'is missing'}; give one of "
-            f"{'; '.join(kinds)}"
-        )
-    return kinds[named[0]]()
+    (kind,) = _kinds(options)
+    if kind == TABLE:
+        return _pilot(options)
+    return _law(options["world"], options["world_set"]) if kind == LAW else _prior(options), ()
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _law(name: str | None, pairs: list[str]) -> Callable[[np.random.Generator], World]:
+def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], World]:
     """Give a world's law, which draws other arms every time, with some of its settings fixed."""
-    if name is None:
-        raise ValueError(f"--world-set is {pairs[0]} but --world is missing; name one of {', '.join(ENVIRONMENTS)}")
     settings = parse_settings(pairs)
     make_world(name, settings, seed=0)  # says what is wrong with the name or a setting
 
@@ -173,13 +196,8 @@ def _law(name: str | None, pairs: list[str]) -> Callable[[np.random.Generator], 
 
 
 def _prior(options: Mapping[str, Any]) -> Prior:
-    for name in ("arms", "dim", "effect"):
-        if options[name] is None:
-            raise ValueError(f"{_option(name)} is missing; a guess needs --arms, --dim and --effect")
     if options["clicks"] is not None and options["level"] is not None:
         raise ValueError("--level and --clicks do not go together: the share of clicks is a level; give one of them")
-    if options["clicks"] is None and options["noise"] is None:
-        raise ValueError("--noise is missing; a guess needs it, or --clicks if rewards are 0 or 1")
     return Prior(
         n_arms=options["arms"],
         dim=options["dim"],
@@ -191,9 +209,6 @@ def _prior(options: Mapping[str, Any]) -> Prior:
 
 
 def _pilot(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
-    for name in ("log", "features", "arm", "reward"):
-        if options[name] is None:
-            raise ValueError(f"{_option(name)} is missing; a log needs --log, --features, --arm and --reward")
     named = {name: options[name] for name in LOG if name != "objective"}
     return read_pilot(options["log"], Roles(**named))
 

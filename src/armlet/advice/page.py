@@ -1,4 +1,4 @@
-"""An advice as one HTML page that opens from disk: what to do, what it costs, three figures, and how to use it."""
+"""An advice as one HTML page that opens from disk: which policy to take, what it loses, and what p to explore with."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
         That it was found with.
     """
     drawn = [
+        plots.policies(advice),
         plots.regret_by_p(advice),
         plots.bill_over_time(advice, per_day),
-        plots.policies(advice),
     ]
     check_pictures(drawn)
-    by_p, bill, others = map(figure, drawn)
-    sentence = f"<p>{escape(advice.others.sentence)}.</p>"
+    policies, by_p, bill = map(figure, drawn)
+    about_p = _said(words.about_p(advice, per_day))
     parts = [
-        _said(advice, per_day),
-        _section("choice", "Regret against p", [by_p, table(words.choices(advice)), table(_grid(advice))]),
-        _section("bill", "The bill of exploration", [bill]),
-        _section("others", "Other policies", [others, table(words.rivals(advice)), sentence]),
+        f"<p>{escape(words.for_a_log(advice))}</p>",
+        _section("policies", "Policies", [table(words.policies(advice)), policies, _said(words.sentences(advice))]),
+        _section("choice", "For a log to evaluate from: p", [table(words.choices(advice)), about_p, by_p]),
+        _section("bill", "The bill of exploring by p", [bill, table(_grid(advice))]),
         *([_section("checks", "Does the model fit the log?", [table(words.checks(advice))])] if advice.checks else []),
         _section("use", "How to use it", [f'<div class="wide"><pre><code>{escape(_code(advice))}</code></pre></div>']),
         *([_section("notes", "Notes", [f"<p>{escape(note)}.</p>" for note in advice.notes])] if advice.notes else []),
@@ -44,10 +44,8 @@ def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
     return document(words.headline(advice), words.basis(advice), parts, _manifest(advice, per_day, seed))
 
 
-def _said(advice: Advice, per_day: int | None) -> str:
-    rows = [
-        f"<dt>{escape(label)}</dt><dd>{escape(_capital(text))}</dd>" for label, text in words.sentences(advice, per_day)
-    ]
+def _said(sentences: Iterable[tuple[str, str]]) -> str:
+    rows = [f"<dt>{escape(label)}</dt><dd>{escape(_capital(text))}</dd>" for label, text in sentences]
     return "\n".join(["<dl>", *rows, "</dl>"])
 
 
@@ -60,12 +58,19 @@ def _section(key: str, heading: str, parts: Iterable[str]) -> str:
 
 
 def _grid(advice: Advice) -> Table:
+    scale = advice.row.mean or 1.0
     rows = [
-        (f"p = {exact(row.p)}", f"{number(row.mean)} {interval(row.interval)}", interval(row.spread), f"{row.runs:,}")
+        (
+            f"p = {exact(row.p)}",
+            f"{number(row.mean / scale)} {interval([end / scale for end in row.interval])}",
+            interval([end / scale for end in row.spread]),
+            f"{row.runs:,}",
+        )
         for row in advice.grid
     ]
-    head = ("p", f"regret, {advice.unit} [95 % interval]", "nine of ten runs", "runs")
-    return Table(caption="Every p that was tried", head=head, rows=tuple(rows))
+    head = ("p", "loss [95 % interval of the mean]", "nine of ten runs", "runs")
+    caption = f"Every p that was tried: losses as multiples of the mean of p = {exact(advice.p)}"
+    return Table(caption=caption, head=head, rows=tuple(rows))
 
 
 def _code(advice: Advice) -> str:

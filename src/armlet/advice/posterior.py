@@ -40,12 +40,16 @@ class Posterior:
     unit: Float64  # (d,): theta in units of feature j is this times phi
     P: Float64  # (K, d, d): precision of the data about phi
     h: Float64  # (K, d): P phi_hat
+    contexts: int  # that a problem has if the pilot has many
     taus: Float64  # (G,)
     weights: Float64  # (G,): posterior probability of each tau
 
     @classmethod
-    def of(cls, pilot: Pilot, objective: Objective) -> Posterior:
-        """Fit a pilot; its features and a constant, as the bandit does."""
+    def of(cls, pilot: Pilot, objective: Objective, contexts: int | None = None) -> Posterior:
+        """Fit a pilot; its features and a constant, as the bandit does.
+
+        `contexts` is how many each problem has if the pilot has many; left out, enough for ContextualEpsilonGreedy.
+        """
         given, pilot = pilot.dim, pilot.with_constant()
         sign = 1.0 if objective == "max" else -1.0
         y = sign * pilot.rewards
@@ -67,6 +71,7 @@ class Posterior:
             unit=unit,
             P=P,
             h=h,
+            contexts=contexts or sample_size(pilot.dim),
             taus=taus,
             weights=weights,
         )
@@ -96,7 +101,7 @@ class Posterior:
     def _draw(self, rng: np.random.Generator, kinds: Float64, shares: Float64) -> SampledProblem:
         theta = self._draw_theta(rng)
         many = len(kinds) > FEW
-        m = sample_size(self.pilot.dim)
+        m = self.contexts
         X = kinds[rng.choice(len(kinds), size=m, p=shares)] if many else kinds
         means = np.ascontiguousarray(X @ theta.T)
         table = FiniteWorld(

@@ -21,7 +21,7 @@ from armlet.advice.runs import Bench, by_steps, explorations
 from armlet.advice.trial import Trial
 from armlet.core.types import Float64
 
-BUDGET: Final = 10e6  # microseconds of one core for the trial, by the estimate of `cost`
+BUDGET: Final = 6e6  # microseconds of one core for the trial, by the estimate of `cost`
 LOOK: Final = 0.05  # of that, for one p of the look
 GLANCE: Final = 64  # runs of a p at the look, if they are cheap
 TURNED: Final = 1.5  # times the least regret: so much more is no accident of 64 runs

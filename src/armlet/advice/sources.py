@@ -11,7 +11,7 @@ import numpy as np
 from armlet.advice.pilot import Pilot
 from armlet.advice.posterior import Posterior
 from armlet.advice.prior import Prior
-from armlet.advice.problem import SampledProblem, Source, condense, draw_from
+from armlet.advice.problem import SampledProblem, Source, condense, draw_from, varied_size
 from armlet.core.settings import Objective
 from armlet.environments.world import World
 
@@ -62,7 +62,7 @@ def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
     if isinstance(source, Prior):
         return source
     if isinstance(source, Pilot):
-        return Posterior.of(source, objective)
+        return Posterior.of(source, objective, varied_size(source.n_arms, source.dim + 1))
     if isinstance(source, type):
         raise TypeError(f"source is the class {source.__name__}; give an instance, or {source.__name__}.draw for a law")
     if hasattr(source, "contexts") and hasattr(source, "means"):

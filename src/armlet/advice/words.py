@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from armlet.advice.runs import explorations, explorations_as_printed
+from armlet.core.intervals import Estimate
 from armlet.report.tables import Table
 
 if TYPE_CHECKING:
     from armlet.advice.answer import Advice, Wrong
+    from armlet.advice.comparison import Played
 
 WIDTH: Final = 100  # of the terminal's lines
 LABEL: Final = 20
@@ -19,10 +21,10 @@ LABEL: Final = 20
 
 def lines(advice: Advice, per_day: int | None) -> list[str]:
     """Say it all for a terminal."""
-    listed = [headline(advice), *textwrap.wrap(basis(advice), WIDTH), "", *columns(choices(advice)), ""]
-    for label, text in sentences(advice, per_day):
-        listed += textwrap.wrap(text, WIDTH, initial_indent=f"{label:{LABEL}}", subsequent_indent=" " * LABEL)
-    listed += ["", *columns(rivals(advice)), *textwrap.wrap(advice.others.sentence + ".", WIDTH)]
+    listed = [*textwrap.wrap(headline(advice), WIDTH), *textwrap.wrap(for_a_log(advice), WIDTH)]
+    listed += [*textwrap.wrap(basis(advice), WIDTH), "", *columns(policies(advice)), ""]
+    listed += _labelled(sentences(advice))
+    listed += ["", *columns(choices(advice)), "", *_labelled(about_p(advice, per_day))]
     if advice.checks:
         listed += ["", *columns(checks(advice))]
     listed += ["", "How to use it:", *(f"  {line}" for line in usage(advice))]
@@ -31,68 +33,106 @@ def lines(advice: Advice, per_day: int | None) -> list[str]:
     return listed
 
 
+def _labelled(said: list[tuple[str, str]]) -> list[str]:
+    return [
+        line
+        for label, text in said
+        for line in textwrap.wrap(text, WIDTH, initial_indent=f"{label:{LABEL}}", subsequent_indent=" " * LABEL)
+    ]
+
+
 def headline(advice: Advice) -> str:
-    """Say what to do."""
-    return f"Explore with p = {exact(advice.p)} over {advice.horizon:,} decisions."
+    """Say which policy to take, and what it loses."""
+    o = advice.policies
+    best, unit = o.recommended, advice.unit
+    loses = f"loses about {number(best.mean)} {interval(best.interval)} {unit} over {_span(advice)}"
+    if best.difference is None:
+        return f"Leave policy= out: the default {loses}."
+    return f"Take {_short(best)}: it {loses}, {more(best.difference)} than the default."
+
+
+def for_a_log(advice: Advice) -> str:
+    """Say what to take instead for a log to evaluate other policies from, and what that costs."""
+    o = advice.policies
+    if o.recommended is o.exploring:
+        return "Other policies can be evaluated from its log."
+    what = f"{_short(o.exploring)}, which loses about {more(o.price)}"
+    return f"Only if you will evaluate other policies from this log: {what}."
 
 
 def basis(advice: Advice) -> str:
     """Say what that rests on."""
-    problems = "1 problem" if advice.problems == 1 else f"{advice.problems:,} problems"
-    return f"Based on {advice.source}: {problems}, {advice.runs:,} simulated runs of ContextualEpsilonGreedy."
+    o = advice.policies
+    environments = "1 environment" if advice.problems == 1 else f"{advice.problems:,} environments"
+    first = "it" if o.problems == advice.problems == 1 else f"the first {o.problems:,}"
+    return (
+        f"Based on {advice.source}: {environments}, {advice.runs:,} simulated runs for the choice of p; "
+        f"every policy {_times(o.runs)} on {first}, on the same contexts and seeds."
+    )
 
 
-def sentences(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
-    """Give what follows from the choice, each with the question that it answers in a word or two."""
+def sentences(advice: Advice) -> list[tuple[str, str]]:
+    """Say what follows for the policy to take, each with the question that it answers in a word or two."""
+    return [("Your run", _run(advice)), ("Other policies", _others(advice))]
+
+
+def about_p(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
+    """Say what follows from exploring by p, each with the question that it answers in a word or two."""
     return [
         ("Exploration", _bill(advice)),
-        ("Expected regret", _regret(advice)),
-        ("One rollout", _rollout(advice)),
         ("Best arm found", _found(advice, per_day)),
         ("Half or twice", _wrongs(advice)),
         ("How sure", _sure(advice)),
-        ("More data", _more_data(advice)),
+        ("A better p", _more_data(advice)),
         ("The theorem", _theorem(advice)),
     ]
 
 
 def usage(advice: Advice) -> list[str]:
-    """Give the code that follows the advice, and the code that does without."""
+    """Give the code that follows the advice, and the code for a log to evaluate from."""
+    o = advice.policies
+    first = (
+        "bandit = armlet.Bandit(arms, dim)  # policy= left out"
+        if o.recommended is o.default
+        else f"bandit = armlet.Bandit(arms, dim, policy={o.recommended.code})"
+    )
     return [
-        f"policy = armlet.ContextualEpsilonGreedy(p={exact(advice.p)})",
+        first,
+        "# only for a log to evaluate other policies from:",
+        f"policy = {o.exploring.code}",
         "# or let it find p as it goes:",
         f'policy = armlet.ContextualEpsilonGreedy(p="auto", horizon={advice.horizon})',
     ]
 
 
-def choices(advice: Advice) -> Table:
-    """Set the recommended p beside half of it, twice of it and no choice at all."""
-    r = advice.regret
+def policies(advice: Advice) -> Table:
+    """Set the policies that were played next to each other."""
+    o = advice.policies
     rows = [
         (
-            f"p = {exact(advice.p)}, recommended",
-            f"{number(r.mean)} {interval(r.interval)}",
-            _explored(advice, advice.p),
-            "",
+            _label(row, advice),
+            f"{number(row.mean)} {interval(row.interval)}",
+            "" if row.difference is None else f"{signed(row.difference.value)} {signed_interval(row.difference)}",
         )
+        for row in o.rows
     ]
+    random = (("random play", number(o.random), signed(o.random - o.default.mean)),)
+    head = ("policy", f"loses, {advice.unit} [one run]", "beyond the default [average]")
+    caption = (
+        f"What is lost against the best arm over {_span(advice)}, with 95 % intervals: of the loss, for one run such "
+        "as yours; of the difference, for its average"
+    )
+    return Table(caption=caption, head=head, rows=(*rows, *random))
+
+
+def choices(advice: Advice) -> Table:
+    """Set the recommended p beside half of it and twice of it."""
+    rows = [(f"p = {exact(advice.p)}, recommended", _explored(advice, advice.p), "")]
     for name, wrong in (("half of it", advice.half), ("twice of it", advice.double)):
         if wrong is not None:
-            cells = number(wrong.mean), _explored(advice, wrong.p), f"{wrong.extra:+.0%}"
-            rows.append((f"p = {exact(wrong.p)}, {name}", *cells))
-    extra = f"{r.random / r.mean - 1:+,.0%}" if r.mean > 0 else ""
-    rows.append(("random play throughout", number(r.random), "100%", extra))
-    head = ("choice", f"regret, {advice.unit} [95 % interval]", "explored", "more regret")
-    return Table(caption=f"Regret over {advice.horizon:,} decisions", head=head, rows=tuple(rows))
-
-
-def rivals(advice: Advice) -> Table:
-    """Set LinUCB and Thompson sampling beside ContextualEpsilonGreedy."""
-    o = advice.others
-    rows = [("ContextualEpsilonGreedy", f"p = {exact(advice.p)}", f"{number(o.ours)} {interval(o.interval)}")]
-    rows += [(each.name, each.setting, f"{number(each.mean)} {interval(each.interval)}") for each in o.rivals]
-    head = ("policy", "setting", f"regret, {advice.unit} [95 % interval]")
-    return Table(caption=f"Other policies by decision {o.horizon:,}: {o.note}", head=head, rows=tuple(rows))
+            rows.append((f"p = {exact(wrong.p)}, {name}", _explored(advice, wrong.p), f"{wrong.extra:+.0%}"))
+    caption = f"Exploring by p, for a log to evaluate other policies from, over {advice.horizon:,} decisions"
+    return Table(caption=caption, head=("choice", "explored", "loses more"), rows=tuple(rows))
 
 
 def checks(advice: Advice) -> Table:
@@ -164,6 +204,41 @@ def interval(ends: Sequence[float]) -> str:
     return f"[{number(ends[0])} to {number(ends[1])}]" if math.isfinite(ends[1]) else "[unknown]"
 
 
+def signed(value: float) -> str:
+    """Write a difference.
+
+    Examples
+    --------
+    >>> signed(12.34), signed(-0.5)
+    ('+12.3', '-0.5')
+    """
+    return f"+{number(value)}" if value >= 0 else number(value)
+
+
+def signed_interval(found: Estimate) -> str:
+    """Write the interval of a difference.
+
+    Examples
+    --------
+    >>> signed_interval(Estimate(1.0, -0.5, 2.5))
+    '[-0.5 to +2.5]'
+    """
+    return f"[{signed(found.low)} to {signed(found.high)}]" if math.isfinite(found.high) else "[unknown]"
+
+
+def more(found: Estimate) -> str:
+    """Say how much more is lost, or less.
+
+    Examples
+    --------
+    >>> more(Estimate(62.0, 40.0, 84.0)), more(Estimate(-3.0, -10.0, 4.0))
+    ('62 [40 to 84] more', '3 [-4 to 10] less')
+    """
+    if found.value < 0:
+        return f"{number(-found.value)} {interval((-found.high, -found.low))} less"
+    return f"{number(found.value)} {interval((found.low, found.high))} more"
+
+
 def day(decision: int, per_day: int) -> int:
     """Give the day of a decision, the first day being 1.
 
@@ -191,19 +266,50 @@ def _bill(advice: Advice) -> str:
     )
 
 
-def _regret(advice: Advice) -> str:
-    r, unit = advice.regret, advice.unit
-    text = (
-        f"{number(r.mean)} {unit} {interval(r.interval)} in all, exploration included: what is missing beside always "
-        f"choosing the best arm, {number(1000 * r.mean / advice.horizon)} {unit} in 1,000 decisions. "
-        f"Playing at random would miss {number(r.random)}"
+def _span(advice: Advice) -> str:
+    """Say over how many decisions policies were played."""
+    h, T = advice.policies.horizon, advice.horizon
+    return f"{T:,} decisions" if h == T else f"the first {h:,} of {T:,} decisions"
+
+
+def _short(row: Played) -> str:
+    return row.code.removeprefix("armlet.")
+
+
+def _label(row: Played, advice: Advice) -> str:
+    o = advice.policies
+    role = "the default" if row is o.default else _short(row)
+    return f"{role}, recommended" if row is o.recommended else role
+
+
+def _times(runs: int) -> str:
+    return "once" if runs == 1 else f"{runs:,} times"
+
+
+def _run(advice: Advice) -> str:
+    o, unit = advice.policies, advice.unit
+    best = o.recommended
+    ends = (
+        f"between {number(best.interval.low)} and {number(best.interval.high)} {unit} in 95 of 100 cases"
+        if math.isfinite(best.interval.high)
+        else "of unknown size, with a single run behind it"
     )
-    return f"{text}; {1 - r.mean / r.random:.0%} of that is saved." if r.random > 0 else f"{text}: all arms are alike."
+    text = (
+        f"yours will be one of many: its loss is {ends}. The mean is {number(1000 * best.mean / o.horizon)} {unit} in "
+        f"1,000 decisions. Random play would lose {number(o.random)}"
+    )
+    saved = f"; {1 - best.mean / o.random:.0%} of that is saved." if o.random > 0 else ": all arms are alike."
+    return text + saved
 
 
-def _rollout(advice: Advice) -> str:
-    low, high = advice.regret.predictive
-    return f"yours will be one of many: between {number(low)} and {number(high)} {advice.unit} in 95 of 100 cases."
+def _others(advice: Advice) -> str:
+    o = advice.policies
+    least = min(o.rows, key=lambda row: row.mean)
+    cut = "" if o.horizon == advice.horizon else " Longer runs of policies that draw every step take too long."
+    if least is o.recommended or least.difference is None:
+        return f"none that was played loses less on average; widths of LinUCB and ThompsonSampling are tuned.{cut}"
+    clear = "which is not clear" if least.difference.high >= 0 else "which is too little to matter"
+    return f"{_short(least)} loses {more(least.difference)} than the default, {clear}.{cut}"
 
 
 def _found(advice: Advice, per_day: int | None) -> str:
@@ -242,12 +348,11 @@ def _chance(chance: float) -> str:
 
 
 def _more_data(advice: Advice) -> str:
-    saving, unit = advice.more_data, advice.unit
-    amount = f"at most {number(saving.regret)} {unit} ({saving.share:.0%} of the regret)"
-    if saving.share < 0.05:
-        return f"would change little: knowing the problem fully would save {amount} through a better p."
+    saving = advice.more_data
+    amount = f"at most {number(saving.regret)} {advice.unit}, {saving.share:.0%} of what this p loses"
     return (
-        f"knowing the problem fully would save {amount} through a better p; a pilot that costs less than that can pay."
+        f"with the environment known, the p that suits it would save {amount}. More data can save no more than that "
+        "through p; it would also narrow the intervals above, which this does not count."
     )
 
 
@@ -260,5 +365,5 @@ def _theorem(advice: Advice) -> str:
         times = number(asked / T)
         return f"{text}, {times} times the horizon: every decision would be random, so it is useless in practice."
     share = explorations_as_printed(asked, T) / T
-    lost = number(share * advice.regret.random)
+    lost = number(share * advice.bill.lost / advice.bill.share)
     return f"{text}, which explores {share:.0%} of all decisions and loses {lost} {advice.unit} by that alone."

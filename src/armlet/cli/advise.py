@@ -9,7 +9,7 @@ from armlet.cli.arguments import between, count, fail, names
 
 EXAMPLES = """\
 examples:
-  armlet advise --horizon 100000 --world FigureA
+  armlet advise --horizon 100k --world FigureA
   armlet advise --horizon 100000 --arms 5 --dim 8 --effect 0.005..0.02 --clicks 0.02..0.05 --unit clicks
   armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1 --level 20 --out advice.html
   armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click --propensity prob
@@ -18,14 +18,16 @@ examples:
 
 def add_advise(parser: argparse.ArgumentParser) -> None:
     """Give a parser the arguments of the command."""
-    parser.description = "Say how much to explore (p), what it costs, and how sure that is, for a problem like yours."
+    parser.description = (
+        "Say which policy to take, what it will lose, and how much to explore for a log to evaluate from."
+    )
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     _add_traffic(parser.add_argument_group("how many decisions there will be"))
     _add_guess(parser.add_argument_group("what is known: a guess"))
     _add_world(parser.add_argument_group("what is known: a world"))
     _add_log(parser.add_argument_group("what is known: a log of earlier decisions"))
     add = parser.add_argument
-    add("--unit", default="reward", metavar="WORD", help="what rewards are counted in; default: reward")
+    add("--unit", default="rewards", metavar="WORD", help="what rewards are counted in; default: rewards")
     add("--seed", type=int, default=2013, metavar="N", help="of everything that is drawn; default: 2013")
     add("--problems", type=count, metavar="N", help="problems to sample; default: what a budget allows")
     add("--runs", type=count, metavar="N", help="runs of a p on each; default: what a budget allows")
@@ -35,7 +37,7 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_traffic(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--horizon", type=count, metavar="T", help="in all")
+    group.add_argument("--horizon", type=count, metavar="T", help="in all, such as 50000, 50k or 5e4")
     group.add_argument("--per-day", type=count, metavar="N", help="decisions a day; times are then told in days too")
     group.add_argument("--days", type=count, metavar="N", help="with --per-day, in place of --horizon")
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from decimal import Decimal
+from typing import Final, NoReturn
+
+THOUSANDS: Final = {"k": 10**3, "m": 10**6}  # what may follow a count
+MOST: Final = 10**18  # of a count: steps have 64 bits
 
 
 def count(text: str) -> int:
-    """Read a whole number, also as 1e5.
+    """Read a whole number, also as 1e5, 50k or 2M.
 
     Examples
     --------
-    >>> count("100000"), count("1e5")
-    (100000, 100000)
+    >>> count("100000"), count("1e5"), count("10_000"), count("50k"), count("2.5M")
+    (100000, 100000, 10000, 50000, 2500000)
     """
+    unit = THOUSANDS.get(text.strip()[-1:].lower(), 1)
     try:
-        value = float(text)
-        if value == int(value):
-            return int(text) if text.isdecimal() else int(value)
-    except (ValueError, OverflowError):
+        value = unit * Decimal(text.strip()[:-1] if unit > 1 else text)
+        if value.is_finite() and abs(value) < MOST and value == int(value):
+            return int(value)
+    except ArithmeticError:  # no number, or one beyond all bounds
         pass
-    raise argparse.ArgumentTypeError(f"invalid count: {text!r}")
+    raise argparse.ArgumentTypeError(f"invalid count: {text!r}; write a whole number, such as 50000, 50k or 5e4")
 
 
 def between(text: str) -> float | tuple[float, float]:
@@ -53,7 +58,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add what says where tasks run."""
     names = "processes, threads, serial, dask, or the address of a Dask scheduler"
     parser.add_argument("--engine", default="processes", help=f"where to compute: {names}; default: processes")
-    parser.add_argument("--workers", type=int, metavar="N", help="default: as many as there are processors")
+    parser.add_argument("--workers", type=count, metavar="N", help="default: as many as there are processors")
 
 
 def fail(arguments: argparse.Namespace, error: Exception, *extras: str, code: int = 1) -> NoReturn:

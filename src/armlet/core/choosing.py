@@ -111,7 +111,8 @@ def play_drawn(chances: Float64, coins: Coins) -> Choice:
     >>> play_drawn(np.array([0.25, 0.75]), Coins(0.3, 0, 0, 0))
     Choice(arm=1, propensity=0.75, explored=True, tag=0, given_exploring=None, ...)
     """
-    found = int(np.searchsorted(np.cumsum(chances), coins.coin * chances.sum(), side="right"))
+    running = np.cumsum(chances)  # from left to right, as the kernel adds
+    found = int(np.searchsorted(running, coins.coin * running[-1], side="right"))
     arm = min(found, len(chances) - 1)  # a coin next to 1 may round to beyond the end
     while chances[arm] <= 0.0:  # pragma: no cover - rounding at the very end of the sum
         arm -= 1

@@ -21,12 +21,14 @@ from armlet._kernel import Act as Act
 from armlet._kernel import ArmSet as ArmSet
 from armlet._kernel import AutoEvidence as AutoEvidence
 from armlet._kernel import AutoSchedule as AutoSchedule
+from armlet._kernel import ConstantRate as ConstantRate
 from armlet._kernel import Decision as Decision
 from armlet._kernel import Decisions as Decisions
 from armlet._kernel import Engine as Engine
 from armlet._kernel import Evidence as Evidence
 from armlet._kernel import ForcedSampling as ForcedSampling
 from armlet._kernel import HeldLines as HeldLines
+from armlet._kernel import InverseGaps as InverseGaps
 from armlet._kernel import Layers as Layers
 from armlet._kernel import LogBonus as LogBonus
 from armlet._kernel import Optimism as Optimism
@@ -73,6 +75,8 @@ Rule: TypeAlias = (
     | _kernel.Evidence
     | _kernel.AutoEvidence
     | _kernel.LogBonus
+    | _kernel.ConstantRate
+    | _kernel.InverseGaps
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
 Snapshots, AutoSchedule and AutoEvidence on Tuned, LogBonus on Paced."""
@@ -86,12 +90,14 @@ __all__ = [
     "ArmSet",
     "AutoEvidence",
     "AutoSchedule",
+    "ConstantRate",
     "Decision",
     "Decisions",
     "Engine",
     "Evidence",
     "ForcedSampling",
     "HeldLines",
+    "InverseGaps",
     "Layers",
     "LogBonus",
     "Optimism",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from armlet.core.checks import number, origin_like, ridge_like, settle, units_word
 from armlet.core.choosing import best_chances, mixed, play_or_explore
-from armlet.core.kernel import Statistics
+from armlet.core.kernel import ConstantRate, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -61,6 +61,10 @@ class FixedEpsilon(RidgePolicy):
             units=units_word,
             origin=origin_like,
         )
+
+    def rule(self) -> ConstantRate:
+        """Explore at the same rate at every step."""
+        return ConstantRate(self.epsilon)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Give epsilon to all alike, and the rest to the arms that look best."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from armlet.core.checks import origin_like, ridge_like, settle, units_word
 from armlet.core.choosing import best_chances, play_best
-from armlet.core.kernel import Statistics
+from armlet.core.kernel import ConstantRate, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -50,6 +50,10 @@ class Greedy(RidgePolicy):
 
     def __post_init__(self) -> None:
         settle(self, ridge=ridge_like, units=units_word, origin=origin_like)
+
+    def rule(self) -> ConstantRate:
+        """Play the best estimate."""
+        return ConstantRate(None)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
         """Give 1 to the arm that looks best, shared by those that tie."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from armlet.core.checks import HUGE, number, optional, origin_like, ridge_like, settle, units_word
 from armlet.core.choosing import best_chances, play_drawn
-from armlet.core.kernel import Statistics
+from armlet.core.kernel import InverseGaps, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -58,7 +58,8 @@ def inverse_gap_chances(scores: Float64, eligible: Bool, gamma: float) -> Float6
     best = gaps == 0.0
     among = 1.0 / (len(arms) + gamma * gaps)
     # a drawn one of m tied arms would get the rest and the others 1/K each: on average an equal share
-    among[best] = (1.0 - among[~best].sum()) / np.count_nonzero(best)
+    others = np.cumsum(np.where(best, 0.0, among))[-1]  # from left to right, as the kernel adds
+    among[best] = (1.0 - others) / np.count_nonzero(best)
     chances = np.zeros(len(scores))
     chances[arms] = among
     return chances
@@ -111,10 +112,18 @@ class SquareCB(RidgePolicy):
 
     def gamma_at(self, t: int) -> float:
         """Give gamma at step t: the one that was set, or one that grows with sqrt(t)."""
-        if self.gamma is not None:
-            return self.gamma
+        return self.gamma if self.gamma is not None else self._growth * math.sqrt(t)
+
+    @property
+    def _growth(self) -> float:
         usual = GROWTH if self.units == "free" else 1.0
-        return (usual if self.gamma_scale is None else self.gamma_scale) * math.sqrt(t)
+        return usual if self.gamma_scale is None else self.gamma_scale
+
+    def rule(self) -> InverseGaps:
+        """Draw by inverse gaps, in free units over the noise."""
+        grows = self.gamma is None
+        size = self._growth if self.gamma is None else self.gamma
+        return InverseGaps(gamma=size, grows=grows, by_noise=self.units == "free")
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Weigh the arms by their inverse gaps."""

@@ -102,7 +102,10 @@ def test_missing_weights_are_ones() -> None:
 
 def test_weights_are_positive_and_finite() -> None:
     assert columns.weights([1, 0.5, 2], 3).tolist() == [1.0, 0.5, 2.0]
-    assert refusal(ValueError, columns.weights, [1, 0, 2], 3) == "weights[1] is 0.0; give a positive number"
+    assert (
+        refusal(ValueError, columns.weights, [1, 0, 2], 3)
+        == "weights[1] is 0.0; give a positive number, at least 1e-40"
+    )
     assert refusal(ValueError, columns.weights, [1, -1, 2], 3).startswith("weights[1] is -1.0")
     assert refusal(ValueError, columns.weights, [1, 2, np.inf], 3).startswith("weights[2] is inf")
     assert refusal(ValueError, columns.weights, [1], 3).startswith("weights has shape (1,) for 3")
@@ -248,8 +251,8 @@ def test_a_reward_that_is_no_number_is_refused(value: Any) -> None:
 
 def test_one_weight_is_positive_and_finite() -> None:
     assert columns.weight(2) == 2.0
-    assert refusal(ValueError, columns.weight, 0) == "weight is 0.0; give a positive number"
-    assert refusal(ValueError, columns.weight, -0.5) == "weight is -0.5; give a positive number"
+    assert refusal(ValueError, columns.weight, 0) == "weight is 0.0; give a positive number, at least 1e-40"
+    assert refusal(ValueError, columns.weight, -0.5) == "weight is -0.5; give a positive number, at least 1e-40"
     assert refusal(ValueError, columns.weight, np.inf).startswith("weight is inf")
     assert refusal(TypeError, columns.weight, "1").startswith("weight is '1' (str)")
 

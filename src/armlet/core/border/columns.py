@@ -19,6 +19,8 @@ from armlet.core.types import Arm, Bool, Float64
 # number of rows overflows it, and estimates, widths and their squares stay finite too. NaN and infinity fail the same
 # comparison.
 LARGEST = 1e40
+# Weights. One over the sum of any stays finite, and so do means, deviations and scores.
+LEAST_WEIGHT = 1e-40
 EXACT = 2**53  # every integer up to here is a float64; beyond, neighbours fall together
 NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
@@ -46,7 +48,7 @@ def reward(value: float, name: str = "reward") -> float:
 
 
 def weight(value: float) -> float:
-    """Check one weight: a positive finite number.
+    """Check one weight: a positive finite number, at least 1e-40.
 
     Examples
     --------
@@ -54,12 +56,17 @@ def weight(value: float) -> float:
     2.0
     >>> weight(0)
     Traceback (most recent call last):
-    ValueError: weight is 0.0; give a positive number
+    ValueError: weight is 0.0; give a positive number, at least 1e-40
     """
     number = reward(value, "weight")
-    if not number > 0:
-        raise ValueError(f"weight is {number}; give a positive number")
+    if number < LEAST_WEIGHT:
+        raise ValueError(too_light("weight", number))
     return number
+
+
+def too_light(name: str, number: float) -> str:
+    """Say why a number is no weight."""
+    return f"{name} is {number}; give a positive number, at least {LEAST_WEIGHT:g}"
 
 
 def rewards(values: npt.ArrayLike, n_rows: int, name: str = "rewards") -> Float64:
@@ -94,7 +101,7 @@ def rewards(values: npt.ArrayLike, n_rows: int, name: str = "rewards") -> Float6
 
 
 def weights(values: npt.ArrayLike | None, n_rows: int) -> Float64:
-    """Read a column of positive finite numbers; None weighs every row the same.
+    """Read a column of positive finite numbers, at least 1e-40; None weighs every row the same.
 
     Examples
     --------
@@ -102,14 +109,14 @@ def weights(values: npt.ArrayLike | None, n_rows: int) -> Float64:
     array([1., 1.])
     >>> weights([1, -2], 2)
     Traceback (most recent call last):
-    ValueError: weights[1] is -2.0; give a positive number
+    ValueError: weights[1] is -2.0; give a positive number, at least 1e-40
     """
     if values is None:
         return np.ones(n_rows)
     numbers = rewards(values, n_rows, "weights")
-    wrong = np.flatnonzero(numbers <= 0)
+    wrong = np.flatnonzero(numbers < LEAST_WEIGHT)
     if wrong.size > 0:
-        raise ValueError(f"weights[{wrong[0]}] is {numbers[wrong[0]]}; give a positive number")
+        raise ValueError(too_light(f"weights[{wrong[0]}]", numbers[wrong[0]]))
     return numbers
 
 
@@ -216,9 +223,10 @@ def _converted(values: npt.NDArray[Any]) -> Float64 | None:
     wide = values.size > 0 and values.dtype.kind in "iu" and values.dtype.itemsize == 8
     if wide and (values.max() > EXACT or values.min() < -EXACT):
         return None
-    if values.dtype.itemsize > 8:
-        with np.errstate(over="ignore"):  # a long double that becomes infinite is refused as such
-            return values.astype(np.float64)
+    if values.dtype.kind == "f" and values.dtype.itemsize != 8:
+        # a long double that becomes infinite, and a NaN that signals, are refused as such
+        with np.errstate(over="ignore", invalid="ignore"):
+            return values.astype(np.float64, order="C")
     floats = np.array(values, dtype=np.float64, order="C", copy=None)
     return floats if floats.flags.aligned else floats.copy()
 

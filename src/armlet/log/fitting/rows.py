@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from armlet.core.border.arms import check_label
-from armlet.core.border.columns import LARGEST, as_float64, refused
+from armlet.core.border.columns import LARGEST, LEAST_WEIGHT, as_float64, refused, too_light
 from armlet.core.encoding.encoder import Encoder
 from armlet.core.types import Arm, Bool, Float64, Int64
 
@@ -165,7 +165,7 @@ def matrix(X: Float64 | list[Float64]) -> Float64:
 
 
 def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
-    """Find the first number that is not finite, or too large, and the first weight that is not positive."""
+    """Find the first number that is not finite, or too large, and the first weight that is none."""
     values = list(rows.X if isinstance(rows.X, list) else rows.X.T)
     names = reader.x if len(reader.x) == len(values) else [f"{reader.x[0]}[{j}]" for j in range(len(values))]
     columns = [*zip(names, values, strict=True), (reader.reward, rows.rewards)]
@@ -175,7 +175,7 @@ def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
         wrong = np.flatnonzero(~(np.abs(column) <= LARGEST))  # NaN too
         if wrong.size:
             return RowError(int(wrong[0]), str(refused(float(column[wrong[0]]), name)))
-    light = np.flatnonzero((np.ones(0) if rows.weights is None else rows.weights) <= 0)
+    light = np.flatnonzero((np.ones(0) if rows.weights is None else rows.weights) < LEAST_WEIGHT)
     if rows.weights is not None and light.size:
-        return RowError(int(light[0]), f"{reader.weight} is {rows.weights[light[0]]}; give a positive number")
+        return RowError(int(light[0]), too_light(str(reader.weight), rows.weights[light[0]]))
     return None
