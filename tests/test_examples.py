@@ -58,7 +58,7 @@ def test_a_treatment_policy_is_valued_on_patients_that_it_has_not_seen(
     runpy.run_path(str(EXAMPLES / "clinical_trial.py"))["main"]()
     printed = capsys.readouterr().out
     assert "200 of 200 decisions have a reward" in printed
-    assert "against zidovudine+didanosine" in printed
+    assert "from zidovudine+didanosine" in printed
     assert "not clear" in printed
 
 

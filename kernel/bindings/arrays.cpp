@@ -72,9 +72,22 @@ void load_numpy() {
     for (NumberType& one : number_types) one.type = type_of(numpy, one.name);
 }
 
-void fail(PyObject* type, const std::string& message) {
-    PyErr_SetString(type, message.c_str());
+namespace {
+
+[[noreturn]] void raise(nb::handle type, const std::string& message) {
+    PyErr_SetString(type.ptr(), message.c_str());
     throw nb::python_error();
+}
+
+}  // namespace
+
+// A refusal is an error of Armlet's own, and also the built-in one that fits.
+void fail(PyObject* type, const std::string& message) {
+    const char* own = type == PyExc_ValueError  ? "InvalidValueError"
+                      : type == PyExc_TypeError ? "InvalidTypeError"
+                      : type == PyExc_KeyError  ? "UnknownNameError"
+                                                : nullptr;
+    own ? fail(own, message) : raise(type, message);
 }
 
 void set_policy_error(const std::domain_error& error) noexcept {
@@ -85,9 +98,7 @@ void set_policy_error(const std::domain_error& error) noexcept {
     }
 }
 
-void fail(const char* error, const std::string& message) {
-    fail(nb::object(handed_over(Part::errors).attr(error)).ptr(), message);
-}
+void fail(const char* error, const std::string& message) { raise(handed_over(Part::errors).attr(error), message); }
 
 namespace {
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from armlet.core.border import arms as labelling
 from armlet.core.border import columns
 from armlet.core.choosing import best_chances
-from armlet.core.errors import MergeError
+from armlet.core.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.core.kernel import (
     ArmSet,
     Decision,
@@ -286,7 +286,7 @@ class Bandit(Engine):
         if check_design(design) == "randomized" and explored is None:
             explored = True
         if explored is None and self.policy.learns_from == "explored steps":
-            raise ValueError(
+            raise InvalidValueError(
                 "explored is missing: this policy learns only from steps that were played at random; "
                 "pass a column of booleans, or explored=True if all were"
             )
@@ -555,7 +555,7 @@ class Bandit(Engine):
         each: let them ship `worker.since(model)` instead.
         """
         if not isinstance(other, Bandit):
-            raise TypeError(f"other is {other!r}; merge takes a Bandit")
+            raise InvalidTypeError(f"other is {other!r}; merge takes a Bandit")
         self._settings.check_same(other._settings)
         t, labels, active, state, seed, streams = other._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
@@ -590,7 +590,7 @@ class Bandit(Engine):
         (2, np.float64(2.0))
         """
         if not isinstance(base, Bandit):
-            raise TypeError(f"base is {base!r}; since takes the Bandit that this one started from")
+            raise InvalidTypeError(f"base is {base!r}; since takes the Bandit that this one started from")
         self._settings.check_same(base._settings)
         t, labels, active, state, seed, streams = self._snapshot()
         base_t, base_labels, _, base_state, *_ = base._snapshot()

@@ -10,7 +10,7 @@ from armlet.cli.arguments import count
 from fuzz import runner, threads
 
 SHARES = {"calls": 0.8, "pieces": 0.2}
-SLOW = ("stores", "logs", "compacted")  # each file is opened, used and closed, some by several readers
+SLOW = ("stores", "logs", "compacted", "commands")  # each file is opened, used and closed, some by several readers
 
 
 def parse() -> argparse.Namespace:
@@ -21,7 +21,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("kind", choices=[*runner.KINDS, "threads", "all"])
     parser.add_argument("--calls", type=count, default=1_000_000, help="calls in all, one in five of kernel objects")
     parser.add_argument(
-        "--files", type=count, default=100_000, help="damaged files, or stores; with all, a tenth as many stores"
+        "--files",
+        type=count,
+        default=100_000,
+        help="damaged files, or commands; with all, a tenth of logs and stores",
     )
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="how long the threads are at it, all policies together"

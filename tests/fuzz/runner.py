@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from fuzz import calls, files, logs, pieces, stores
+from fuzz import calls, commands, files, logs, pieces, stores
 from fuzz.faults import Fault
 
 KINDS: dict[str, Callable[[int], int]] = {
@@ -21,6 +21,7 @@ KINDS: dict[str, Callable[[int], int]] = {
     "logs": logs.play,
     "compacted": logs.play_compacted,
     "stores": stores.play,
+    "commands": commands.play,
 }
 NOUNS = {
     "calls": "calls of bandits",
@@ -29,6 +30,7 @@ NOUNS = {
     "logs": "damaged logs",
     "compacted": "damaged compacted logs",
     "stores": "damaged stores",
+    "commands": "commands",
 }
 PATIENCE = 240.0  # seconds for one case, of which most take a fraction of one: beyond, it hangs
 MOST = 25  # faults after which a run stops

@@ -271,7 +271,7 @@ def test_without_vowpal_wabbit_ours_are_still_ranked(calls: Path, tmp_path: Path
     ("arguments", "words"),
     [
         (["--tables", "balanced/third"], "there is no table 'balanced/third'"),
-        (["--policy", "LinUBC"], "policy is 'LinUBC'; choose one of"),
+        (["--policy", "LinUBC"], "policy is 'LinUBC'; did you mean 'LinUCB'"),
         (["--policy", "Greedy", "--policy", "Greedy"], "policy 'Greedy' is given twice"),
         (["--engine", "spark"], "engine is 'spark'"),
     ],

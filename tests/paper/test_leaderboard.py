@@ -126,7 +126,7 @@ def test_compare_ranks_policies_on_the_same_runs(tmp_path: Path, capsys: pytest.
 def test_compare_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["compare", "--world", "FigureA", "--policy", "LinUCB:beta=1"])
-    assert "LinUCB has no setting 'beta'; it has alpha, delta, ridge" in capsys.readouterr().err
+    assert "LinUCB has no setting 'beta'; did you mean 'delta'" in capsys.readouterr().err
 
 
 def test_the_usual_policies_can_be_made() -> None:

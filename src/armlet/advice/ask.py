@@ -27,6 +27,7 @@ from armlet.advice.sources import SourceLike, as_source
 from armlet.advice.spread import mean_interval
 from armlet.advice.trial import Trial
 from armlet.core.checks import one_of, optional, whole
+from armlet.core.errors import InvalidValueError
 from armlet.core.intervals import spread
 from armlet.core.settings import Objective, check_seed
 from armlet.core.types import Float64
@@ -109,7 +110,7 @@ def prepare(
     listed = source.sample(problems or MOST_PROBLEMS, seed)
     n_arms = max(problem.n_arms for problem in listed)
     if horizon < n_arms:
-        raise ValueError(f"horizon is {horizon} but each of {n_arms} arms must be tried; give {n_arms} or more")
+        raise InvalidValueError(f"horizon is {horizon} but each of {n_arms} arms must be tried; give {n_arms} or more")
     bench = Bench(problems=listed, steps=checkpoints(horizon), seeds=Seeds(seed, PLACE), executor=executor)
     return Search(bench=bench, n_arms=n_arms, problems=problems, runs=runs, budget=budget, told=told)
 

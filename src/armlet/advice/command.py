@@ -15,7 +15,7 @@ import numpy as np
 from armlet.advice import Advice, Prior, advise, page, words
 from armlet.advice.logs import read_pilot
 from armlet.advice.sources import SourceLike
-from armlet.core.errors import ArgumentError
+from armlet.core.errors import ArgumentError, InvalidValueError
 from armlet.core.files.disk import write_atomically
 from armlet.core.settings import Objective
 from armlet.environments import ENVIRONMENTS, World
@@ -139,16 +139,16 @@ def _check_complete(options: Mapping[str, Any]) -> None:
     horizon, days, kinds = options["horizon"], options["days"], _kinds(options)
     for name in ("horizon", "per_day", "days"):
         if options[name] is not None and options[name] < 1:
-            raise ValueError(f"{_option(name)} is {options[name]}; give 1 or more")
+            raise InvalidValueError(f"{_option(name)} is {options[name]}; give 1 or more")
     if horizon is not None and days is not None:
-        raise ValueError(f"--horizon is {horizon} but --days is {days} too; give one of them")
+        raise InvalidValueError(f"--horizon is {horizon} but --days is {days} too; give one of them")
     if len(kinds) > 1:
         found = " and ".join(_option(next(name for name in KINDS[kind] if options[name])) for kind in kinds)
-        raise ValueError(f"{found} do not go together; give one of {'; '.join(KINDS)}")
+        raise InvalidValueError(f"{found} do not go together; give one of {'; '.join(KINDS)}")
     missing = _missing_traffic(options)
     missing += _missing_source(options, kinds[0]) if kinds else [f"what is known (one of {'; '.join(KINDS)})"]
     if missing:
-        raise ValueError(f"missing: {'; '.join(missing)}")
+        raise InvalidValueError(f"missing: {'; '.join(missing)}")
 
 
 def _missing_traffic(options: Mapping[str, Any]) -> list[str]:
@@ -197,7 +197,9 @@ def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], World]:
 
 def _prior(options: Mapping[str, Any]) -> Prior:
     if options["clicks"] is not None and options["level"] is not None:
-        raise ValueError("--level and --clicks do not go together: the share of clicks is a level; give one of them")
+        raise InvalidValueError(
+            "--level and --clicks do not go together: the share of clicks is a level; give one of them"
+        )
     return Prior(
         n_arms=options["arms"],
         dim=options["dim"],
@@ -215,7 +217,7 @@ def _pilot(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
 
 def _unit(word: str) -> str:
     if not 1 <= len(word) <= LONGEST_UNIT:
-        raise ValueError(f"--unit is {word!r}; give a word of at most {LONGEST_UNIT} letters, such as clicks")
+        raise InvalidValueError(f"--unit is {word!r}; give a word of at most {LONGEST_UNIT} letters, such as clicks")
     return word
 
 

@@ -19,7 +19,7 @@ from armlet.core.border import columns
 from armlet.core.border.arms import check_labels
 from armlet.core.border.arrow import read_columns
 from armlet.core.border.contexts import ContextReader
-from armlet.core.errors import ArgumentError
+from armlet.core.errors import ArgumentError, InvalidValueError
 from armlet.core.types import Arm, ArrowTable, Contexts, Float64, Int64
 
 
@@ -59,7 +59,7 @@ class Pilot:
     ) -> None:
         shape = np.shape(cast(npt.ArrayLike, X))
         if len(shape) != 2 or 0 in shape:
-            raise ValueError(f"X has shape {shape}; give one row of numbers for each logged step, (N, d)")
+            raise InvalidValueError(f"X has shape {shape}; give one row of numbers for each logged step, (N, d)")
         n = shape[0]
         self.X: Float64 = ContextReader(shape[1]).matrix(X)  # (N, d)
         labels = columns.labels(arms, n)
@@ -136,14 +136,16 @@ class Pilot:
 def _check_columns(frame: Any, wanted: Iterable[str]) -> None:
     present = list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
     if missing := [repr(name) for name in wanted if name not in present]:
-        raise ValueError(f"the table has no column {', '.join(missing)}; its columns are {present}")
+        raise InvalidValueError(f"the table has no column {', '.join(missing)}; its columns are {present}")
 
 
 def _numbers(table: ArrowTable) -> dict[str, Float64]:
     read = read_columns(table)
     for name, column in read.items():
         if column.nulls.size > 0:
-            raise ValueError(f"row {column.nulls[0]}: {name!r} is missing (null or NaN); fill it in, or drop the row")
+            raise InvalidValueError(
+                f"row {column.nulls[0]}: {name!r} is missing (null or NaN); fill it in, or drop the row"
+            )
     return {name: column.values for name, column in read.items()}
 
 
@@ -163,7 +165,9 @@ def _names(labels: list[Arm], given: Iterable[Arm] | None) -> list[Arm]:
             untried=", ".join(untried),
         )
     if len(names) < 2:
-        raise ValueError(f"the pilot has the one arm {names[0]!r}; there is nothing to choose, give at least two")
+        raise InvalidValueError(
+            f"the pilot has the one arm {names[0]!r}; there is nothing to choose, give at least two"
+        )
     return names
 
 
@@ -171,7 +175,9 @@ def _chances(values: npt.ArrayLike, n: int) -> Float64:
     chances = columns.rewards(values, n, "propensities")
     wrong = np.flatnonzero((chances <= 0) | (chances > 1))
     if wrong.size:
-        raise ValueError(f"propensities[{wrong[0]}] is {chances[wrong[0]]}; give probabilities above 0 and up to 1")
+        raise InvalidValueError(
+            f"propensities[{wrong[0]}] is {chances[wrong[0]]}; give probabilities above 0 and up to 1"
+        )
     return chances
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.advice.problem import FEW, SampledProblem, draw_from, sample_size
 from armlet.core.checks import unboxed
-from armlet.core.errors import ArgumentError
+from armlet.core.errors import ArgumentError, InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import bit_law
@@ -70,19 +70,21 @@ class Prior:
                 raise ArgumentError("{" + name + text, value=value, least=least)
         _positive("effect", self.effect)
         if self.rewards not in ("numbers", "clicks"):
-            raise ValueError(f"rewards is {self.rewards!r}; choose 'numbers' or 'clicks'")
+            raise InvalidValueError(f"rewards is {self.rewards!r}; choose 'numbers' or 'clicks'")
         self._check_noise()
 
     def _check_noise(self) -> None:
         if self.rewards == "numbers":
             if self.noise is None:
-                raise ValueError("noise is missing; give the standard deviation of a reward around its mean")
+                raise InvalidValueError("noise is missing; give the standard deviation of a reward around its mean")
             _positive("noise", self.noise)
             if self.base_rate is not None:
                 _ends("base_rate", self.base_rate)
             return
         if self.noise is not None:
-            raise ValueError(f"noise is {self.noise!r}, but that of clicks follows from their rate; leave it out")
+            raise InvalidValueError(
+                f"noise is {self.noise!r}, but that of clicks follows from their rate; leave it out"
+            )
         low, high = _ends("base_rate", self.base_rate)
         if not 0 < low <= high < 1:
             text = "{base_rate} is {value!r}; give a share of clicks between 0 and 1, such as 0.03"
@@ -194,7 +196,7 @@ def _pair(value: Between) -> tuple[float, float]:
 
 def _positive(name: str, value: Between) -> None:
     if _ends(name, value)[0] <= 0:
-        raise ValueError(f"{name} is {value!r}; give something above 0")
+        raise InvalidValueError(f"{name} is {value!r}; give something above 0")
 
 
 def _whole(rng: np.random.Generator, value: int | tuple[int, int]) -> int:

@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.world import World, check_still
@@ -116,7 +117,7 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledPro
     means = world.means(X)
     if not np.array_equal(means, world.means(X, start=horizon - 1)):
         name = type(world).__name__
-        raise ValueError(f"source is a {name} whose arms change over time; advice holds for worlds that stay")
+        raise InvalidValueError(f"source is a {name} whose arms change over time; advice holds for worlds that stay")
     return _sampled(world, rng, X, means, theta)
 
 
@@ -144,11 +145,11 @@ def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noi
 def theorem_p(problem: SampledProblem) -> float:
     """Give the p that Theorem 2 asks for as printed; ValueError says why there is none."""
     if problem.contexts == "sampled":
-        raise ValueError(
+        raise InvalidValueError(
             "it needs the smallest lead of the best arm over the next one in any context, and there are too many "
             "contexts to go through; the more there are, the smaller that lead is and the larger the p"
         )
     asked = asked_p(problem.table, theta=problem.theta)
     if asked.printed is None:
-        raise ValueError("; ".join(asked.plainly))
+        raise InvalidValueError("; ".join(asked.plainly))
     return asked.printed.p

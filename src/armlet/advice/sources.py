@@ -12,6 +12,7 @@ from armlet.advice.pilot import Pilot
 from armlet.advice.posterior import Posterior
 from armlet.advice.prior import Prior
 from armlet.advice.problem import SampledProblem, Source, condense, draw_from, varied_size
+from armlet.core.errors import InvalidTypeError
 from armlet.core.settings import Objective
 from armlet.environments.world import World
 
@@ -64,11 +65,13 @@ def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
     if isinstance(source, Pilot):
         return Posterior.of(source, objective, varied_size(source.n_arms, source.dim + 1))
     if isinstance(source, type):
-        raise TypeError(f"source is the class {source.__name__}; give an instance, or {source.__name__}.draw for a law")
+        raise InvalidTypeError(
+            f"source is the class {source.__name__}; give an instance, or {source.__name__}.draw for a law"
+        )
     if hasattr(source, "contexts") and hasattr(source, "means"):
         return Known(cast(World, source), horizon)
     if callable(source):
         return Drawn(source, horizon)
-    raise TypeError(
+    raise InvalidTypeError(
         f"source is {source!r}; give a world, a function that draws one from a generator, a Prior or a Pilot"
     )

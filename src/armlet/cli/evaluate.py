@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from armlet.cli.arguments import add_engine, between, fail
+from armlet.core.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from armlet.evaluation.targets import TargetLike
@@ -99,5 +100,5 @@ def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
         return word
     by_name = {str(arm): arm for arm in arms}
     if label not in by_name:
-        raise ValueError(f"--policy is {word}, but the arms of the log are {', '.join(by_name)}")
+        raise InvalidValueError(f"--policy is {word}, but the arms of the log are {', '.join(by_name)}")
     return by_name[label]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from armlet.cli.arguments import add_engine, fail, names
+from armlet.core.errors import InvalidValueError
 
 EXAMPLES = """\
 examples:
@@ -69,7 +70,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     a = arguments
     try:
         if a.explored is not None and a.all_explored:
-            raise ValueError("--explored and --all-explored are both given; give one")
+            raise InvalidValueError("--explored and --all-explored are both given; give one")
         if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
             raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
         bandit = fit(

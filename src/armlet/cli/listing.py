@@ -9,6 +9,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterable
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.spelling import choices
 from armlet.environments import ENVIRONMENTS
 from armlet.paper import BESIDES, EXPERIMENTS
@@ -47,7 +48,7 @@ def described(name: str) -> list[str]:
         from armlet.paper import reproduce  # imports what runs experiments
 
         return [name, reproduce.load(name).title]
-    raise ValueError(f"NAME is {name!r}; {choices(name, [*ENVIRONMENTS, *POLICIES, *EXPERIMENTS, *BESIDES])}")
+    raise InvalidValueError(f"NAME is {name!r}; {choices(name, [*ENVIRONMENTS, *POLICIES, *EXPERIMENTS, *BESIDES])}")
 
 
 def _wrapped(names: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from armlet.cli.arguments import between, count, fail
+from armlet.core.errors import InvalidValueError
 
 EXAMPLES = """\
 examples:
@@ -49,7 +50,7 @@ def _search(arguments: argparse.Namespace) -> None:
     a = arguments
     try:
         if a.reward_range is not None and not isinstance(a.reward_range, tuple):
-            raise ValueError(f"--reward-range is {a.reward_range}; write two numbers as in 0..1")
+            raise InvalidValueError(f"--reward-range is {a.reward_range}; write two numbers as in 0..1")
         how = {"reward_range": a.reward_range, "level": a.level, "seed": a.seed, "spread": a.spread}
         found, theta = search_around(a.log, load(a.around), a.policies, **how)
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.rewards import Range, check_range
 from armlet.core.ridge import Ridge, RidgeLike
 
@@ -38,7 +39,7 @@ def settle(policy: object, **checks: Check) -> None:
     namespace(epsilon=0.1)
     >>> settle(policy, epsilon=positive(most=0.05))
     Traceback (most recent call last):
-    ValueError: epsilon is 0.1; give a positive number of at most 0.05
+    armlet.core.errors.InvalidValueError: epsilon is 0.1; give a positive number of at most 0.05
     """
     for name, check in checks.items():
         object.__setattr__(policy, name, check(name, getattr(policy, name)))
@@ -52,12 +53,12 @@ def settle_either(policy: object, **checks: Check) -> None:
     >>> from types import SimpleNamespace
     >>> settle_either(SimpleNamespace(horizon=None, gamma=None), horizon=whole(), gamma=positive(1.0))
     Traceback (most recent call last):
-    ValueError: horizon is None and gamma is None; give the one or the other
+    armlet.core.errors.InvalidValueError: horizon is None and gamma is None; give the one or the other
     """
     given = {name: check for name, check in checks.items() if getattr(policy, name) is not None}
     if len(given) != 1:
         found = " and ".join(f"{name} is {getattr(policy, name)!r}" for name in checks)
-        raise ValueError(f"{found}; give the one or the other")
+        raise InvalidValueError(f"{found}; give the one or the other")
     settle(policy, **given)
 
 
@@ -69,7 +70,7 @@ def renamed(**words: str) -> Callable[[type[Made]], type[Made]]:
     >>> from armlet.policies import LinUCB
     >>> LinUCB(lam=2.0)
     Traceback (most recent call last):
-    TypeError: lam is called ridge now: LinUCB(ridge=2.0)
+    armlet.core.errors.InvalidTypeError: lam is called ridge now: LinUCB(ridge=2.0)
     """
 
     def decorate(policy: type[Made]) -> type[Made]:
@@ -79,7 +80,7 @@ def renamed(**words: str) -> Callable[[type[Made]], type[Made]]:
         def checked(self: object, **settings: object) -> None:
             for old in words.keys() & settings.keys():
                 call = f"{policy.__name__}({words[old]}={settings[old]!r})"
-                raise TypeError(f"{old} is called {words[old]} now: {call}")
+                raise InvalidTypeError(f"{old} is called {words[old]} now: {call}")
             init(self, **settings)
 
         cast(Any, policy).__init__, cast(Any, policy).renamed = checked, words
@@ -97,7 +98,7 @@ def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
     0.5
     >>> number(0)("h", -1)
     Traceback (most recent call last):
-    ValueError: h is -1; give a number from 0 to 1e+40
+    armlet.core.errors.InvalidValueError: h is -1; give a number from 0 to 1e+40
     """
     return _numeric(lambda value: low <= value <= high, fix or f"give a number from {low:g} to {high:g}")
 
@@ -109,7 +110,7 @@ def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
     --------
     >>> positive()("ridge", 0.0)
     Traceback (most recent call last):
-    ValueError: ridge is 0.0; give a positive number from 1e-40 to 1e+40
+    armlet.core.errors.InvalidValueError: ridge is 0.0; give a positive number from 1e-40 to 1e+40
     """
     room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
     return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
@@ -122,7 +123,7 @@ def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05
     --------
     >>> chance()("delta", 1.0)
     Traceback (most recent call last):
-    ValueError: delta is 1.0; give a chance of failure between 0 and 1, such as 0.05
+    armlet.core.errors.InvalidValueError: delta is 1.0; give a chance of failure between 0 and 1, such as 0.05
     """
     return _numeric(lambda value: TINY <= value < 1, fix)
 
@@ -136,18 +137,18 @@ def whole(least: int = 1, most: int = MOST) -> Check:
     7
     >>> whole()("horizon", 0.5)
     Traceback (most recent call last):
-    ValueError: horizon is 0.5; give a whole number of at least 1
+    armlet.core.errors.InvalidValueError: horizon is 0.5; give a whole number of at least 1
     >>> whole()("horizon", 2**63)
     Traceback (most recent call last):
-    ValueError: horizon is 9223372036854775808; give a whole number of at most 9223372036854775807
+    armlet.core.errors.InvalidValueError: horizon is 9223372036854775808; give a whole number of at most ...
     """
 
     def check(name: str, value: object) -> int:
         found = unboxed(value)
         if isinstance(found, bool) or not isinstance(found, int) or found < least:
-            raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
+            raise InvalidValueError(f"{name} is {value!r}; give a whole number of at least {least}")
         if found > most:
-            raise ValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at most {most}")
+            raise InvalidValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at most {most}")
         return found
 
     return check
@@ -160,13 +161,13 @@ def one_of(*words: str) -> Check:
     --------
     >>> one_of("ignored", "table")("contexts", "tables")
     Traceback (most recent call last):
-    ValueError: contexts is 'tables'; choose 'ignored' or 'table'
+    armlet.core.errors.InvalidValueError: contexts is 'tables'; choose 'ignored' or 'table'
     """
 
     def check(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in words:
             listed = ", ".join(map(repr, words[:-1]))
-            raise ValueError(f"{name} is {value!r}; choose {listed} or {words[-1]!r}")
+            raise InvalidValueError(f"{name} is {value!r}; choose {listed} or {words[-1]!r}")
         return value
 
     return check
@@ -179,7 +180,7 @@ def optional(check: Check) -> Check:
     --------
     >>> optional(whole())("n_stages", 0)
     Traceback (most recent call last):
-    ValueError: n_stages is 0; give a whole number of at least 1, or None
+    armlet.core.errors.InvalidValueError: n_stages is 0; give a whole number of at least 1, or None
     """
 
     def check_unless_none(name: str, value: object) -> object:
@@ -188,7 +189,7 @@ def optional(check: Check) -> Check:
         try:
             return check(name, value)
         except ValueError as error:
-            raise ValueError(f"{error}, or None") from None
+            raise InvalidValueError(f"{error}, or None") from None
 
     return check_unless_none
 
@@ -224,9 +225,9 @@ def origin_like(name: str, value: object) -> tuple[float, ...] | None:
     try:
         found = tuple(float(one) for one in cast(Iterable[Any], value))
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}; {advice}") from None
+        raise InvalidValueError(f"{name} is {value!r}; {advice}") from None
     if isinstance(value, (str, bytes)) or not found or not all(abs(one) <= 1e40 for one in found):
-        raise ValueError(f"{name} is {value!r}; {advice}")
+        raise InvalidValueError(f"{name} is {value!r}; {advice}")
     return found
 
 
@@ -243,7 +244,7 @@ def ends(name: str, value: object) -> Range:
             raise TypeError
         pair = tuple(float(end) for end in cast(Iterable[float], value))
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None
+        raise InvalidValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None
     check_range(cast(Range, pair), "refuse")  # it counts them
     return cast(Range, pair)
 
@@ -265,7 +266,7 @@ def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
         # an integer too large for a float is refused as infinity would be
         if not is_number or not abs(cast(float, found)) <= MAX or not fits(cast(float, found)):
-            raise ValueError(f"{name} is {reprlib.repr(value)}; {advice}")
+            raise InvalidValueError(f"{name} is {reprlib.repr(value)}; {advice}")
         return cast(float, found)
 
     return check

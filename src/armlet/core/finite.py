@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 
 Noise: TypeAlias = Literal["proportional", "gaussian", "bernoulli", "none"]
@@ -40,16 +41,18 @@ class FiniteWorld:
     def __post_init__(self) -> None:
         m = len(self.contexts)
         if self.contexts.ndim != 2 or self.chances.shape != (m,) or self.means.ndim != 2 or len(self.means) != m:
-            raise ValueError(
+            raise InvalidValueError(
                 f"contexts, chances and means have shapes {self.contexts.shape}, {self.chances.shape} and "
                 f"{self.means.shape}; give (M, d), (M,) and (M, K)"
             )
         if not (self.chances >= 0).all() or abs(self.chances.sum() - 1) > 1e-9:
-            raise ValueError(f"chances are {self.chances}; they must not be negative and must sum to 1")
+            raise InvalidValueError(f"chances are {self.chances}; they must not be negative and must sum to 1")
         if self.noise not in ("proportional", "gaussian", "bernoulli", "none"):
-            raise ValueError(f"noise is {self.noise!r}; choose 'proportional', 'gaussian', 'bernoulli' or 'none'")
+            raise InvalidValueError(
+                f"noise is {self.noise!r}; choose 'proportional', 'gaussian', 'bernoulli' or 'none'"
+            )
         if self.noise == "bernoulli" and not ((self.means >= 0) & (self.means <= 1)).all():
-            raise ValueError("means of 0/1 rewards must lie between 0 and 1")
+            raise InvalidValueError("means of 0/1 rewards must lie between 0 and 1")
 
     @property
     def losses(self) -> Float64:

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64, Int64
 
 RESAMPLES: Final = 2000
@@ -82,15 +83,19 @@ def bootstrap(
     True
     >>> bootstrap(lambda a: a.mean(-1), [3.0], rng=rng)
     Traceback (most recent call last):
-    ValueError: an interval needs at least 2 runs; got 1
+    armlet.core.errors.InvalidValueError: an interval needs at least 2 runs; got 1
     """
     if not 0 < level < 1:
-        raise ValueError(f"level is {level} but must lie between 0 and 1")
+        raise InvalidValueError(f"level is {level} but must lie between 0 and 1")
     if resamples * (1 - level) < 2:
-        raise ValueError(f"resamples is {resamples} but level {level} needs at least {math.ceil(2 / (1 - level))}")
+        raise InvalidValueError(
+            f"resamples is {resamples} but level {level} needs at least {math.ceil(2 / (1 - level))}"
+        )
     found = percentile(statistic, columns, rng, resamples=resamples, level=level)
     if found is None:
-        raise ValueError("the statistic is not a finite number in every resample; use one that is defined in all")
+        raise InvalidValueError(
+            "the statistic is not a finite number in every resample; use one that is defined in all"
+        )
     return found
 
 
@@ -191,7 +196,7 @@ def percentile(
     columns = _columns(columns, pairing)
     draws = np.asarray(statistic(*_resample(columns, rng, resamples, pairing)), dtype=np.float64)
     if draws.shape != (resamples,):
-        raise ValueError(f"the statistic gives shape {draws.shape} but must reduce the last axis, and it alone")
+        raise InvalidValueError(f"the statistic gives shape {draws.shape} but must reduce the last axis, and it alone")
     value = float(np.asarray(statistic(*columns)))
     if not (math.isfinite(value) and np.isfinite(draws).all()):
         return None
@@ -220,7 +225,7 @@ def mean_of_runs(column: Float64) -> Float64:
 def _columns(columns: Sequence[npt.ArrayLike], pairing: Pairing) -> list[Float64]:
     values = [as_runs(column, "(runs,)") for column in columns]
     if pairing == "paired" and len({len(value) for value in values}) != 1:
-        raise ValueError(f"paired columns need as many runs each; got {[len(value) for value in values]}")
+        raise InvalidValueError(f"paired columns need as many runs each; got {[len(value) for value in values]}")
     return values
 
 
@@ -228,9 +233,9 @@ def as_runs(given: npt.ArrayLike, shape: str) -> Float64:
     """Give runs along the first axis, at least two of them, of finite numbers; or say what is wrong."""
     values = np.asarray(given, dtype=np.float64)
     if values.ndim != len(shape.strip("(,)").split(",")):
-        raise ValueError(f"an array must be {shape}; got shape {values.shape}")
+        raise InvalidValueError(f"an array must be {shape}; got shape {values.shape}")
     if len(values) < 2:
-        raise ValueError(f"an interval needs at least 2 runs; got {len(values)}")
+        raise InvalidValueError(f"an interval needs at least 2 runs; got {len(values)}")
     if not np.isfinite(values).all():
-        raise ValueError("some values are not finite; give every run a number everywhere")
+        raise InvalidValueError("some values are not finite; give every run a number everywhere")
     return values

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
+from armlet.core.errors import InvalidTypeError
 from armlet.core.types import Policy
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def compiled_rule(policy: Policy) -> Rule | None:
     if owner is None:  # it hands its calls on to another, by ways of its own
         return None
     if not owner.__module__.startswith("armlet."):
-        raise TypeError(
+        raise InvalidTypeError(
             f"{kind.__name__}.rule() gives a {type(rule).__name__}, but the kernel plays only Armlet's own "
             f"policies by their rule, and {owner.__name__} is not one; return None, and its own decide, probabilities "
             "and update are played"
@@ -58,10 +59,10 @@ def refuse_schedule(policy: object) -> None:
     ...     def schedule(self): ...
     >>> refuse_schedule(Mine())
     Traceback (most recent call last):
-    TypeError: Mine has schedule(); it is called rule() now
+    armlet.core.errors.InvalidTypeError: Mine has schedule(); it is called rule() now
     """
     if callable(getattr(type(policy), "schedule", None)):
-        raise TypeError(f"{type(policy).__name__} has schedule(); it is called rule() now")
+        raise InvalidTypeError(f"{type(policy).__name__} has schedule(); it is called rule() now")
 
 
 def overridden(kind: type, owner: type) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from armlet.core.errors import InvalidTypeError
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import record
@@ -34,7 +35,7 @@ class BasePolicy(ABC, Generic[StateT]):
     True
     >>> policy.estimates(policy.init(2, 1))
     Traceback (most recent call last):
-    TypeError: Exp3 keeps no linear estimates; ask predict_proba
+    armlet.core.errors.InvalidTypeError: Exp3 keeps no linear estimates; ask predict_proba
     """
 
     __slots__ = ()
@@ -62,7 +63,7 @@ class BasePolicy(ABC, Generic[StateT]):
 
     def estimates(self, state: StateT) -> Float64:  # noqa: ARG002
         """Refuse: there is no linear model of rewards."""
-        raise TypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
+        raise InvalidTypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
 
     def fitted(self, state: StateT) -> Statistics | None:  # noqa: ARG002
         """Give the sums that predictions are from, where these may be in free units; else `estimates` says it all."""

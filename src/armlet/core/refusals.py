@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from armlet.core.errors import DecisionError, MergeError
+from armlet.core.errors import DecisionError, InvalidValueError, MergeError
 from armlet.core.types import Array, Float64
 
 MOST = 1e200
@@ -36,15 +36,15 @@ def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | N
     --------
     >>> check_array("W", np.zeros(3), np.zeros(2))
     Traceback (most recent call last):
-    ValueError: W is float64 of shape (3,), not float64 of shape (2,)
+    armlet.core.errors.InvalidValueError: W is float64 of shape (3,), not float64 of shape (2,)
     """
     shape = like.shape if shape is None else shape
     if given.shape != shape or given.dtype != like.dtype:
-        raise ValueError(f"{name} is {given.dtype} of shape {given.shape}, not {like.dtype} of shape {shape}")
+        raise InvalidValueError(f"{name} is {given.dtype} of shape {given.shape}, not {like.dtype} of shape {shape}")
     if given.dtype == np.float64 and np.isnan(given).any():
-        raise ValueError(f"{name} holds values that are no numbers")
+        raise InvalidValueError(f"{name} holds values that are no numbers")
     if given.dtype == np.float64 and given.size and max(given.max(), -given.min()) > most:
-        raise ValueError(f"{name} holds values beyond {most:g}, which no rows lead to")
+        raise InvalidValueError(f"{name} holds values beyond {most:g}, which no rows lead to")
 
 
 def check_between(name: str, given: Array, low: float, high: float) -> None:
@@ -54,12 +54,12 @@ def check_between(name: str, given: Array, low: float, high: float) -> None:
     --------
     >>> check_between("seen", np.array([-1.0]), 0.0, 10.0)
     Traceback (most recent call last):
-    ValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
+    armlet.core.errors.InvalidValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
     """
     values = cast(Float64, given)
     outside = values[~((values >= low) & (values <= high))]
     if outside.size:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} holds {outside.flat[0]}, which no rows lead to; its values lie between {low:g} and {high:g}"
         )
 

@@ -6,6 +6,7 @@ import math
 from typing import Literal, TypeAlias
 
 from armlet.core.border.columns import LARGEST
+from armlet.core.errors import InvalidValueError
 
 Range: TypeAlias = tuple[float, float]
 Outside: TypeAlias = Literal["refuse", "clip"]
@@ -19,14 +20,14 @@ def check_range(reward_range: Range, outside: Outside) -> None:
     --------
     >>> check_range((1.0, 0.0), "clip")
     Traceback (most recent call last):
-    ValueError: reward_range is (1.0, 0.0); give (lowest, highest), two numbers that differ
+    armlet.core.errors.InvalidValueError: reward_range is (1.0, 0.0); give (lowest, highest), two numbers that differ
     """
     if not (len(reward_range) == 2 and -math.inf < reward_range[0] < reward_range[1] < math.inf):
-        raise ValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
+        raise InvalidValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
     if not (reward_range[0] >= -LARGEST and reward_range[1] <= LARGEST):
-        raise ValueError(f"reward_range is {reward_range!r}; give numbers of at most {LARGEST:g} in size")
+        raise InvalidValueError(f"reward_range is {reward_range!r}; give numbers of at most {LARGEST:g} in size")
     if outside not in ("refuse", "clip"):
-        raise ValueError(f"outside is {outside!r}; choose 'refuse' or 'clip'")
+        raise InvalidValueError(f"outside is {outside!r}; choose 'refuse' or 'clip'")
 
 
 def unit(reward: float, reward_range: Range, outside: Outside) -> float:
@@ -38,13 +39,15 @@ def unit(reward: float, reward_range: Range, outside: Outside) -> float:
     (0.5, 1.0)
     >>> unit(9.0, (1.0, 2.0), "refuse")
     Traceback (most recent call last):
-    ValueError: reward is 9.0 but reward_range is (1.0, 2.0); widen it, or set outside='clip'
+    armlet.core.errors.InvalidValueError: reward is 9.0 but reward_range is (1.0, 2.0); widen it, or set outside='clip'
     """
     low, high = reward_range
     if math.isnan(reward):
-        raise ValueError("reward is nan; leave out what was not observed")
+        raise InvalidValueError("reward is nan; leave out what was not observed")
     if outside == "refuse" and not low <= reward <= high:
-        raise ValueError(f"reward is {reward!r} but reward_range is {reward_range!r}; widen it, or set outside='clip'")
+        raise InvalidValueError(
+            f"reward is {reward!r} but reward_range is {reward_range!r}; widen it, or set outside='clip'"
+        )
     return min(max((reward - low) / (high - low), 0.0), 1.0)
 
 
@@ -55,8 +58,8 @@ def bit(reward: float) -> float:
     --------
     >>> bit(0.5)
     Traceback (most recent call last):
-    ValueError: reward is 0.5; this policy learns from 0 and 1 only
+    armlet.core.errors.InvalidValueError: reward is 0.5; this policy learns from 0 and 1 only
     """
     if reward not in (0.0, 1.0):
-        raise ValueError(f"reward is {reward!r}; this policy learns from 0 and 1 only")
+        raise InvalidValueError(f"reward is {reward!r}; this policy learns from 0 and 1 only")
     return reward

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import Layers, Statistics, Tuned
 from armlet.core.units import Units, check_origin
 
@@ -47,7 +48,7 @@ class Ridge:
         # |theta| <= max |r| / (2 sqrt(ridge)), so in this range no score overflows
         if isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and 1e-40 <= ridge <= 1e40:
             return cls("constant", float(ridge))
-        raise ValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number from 1e-40 to 1e40")
+        raise InvalidValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number from 1e-40 to 1e40")
 
     def shift(self, n: float) -> float:
         """Give n lambda_n, what is added to the diagonal of A."""

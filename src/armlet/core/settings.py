@@ -11,7 +11,7 @@ import numpy as np
 
 from armlet.core.border.contexts import ContextReader, feature_names
 from armlet.core.checks import ends
-from armlet.core.errors import MergeError
+from armlet.core.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.core.rewards import Range
 from armlet.core.types import Policy
 
@@ -40,7 +40,7 @@ class Settings:
     def __post_init__(self) -> None:
         feature_names(self.features, self.dim)
         if self.encoder is not None and self.encoder.features != self.features:
-            raise ValueError(f"features is {self.features} but the encoder gives {self.encoder.features}")
+            raise InvalidValueError(f"features is {self.features} but the encoder gives {self.encoder.features}")
         _check_choice("objective", self.objective, ("max", "min"))
         _check_choice("normalize", self.normalize, (None, "l2"))
 
@@ -84,9 +84,9 @@ def check_encoder(
     if encoder is None:
         return (None, *feature_names(features, dim))
     if not hasattr(encoder, "fit_many"):
-        raise TypeError(f"encoder is {encoder!r}; give an armlet.Encoder that was fitted")
+        raise InvalidTypeError(f"encoder is {encoder!r}; give an armlet.Encoder that was fitted")
     if features is not None:
-        raise ValueError(f"features is {features!r}, but the encoder names them; leave features out")
+        raise InvalidValueError(f"features is {features!r}, but the encoder names them; leave features out")
     return (encoder.copy(), *feature_names(encoder.features, dim))
 
 
@@ -100,7 +100,7 @@ def check_reward_range(given: object, policy: Policy, objective: Objective) -> R
     (0.0, 5.0)
     >>> check_reward_range((0, 5), armlet.Banditron(), "max")
     Traceback (most recent call last):
-    ValueError: reward_range is (0.0, 5.0), but Banditron learns from 0.0 to 1.0 only; ...
+    armlet.core.errors.InvalidValueError: reward_range is (0.0, 5.0), but Banditron learns from 0.0 to 1.0 only; ...
     """
     if given is None:
         return None
@@ -110,7 +110,7 @@ def check_reward_range(given: object, policy: Policy, objective: Objective) -> R
         worst, best = (low, high) if objective == "max" else (-high, -low)
         if not policy_range[0] <= worst <= best <= policy_range[1]:
             name, (least, most) = type(policy).__name__, policy_range
-            raise ValueError(
+            raise InvalidValueError(
                 f"reward_range is {found}, but {name} learns from {least} to {most} only; give a range within that, "
                 "or leave it out"
             )
@@ -128,7 +128,7 @@ def check_seed(seed: int | None) -> int:
     if seed is None:
         return int.from_bytes(os.urandom(16), "little")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**128:
-        raise ValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
+        raise InvalidValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
     return int(seed)
 
 
@@ -141,12 +141,12 @@ def check_steps(steps: object, rows: int) -> int:
     (3, 0)
     >>> check_steps(-1, 3)
     Traceback (most recent call last):
-    ValueError: steps is -1; give how many decisions the log stands for, or leave it out for one a row
+    armlet.core.errors.InvalidValueError: steps is -1; give how many decisions the log stands for, or leave it out ...
     """
     if steps is None:
         return rows
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 0 <= int(steps) < 2**63:
-        raise ValueError(
+        raise InvalidValueError(
             f"steps is {steps!r}; give how many decisions the log stands for, or leave it out for one a row"
         )
     return int(steps)
@@ -161,10 +161,10 @@ def check_step(step: object, name: str = "t") -> int:
     3
     >>> check_step(0)
     Traceback (most recent call last):
-    ValueError: t is 0; give a step, a whole number from 1 to 2^63 - 1
+    armlet.core.errors.InvalidValueError: t is 0; give a step, a whole number from 1 to 2^63 - 1
     """
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 1 <= int(step) < 2**63:
-        raise ValueError(f"{name} is {step!r}; give a step, a whole number from 1 to 2^63 - 1")
+        raise InvalidValueError(f"{name} is {step!r}; give a step, a whole number from 1 to 2^63 - 1")
     return int(step)
 
 
@@ -176,4 +176,4 @@ def check_design(design: Design) -> Design:
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
+        raise InvalidValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

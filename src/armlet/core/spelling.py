@@ -16,7 +16,7 @@ def closest(word: str, names: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only an error needs it
 
     known = {_bare(name): name for name in names}
-    found = get_close_matches(_bare(word), known, n=1, cutoff=0.7)
+    found = get_close_matches(_bare(word), known, n=1, cutoff=0.65)
     return known[found[0]] if found else None
 
 

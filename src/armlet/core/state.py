@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from armlet.core.errors import DecisionError, MergeError
+from armlet.core.errors import DecisionError, InvalidValueError, MergeError
 from armlet.core.refusals import MOST, check_array, check_mergeable
 from armlet.core.types import Arm, Array, Float64, Int64, Interaction, Shapes, State
 
@@ -263,7 +263,7 @@ class Table:
         for name in self._fields:
             check_array(name, arrays[name], like, (size, self._n_arms))
         if len({self._key(x) for x in contexts}) != size:
-            raise ValueError("contexts holds one twice; each has one row")
+            raise InvalidValueError("contexts holds one twice; each has one row")
         self._places, self._rows = {}, []
         for place, x in enumerate(contexts):
             row = self.write(x)

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 
 Units: TypeAlias = Literal["free", "as given"]
@@ -50,11 +51,11 @@ def check_units(units: object) -> Units:
     --------
     >>> check_units("metric")
     Traceback (most recent call last):
-    ValueError: units is 'metric'; choose 'free' or 'as given'
+    armlet.core.errors.InvalidValueError: units is 'metric'; choose 'free' or 'as given'
     """
     if units == "free" or units == "as given":
         return units
-    raise ValueError(f"units is {units!r}; choose 'free' or 'as given'")
+    raise InvalidValueError(f"units is {units!r}; choose 'free' or 'as given'")
 
 
 def units_of(policy: object) -> Units:
@@ -72,13 +73,15 @@ def in_units(policy: PolicyT, units: object) -> PolicyT:
     'as given'
     >>> in_units(armlet.Algorithm1(p=60), "free")
     Traceback (most recent call last):
-    ValueError: units is 'free', but Algorithm1 takes units as given; leave units out, or choose another policy
+    armlet.core.errors.InvalidValueError: units is 'free', but Algorithm1 takes units as given; leave units out, or ...
     """
     if units is None or check_units(units) == units_of(policy):
         return policy
     if not (is_dataclass(policy) and "units" in {one.name for one in fields(policy)}):
         name, own = type(policy).__name__, units_of(policy)
-        raise ValueError(f"units is {units!r}, but {name} takes units {own}; leave units out, or choose another policy")
+        raise InvalidValueError(
+            f"units is {units!r}, but {name} takes units {own}; leave units out, or choose another policy"
+        )
     return replace(policy, units=units)  # type: ignore[type-var]
 
 
@@ -242,13 +245,13 @@ def check_origin(origin: Sequence[float] | None, dim: int) -> Float64 | None:
     --------
     >>> check_origin([1e6], 2)
     Traceback (most recent call last):
-    ValueError: origin has 1 values; give 3: that of rewards, then those of the 2 features
+    armlet.core.errors.InvalidValueError: origin has 1 values; give 3: that of rewards, then those of the 2 features
     """
     if origin is None:
         return None
     values = np.array(origin, dtype=np.float64)
     if values.shape != (dim + 1,):
-        raise ValueError(
+        raise InvalidValueError(
             f"origin has {values.size} values; give {dim + 1}: that of rewards, then those of the {dim} features"
         )
     return values

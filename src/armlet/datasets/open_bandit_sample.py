@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64, Int64
 from armlet.datasets import cache
 from armlet.datasets.collection import Collection
@@ -58,7 +59,7 @@ def open_bandit(logger: Logger = "random", campaign: Campaign = "all") -> Feedba
     """
     for value, name, known in ((logger, "logger", LOGGERS), (campaign, "campaign", CAMPAIGNS)):
         if value not in known:
-            raise ValueError(f"{name} is {value!r}; choose from {', '.join(known)}")
+            raise InvalidValueError(f"{name} is {value!r}; choose from {', '.join(known)}")
     items, columns = _read(logger, campaign)
     at = _times(columns["timestamp"])
     order = np.argsort(at, kind="stable")

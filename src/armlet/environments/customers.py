@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
@@ -51,9 +52,9 @@ class Customers(LinearArms):
         LinearArms.__post_init__(self)
         check_chances("shares", self.shares, self.dim)
         if abs(sum(self.shares) - 1) > 1e-9:
-            raise ValueError(f"shares are {self.shares}; they must sum to 1")
+            raise InvalidValueError(f"shares are {self.shares}; they must sum to 1")
         if np.min(self.theta) < 0 or np.max(self.theta) > 1:
-            raise ValueError(f"theta holds click probabilities; keep them in [0, 1], got {self.theta}")
+            raise InvalidValueError(f"theta holds click probabilities; keep them in [0, 1], got {self.theta}")
 
     @classmethod
     def draw(

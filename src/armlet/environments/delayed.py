@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 from armlet.environments import world as worlds
 from armlet.environments.around import AroundAnother
@@ -42,9 +43,9 @@ class Delayed(AroundAnother):
 
     def __post_init__(self) -> None:
         if self.delay < 0:
-            raise ValueError(f"delay is {self.delay}; give 0 steps or more")
+            raise InvalidValueError(f"delay is {self.delay}; give 0 steps or more")
         if worlds.delay(self.world):
-            raise ValueError("world has a delay of its own; give the inner world and the whole delay")
+            raise InvalidValueError("world has a delay of its own; give the inner world and the whole delay")
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw the rewards of these steps, whenever they will arrive: (n, K)."""

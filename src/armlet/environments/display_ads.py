@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
@@ -58,14 +59,16 @@ class DisplayAds(LinearArms):
         LinearArms.__post_init__(self)
         check_chances("shares", self.shares, len(self.attributes))
         if self.dim != 1 + len(self.attributes):
-            raise ValueError(
+            raise InvalidValueError(
                 f"theta has rows of {self.dim} values; give a base rate and {len(self.attributes)} attributes"
             )
         lifts = np.array(self.theta)[:, 1:]
         low = np.array(self.theta)[:, 0] + np.minimum(lifts, 0).sum(axis=1)
         high = np.array(self.theta)[:, 0] + np.maximum(lifts, 0).sum(axis=1)
         if low.min() < 0 or high.max() > 1:
-            raise ValueError(f"theta gives click probabilities from {low.min()} to {high.max()}; keep them in [0, 1]")
+            raise InvalidValueError(
+                f"theta gives click probabilities from {low.min()} to {high.max()}; keep them in [0, 1]"
+            )
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, n_arms: int = 5) -> Self:

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards
 
@@ -53,9 +54,9 @@ class Drifting(LinearArms):
         check_between("turn", self.turn, -math.pi, math.pi)
         check_between("scale", self.scale, 0.0, math.inf)
         if self.dim < 2:
-            raise ValueError(f"theta has rows of {self.dim} values but arms turn in a plane; give 2 or more")
+            raise InvalidValueError(f"theta has rows of {self.dim} values but arms turn in a plane; give 2 or more")
         if any(step < 1 for step in self.jumps) or any(a >= b for a, b in pairwise(self.jumps)):
-            raise ValueError(f"jumps is {self.jumps} but must be steps of at least 1 in increasing order")
+            raise InvalidValueError(f"jumps is {self.jumps} but must be steps of at least 1 in increasing order")
 
     @classmethod
     def draw(
@@ -112,7 +113,7 @@ class Drifting(LinearArms):
 
     def constants(self) -> Constants:
         """Refuse: Theorem 2 knows only arms that stay, and on the sphere gaps come arbitrarily close to 0."""
-        raise ValueError("delta_min does not exist: the arms change, and gaps come arbitrarily close to 0")
+        raise InvalidValueError("delta_min does not exist: the arms change, and gaps come arbitrarily close to 0")
 
     def describe(self) -> list[str]:
         """Say what the world means, and what its constants are.

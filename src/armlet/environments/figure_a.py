@@ -14,6 +14,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
@@ -58,7 +59,7 @@ class FigureA(LinearArms):
     def __post_init__(self) -> None:
         LinearArms.__post_init__(self)
         if self.zero not in ("keep", "resample"):
-            raise ValueError(f"zero is {self.zero!r}; choose 'keep' or 'resample'")
+            raise InvalidValueError(f"zero is {self.zero!r}; choose 'keep' or 'resample'")
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, n_arms: int = 6, dim: int = 3, zero: Zero = "keep") -> Self:

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards, draw_rows
@@ -46,7 +47,7 @@ class FigureB(LinearArms):
         LinearArms.__post_init__(self)
         check_between("I", self.I, 1.0, np.inf)
         if self.dim != 3:
-            raise ValueError(f"theta has rows of {self.dim} values but the contexts of Figure (b) have 3")
+            raise InvalidValueError(f"theta has rows of {self.dim} values but the contexts of Figure (b) have 3")
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, I: float = 10.0, n_arms: int = 6) -> Self:  # noqa: E741

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from armlet.core.constants import Constants, bernoulli_sigma
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import MAX_BITS, LinearArms, as_rows, bit_law, check_chances, check_steps
 
@@ -47,7 +48,7 @@ class GroupActivity(LinearArms):
         LinearArms.__post_init__(self)
         check_chances("attendance", self.attendance, self.dim)
         if np.min(self.theta) < 0 or np.max(self.theta) > 1:
-            raise ValueError(f"theta holds probabilities, so every value must be in [0, 1]; got {self.theta}")
+            raise InvalidValueError(f"theta holds probabilities, so every value must be in [0, 1]; got {self.theta}")
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, n_arms: int = 4, dim: int = 6) -> Self:
@@ -80,7 +81,7 @@ class GroupActivity(LinearArms):
         the sum is largest when everyone who ever comes is there.
         """
         if self.dim > MAX_BITS:
-            raise ValueError(f"delta_min is a minimum over 2^{self.dim} groups, too many to list")
+            raise InvalidValueError(f"delta_min is a minimum over 2^{self.dim} groups, too many to list")
         rows, chances = bit_law(self.attendance)
         comes = np.array(self.attendance) > 0
         votes = np.square(bernoulli_sigma(np.array(self.theta))) @ comes

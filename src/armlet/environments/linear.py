@@ -14,6 +14,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
@@ -66,14 +67,20 @@ class Linear(LinearArms):
         LinearArms.__post_init__(self)
         check_between("scale", self.scale, 0.0, math.inf)
         if self.law not in WORDS:
-            raise ValueError(f"law is {self.law!r}; choose {', '.join(map(repr, WORDS))}")
+            raise InvalidValueError(f"law is {self.law!r}; choose {', '.join(map(repr, WORDS))}")
         if self.law == "constant" and self.dim < 2:
-            raise ValueError("law is 'constant' but theta has rows of 1 value; give a value besides the constant")
+            raise InvalidValueError(
+                "law is 'constant' but theta has rows of 1 value; give a value besides the constant"
+            )
         if self.noise not in ("proportional", "gaussian", "bernoulli", "none"):
-            raise ValueError(f"noise is {self.noise!r}; choose 'proportional', 'gaussian', 'bernoulli' or 'none'")
+            raise InvalidValueError(
+                f"noise is {self.noise!r}; choose 'proportional', 'gaussian', 'bernoulli' or 'none'"
+            )
         theta = np.array(self.theta)
         if self.noise == "bernoulli" and (self.law != "bits" or theta.min() < 0 or theta.sum(axis=1).max() > 1):
-            raise ValueError("noise is 'bernoulli' but some means are no probabilities; give law 'bits' and a theta")
+            raise InvalidValueError(
+                "noise is 'bernoulli' but some means are no probabilities; give law 'bits' and a theta"
+            )
 
     @classmethod
     def draw(
@@ -129,7 +136,9 @@ class Linear(LinearArms):
     def constants(self) -> Constants:
         """Give the exact constants of a table; on a continuous law delta_min does not exist."""
         if self.law != "bits" and self.table() is None:
-            raise ValueError(f"delta_min does not exist: on the law {self.law!r} gaps come arbitrarily close to 0")
+            raise InvalidValueError(
+                f"delta_min does not exist: on the law {self.law!r} gaps come arbitrarily close to 0"
+            )
         return LinearArms.constants(self)
 
     def describe(self) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from armlet.core.constants import Constants, noise_sigma
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.types import Float64
 
@@ -39,9 +40,9 @@ class LinearArms(ABC):
     def __post_init__(self) -> None:
         dims = {len(row) for row in self.theta}
         if len(dims) != 1 or 0 in dims:
-            raise ValueError(f"theta needs rows of one length, at least 1; got lengths {sorted(dims)}")
+            raise InvalidValueError(f"theta needs rows of one length, at least 1; got lengths {sorted(dims)}")
         if not np.isfinite(self.theta).all():
-            raise ValueError(f"theta has a value that is not finite; got {self.theta}")
+            raise InvalidValueError(f"theta has a value that is not finite; got {self.theta}")
 
     @classmethod
     @abstractmethod
@@ -71,7 +72,7 @@ class LinearArms(ABC):
     def check_contexts(self, X: Float64, start: int) -> None:
         """Refuse contexts of another shape, and steps that do not exist."""
         if X.ndim != 2 or X.shape[1] != self.dim:
-            raise ValueError(f"dim is {self.dim} but the contexts have shape {X.shape}; give (n, {self.dim})")
+            raise InvalidValueError(f"dim is {self.dim} but the contexts have shape {X.shape}; give (n, {self.dim})")
         check_steps(len(X), start)
 
     @abstractmethod
@@ -85,7 +86,9 @@ class LinearArms(ABC):
     def constants(self) -> Constants:
         """Give the exact constants of a world that is a table."""
         if (table := self.table()) is None:
-            raise ValueError(f"delta_min needs every context of the world, but there are too many; dim is {self.dim}")
+            raise InvalidValueError(
+                f"delta_min needs every context of the world, but there are too many; dim is {self.dim}"
+            )
         return Constants.of(table, np.array(self.theta), noise_sigma(table))
 
     @abstractmethod
@@ -122,19 +125,19 @@ def as_rows(matrix: Float64) -> Theta:
 def check_steps(n: int, start: int) -> None:
     """Refuse steps that do not exist."""
     if n < 0 or start < 0:
-        raise ValueError(f"n is {n} and start is {start}; both must be 0 or more")
+        raise InvalidValueError(f"n is {n} and start is {start}; both must be 0 or more")
 
 
 def check_between(name: str, value: float, low: float, high: float) -> None:
     """Refuse a setting outside its range; an infinite `high` still asks for a finite value."""
     if not (low <= value <= high and math.isfinite(value)):
-        raise ValueError(f"{name} is {value} but must lie between {low} and {high}")
+        raise InvalidValueError(f"{name} is {value} but must lie between {low} and {high}")
 
 
 def check_chances(name: str, chances: tuple[float, ...], count: int) -> None:
     """Refuse chances that are not one probability for each of `count` things."""
     if len(chances) != count or not all(0 <= chance <= 1 for chance in chances):
-        raise ValueError(f"{name} is {chances} but needs {count} values between 0 and 1")
+        raise InvalidValueError(f"{name} is {chances} but needs {count} values between 0 and 1")
 
 
 def scale_bits(bits: Float64) -> Float64:

@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
@@ -53,7 +54,9 @@ class NearTies(LinearArms):
         LinearArms.__post_init__(self)
         check_between("scale", self.scale, 0.0, math.inf)
         if self.dim < 2:
-            raise ValueError(f"theta has rows of {self.dim} values; give 2 or more, a constant and a sign at least")
+            raise InvalidValueError(
+                f"theta has rows of {self.dim} values; give 2 or more, a constant and a sign at least"
+            )
 
     @classmethod
     def draw(
@@ -75,7 +78,7 @@ class NearTies(LinearArms):
         check_between("gap", gap, 0.0, math.inf)
         check_between("bad", bad, gap, math.inf)
         if near < 2 or n_bad < 0 or dim < 2:
-            raise ValueError(f"near is {near}, n_bad {n_bad} and dim {dim}; give at least 2, 0 and 2")
+            raise InvalidValueError(f"near is {near}, n_bad {n_bad} and dim {dim}; give at least 2, 0 and 2")
         theta = np.tile(rng.standard_normal(dim), (near + n_bad, 1))
         for arm in range(near):
             theta[arm, 1 + arm // 2 % (dim - 1)] += gap / 2 * (-1) ** arm

@@ -16,6 +16,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Bool, Float64
 from armlet.environments.linear_arms import LinearArms, Theta, as_rows, check_between, check_steps, draw_rewards
 
@@ -59,17 +60,19 @@ class News(LinearArms):
         LinearArms.__post_init__(self)
         check_between("scale", self.scale, 0.0, math.inf)
         if self.noise not in CONTEXTS:
-            raise ValueError(f"noise is {self.noise!r}; choose 'gaussian' or 'bernoulli'")
+            raise InvalidValueError(f"noise is {self.noise!r}; choose 'gaussian' or 'bernoulli'")
         if not len(self.births) == len(self.deaths) == self.n_arms:
-            raise ValueError(f"there are {self.n_arms} arms but {len(self.births)} births, {len(self.deaths)} deaths")
+            raise InvalidValueError(
+                f"there are {self.n_arms} arms but {len(self.births)} births, {len(self.deaths)} deaths"
+            )
         if any(birth >= death for birth, death in zip(self.births, self.deaths, strict=True)):
-            raise ValueError("some arm dies before it can be played; every death must come after the birth")
+            raise InvalidValueError("some arm dies before it can be played; every death must come after the birth")
         if (step := _first_gap(self.births, self.deaths)) is not None:
-            raise ValueError(f"births and deaths leave no arm to play at step {step}")
+            raise InvalidValueError(f"births and deaths leave no arm to play at step {step}")
         theta = np.array(self.theta)
         reach = np.abs(theta[:, 1:]).sum(axis=1)
         if self.noise == "bernoulli" and ((theta[:, 0] < reach).any() or (theta[:, 0] + reach > 1).any()):
-            raise ValueError("noise is 'bernoulli' but theta has means that are no probabilities")
+            raise InvalidValueError("noise is 'bernoulli' but theta has means that are no probabilities")
 
     @classmethod
     def draw(
@@ -90,7 +93,7 @@ class News(LinearArms):
         contexts, half of which, by variance and on average, is the same for all arms.
         """
         if horizon < 1 or life < 1 or dim < 2:
-            raise ValueError(f"horizon is {horizon}, life {life} and dim {dim}; give at least 1, 1 and 2")
+            raise InvalidValueError(f"horizon is {horizon}, life {life} and dim {dim}; give at least 1, 1 and 2")
         check_between("alive", alive, 1.0, math.inf)
         for _ in range(TRIES):
             count = int(rng.poisson(alive * (horizon + life - 1) / life))
@@ -99,7 +102,7 @@ class News(LinearArms):
             if births and _first_gap(births, deaths, horizon) is None:
                 theta = _draw_theta(rng, count, dim, noise)
                 return cls(theta=theta, births=tuple(births), deaths=tuple(deaths), noise=noise, scale=scale)
-        raise ValueError(f"alive is {alive:g}, but with so few arms some step is left without any; give more")
+        raise InvalidValueError(f"alive is {alive:g}, but with so few arms some step is left without any; give more")
 
     def present(self, n: int, *, start: int = 0) -> Bool:
         """Say which arms can be played at steps start + 1 to start + n: (n, K)."""
@@ -125,7 +128,7 @@ class News(LinearArms):
 
     def constants(self) -> Constants:
         """Refuse: Theorem 2 knows only arms that stay."""
-        raise ValueError("delta_min does not exist: the arms come and go")
+        raise InvalidValueError("delta_min does not exist: the arms come and go")
 
     def sigma_min(self) -> float:
         """Give sigma_min in closed form: 1/d on the sphere, 1 for a constant and fair signs."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.types import Float64
 from armlet.environments.around import AroundAnother
@@ -54,15 +55,15 @@ class Rescaled(AroundAnother):
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.reward_level):
-            raise ValueError(f"reward_level is {self.reward_level} but must be finite")
+            raise InvalidValueError(f"reward_level is {self.reward_level} but must be finite")
         check_between("reward_scale", self.reward_scale, math.ulp(0.0), math.inf)
         for name, neutral in (("feature_scales", 1.0), ("feature_offsets", 0.0)):
             values = getattr(self, name) or (neutral,) * self.dim
             if len(values) != self.dim or not np.isfinite(values).all():
-                raise ValueError(f"{name} is {values} but needs {self.dim} finite values, one for each feature")
+                raise InvalidValueError(f"{name} is {values} but needs {self.dim} finite values, one for each feature")
             object.__setattr__(self, name, tuple(map(float, values)))
         if 0.0 in self.feature_scales:
-            raise ValueError(f"feature_scales is {self.feature_scales}; a scale of 0 would hide a feature")
+            raise InvalidValueError(f"feature_scales is {self.feature_scales}; a scale of 0 would hide a feature")
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
         """Draw contexts, in the new units: (n, d)."""
@@ -90,7 +91,7 @@ class Rescaled(AroundAnother):
         """Give the exact constants in the new units, where rewards stay linear."""
         inner, table = self.world.constants(), self.world.table()
         if table is None:
-            raise ValueError("delta_min needs every context of the world, but the inner world is no table")
+            raise InvalidValueError("delta_min needs every context of the world, but the inner world is no table")
         shown = self._table(table, "none", 1.0)
         slopes = self.reward_scale * np.array(self.world.theta) / np.array(self.feature_scales)
         above = self.reward_level - slopes @ np.array(self.feature_offsets)  # (K,): what is added whatever the context
@@ -135,5 +136,5 @@ def _constant(table: FiniteWorld) -> Float64:
     X = table.contexts[table.chances > 0]
     v = np.linalg.lstsq(X, np.ones(len(X)), rcond=1e-12)[0].astype(np.float64)
     if not np.allclose(X @ v, 1.0, rtol=0.0, atol=1e-9):
-        raise ValueError("Q does not exist: with a level or with offsets rewards are not linear in the context")
+        raise InvalidValueError("Q does not exist: with a level or with offsets rewards are not linear in the context")
     return v

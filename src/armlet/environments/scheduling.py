@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.settings import Objective
 from armlet.core.types import Float64
@@ -73,11 +74,13 @@ class Scheduling(LinearArms):
         check_between("spread", self.spread, 0.0, 1.0)
         check_chances("shares", self.shares, len(self.jobs))
         if {len(job) for job in self.jobs} != {self.dim} or len(self.subtasks) != self.dim:
-            raise ValueError(f"every job and the list of subtasks need {self.dim} values, one for each column of theta")
+            raise InvalidValueError(
+                f"every job and the list of subtasks need {self.dim} values, one for each column of theta"
+            )
         if np.max(self.theta) >= 0:
-            raise ValueError(f"theta is minus seconds, so every value must be negative; got {self.theta}")
+            raise InvalidValueError(f"theta is minus seconds, so every value must be negative; got {self.theta}")
         if np.min(self.jobs) < 0 or abs(sum(self.shares) - 1) > 1e-9:
-            raise ValueError(f"jobs must not hold negative work, and shares must sum to 1; got {self.shares}")
+            raise InvalidValueError(f"jobs must not hold negative work, and shares must sum to 1; got {self.shares}")
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, n_arms: int = 4, spread: float = 0.5) -> Self:

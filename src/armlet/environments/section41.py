@@ -16,6 +16,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.core.constants import Constants, scaled_bits_eigenvalue
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import (
     MAX_BITS,
@@ -63,9 +64,9 @@ class Section41(LinearArms):
         check_between("w", self.w, 0.0, 1.0)
         check_between("F", self.F, 0.0, math.inf)
         if self.w == 0.0:
-            raise ValueError("w is 0 but then every context is zero; give a value in (0, 1]")
+            raise InvalidValueError("w is 0 but then every context is zero; give a value in (0, 1]")
         if self.entries not in ("independent", "together"):
-            raise ValueError(f"entries is {self.entries!r}; choose 'independent' or 'together'")
+            raise InvalidValueError(f"entries is {self.entries!r}; choose 'independent' or 'together'")
 
     @classmethod
     def draw(
@@ -111,7 +112,9 @@ class Section41(LinearArms):
     def constants(self) -> Constants:
         """Give the exact constants, up to 16 dimensions; beyond, delta_min would need all 2^d contexts."""
         if self.dim > MAX_BITS:
-            raise ValueError(f"delta_min is a minimum over 2^{self.dim} contexts, too many; sigma_min() has a formula")
+            raise InvalidValueError(
+                f"delta_min is a minimum over 2^{self.dim} contexts, too many; sigma_min() has a formula"
+            )
         rows, chances = bit_law((self.w,) * self.dim)
         # the noise is a sum of uniforms on [-F x_i, F x_i]: the squares of their constants add up to
         # F^2 |x|_2^2 / 3 if independent; one uniform on [-F |x|_1, F |x|_1] if together

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld, Noise
 from armlet.core.types import Float64
 from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards, draw_rows
@@ -49,7 +50,7 @@ class Section7(LinearArms):
         check_between("I", self.I, 1.0, np.inf)
         check_between("scale", self.scale, 0.0, np.inf)
         if self.dim != 2:
-            raise ValueError(f"theta has rows of {self.dim} values but the contexts of Section 7 have 2")
+            raise InvalidValueError(f"theta has rows of {self.dim} values but the contexts of Section 7 have 2")
         self.table()  # refuses noise that is not known or does not suit theta
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import Noise
 from armlet.core.types import Float64, Int64
 from armlet.environments.linear_arms import LinearArms, as_rows, check_steps, draw_rewards
@@ -48,7 +49,7 @@ class Section7Growing(LinearArms):
 
     def __post_init__(self) -> None:
         if self.rate not in WORDS:
-            raise ValueError(f"rate is {self.rate!r}; choose 'log', 'log2' or 'sqrt'")
+            raise InvalidValueError(f"rate is {self.rate!r}; choose 'log', 'log2' or 'sqrt'")
         self.at(1)  # refuses what a fixed I refuses
 
     @classmethod
@@ -93,7 +94,7 @@ class Section7Growing(LinearArms):
 
     def constants(self) -> Constants:
         """Refuse: sigma_min changes with t. `at(t).constants()` has those of one step."""
-        raise ValueError("sigma_min does not exist: it falls to 0 as I grows; at(t).constants() is for one step")
+        raise InvalidValueError("sigma_min does not exist: it falls to 0 as I grows; at(t).constants() is for one step")
 
     def describe(self) -> list[str]:
         """Say what the world means, and what its constants are at two steps.

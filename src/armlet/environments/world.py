@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.types import Bool, Float64
 
@@ -86,4 +87,4 @@ def check_still(world: World, who: str) -> None:
     """Refuse a world whose arms come and go, or whose rewards come late, for who plays neither."""
     if not is_still(world):
         what = "has rewards that come late" if delay(world) else "has arms that come and go"
-        raise ValueError(f"{type(world).__name__} {what}, which {who} does not play; use armlet.simulate")
+        raise InvalidValueError(f"{type(world).__name__} {what}, which {who} does not play; use armlet.simulate")

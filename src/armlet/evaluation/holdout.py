@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.errors import DecisionError
+from armlet.core.errors import DecisionError, InvalidValueError, UnknownNameError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.kernel import Decision
 from armlet.core.rewards import Range, check_range
@@ -93,10 +93,12 @@ class Holdout:
     ) -> None:
         declared = bandit.reward_range if reward_range is None else reward_range
         if declared is None:
-            raise ValueError("reward_range is None and the bandit has none; a holdout needs it to know when to stop")
+            raise InvalidValueError(
+                "reward_range is None and the bandit has none; a holdout needs it to know when to stop"
+            )
         check_range(declared, "refuse")
         if not ramp or not all(0.0 < chance < 1.0 for chance in ramp):
-            raise ValueError(f"ramp is {tuple(ramp)!r}; give chances between 0 and 1 that the baseline plays")
+            raise InvalidValueError(f"ramp is {tuple(ramp)!r}; give chances between 0 and 1 that the baseline plays")
         self.bandit, self._baseline, self._ramp = bandit, baseline, tuple(ramp)
         self._sign = 1.0 if bandit.objective == "max" else -1.0
         ends = declared if self._sign > 0 else (-declared[1], -declared[0])
@@ -126,7 +128,7 @@ class Holdout:
         c, base = self.chance, self._baseline(x) if callable(self._baseline) else self._baseline
         laws = dict(zip(self.bandit.arms, self.bandit.predict_proba(self._row(x))[0].tolist(), strict=True))
         if base not in laws:
-            raise KeyError(f"the baseline plays {base!r}, which is not an arm of {self.bandit.arms}")
+            raise UnknownNameError(f"the baseline plays {base!r}, which is not an arm of {self.bandit.arms}")
         decision = None if self._coin(self._number) < c else self.bandit.decide(x)
         arm = base if decision is None else decision.arm
         pi, beta = laws[arm], float(arm == base)

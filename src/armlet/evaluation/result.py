@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as Place
 from typing import Any, NamedTuple
 
+from armlet.core.errors import UnknownNameError
 from armlet.core.intervals import Interval
 from armlet.core.settings import Objective
 from armlet.core.types import Arm
@@ -114,7 +115,7 @@ class Evaluation:
         try:
             return self.values[name]
         except KeyError:
-            raise KeyError(f"there is no policy {name!r}; there are {', '.join(self.values)}") from None
+            raise UnknownNameError(f"there is no policy {name!r}; there are {', '.join(self.values)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)

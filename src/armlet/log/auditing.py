@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ArmletError, LogError
+from armlet.core.errors import ArmletError, InvalidTypeError, LogError
 from armlet.core.types import Policy
 from armlet.log.faults import MissingFileError, NotALogError, explain, is_fault
 from armlet.log.lines import carried, encode_checked, encode_event
@@ -135,7 +135,7 @@ def _model_bytes(start: Start) -> bytes:
     if isinstance(start, bytes):
         return start
     if not isinstance(start, str | os.PathLike):
-        raise TypeError(f"start is {start!r}; give the path of the start model, its bytes, or a Bandit")
+        raise InvalidTypeError(f"start is {start!r}; give the path of the start model, its bytes, or a Bandit")
     try:
         return Path(start).read_bytes()
     except OSError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from armlet.core.errors import LogError
+from armlet.core.errors import InvalidTypeError, LogError
 from armlet.log.faults import check_ordinary, reading
 from armlet.log.lines import decode, parse, read_lines
 from armlet.log.schema import Event, Events
@@ -119,7 +119,9 @@ def read(log: Source) -> Events:
     """
     if not isinstance(log, str | os.PathLike):
         if not isinstance(log, Events):
-            raise TypeError(f"log is {log!r}; give a path, an armlet.Log, or what has `about` and iterates over events")
+            raise InvalidTypeError(
+                f"log is {log!r}; give a path, an armlet.Log, or what has `about` and iterates over events"
+            )
         return log
     return read_file(Path(log))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
-from armlet.core.errors import LogError
+from armlet.core.errors import InvalidValueError, LogError
 from armlet.core.files.disk import write_new
 from armlet.core.running.forks import give_up_in_children
 from armlet.log.faults import MissingFileError, explain
@@ -66,7 +66,7 @@ class Log:
 
     def __init__(self, path: str | os.PathLike[str], *, flush: Flush = "block") -> None:
         if flush not in get_args(Flush):
-            raise ValueError(f"flush is {flush!r}; choose one of {', '.join(map(repr, get_args(Flush)))}")
+            raise InvalidValueError(f"flush is {flush!r}; choose one of {', '.join(map(repr, get_args(Flush)))}")
         self.path = Path(path)
         self._flush = flush
         self.lock = threading.RLock()

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from typing import Self, TypeAlias, TypeVar
 
-from armlet.core.errors import ArmletError
+from armlet.core.errors import ArmletError, InvalidValueError
 from armlet.parallel import workers as local
 
 T = TypeVar("T")
@@ -95,10 +95,10 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
     [3, 2, 1]
     >>> make_pool("spark")
     Traceback (most recent call last):
-    ValueError: engine is 'spark'; choose 'processes', 'threads', 'serial' or 'dask', or give a scheduler's address ...
+    armlet.core.errors.InvalidValueError: engine is 'spark'; choose 'processes', 'threads', 'serial' or 'dask', or ...
     """
     if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}; give at least 1, or leave it out")
+        raise InvalidValueError(f"workers is {workers}; give at least 1, or leave it out")
     if "://" in name:
         return _scheduler(name, workers)
     n = workers or local.processors()
@@ -112,7 +112,7 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
         case "dask":
             local.distributed()  # better now than later, if it is missing
             return Pool(lambda stack: local.start_dask(stack, n), name=name)
-    raise ValueError(
+    raise InvalidValueError(
         f"engine is {name!r}; choose 'processes', 'threads', 'serial' or 'dask', "
         "or give a scheduler's address as in 'tcp://host:8786'"
     )
@@ -120,7 +120,7 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
 
 def _scheduler(address: str, workers: int | None) -> Pool:
     if workers is not None:
-        raise ValueError(f"workers is {workers}, but the scheduler at {address} has its own; leave it out")
+        raise InvalidValueError(f"workers is {workers}, but the scheduler at {address} has its own; leave it out")
     local.distributed()
     return Pool(lambda stack: local.join_dask(stack, address), name=address)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.settings import check_seed
 
 
@@ -63,6 +64,6 @@ def _spell(part: int | str) -> Iterator[int]:
             yield int.from_bytes(letters[start : start + 4], "little")
         return
     if not 0 <= part < 2**64:
-        raise ValueError(f"a stream is numbered {part}; give a number from 0 to 2^64 - 1, or a name")
+        raise InvalidValueError(f"a stream is numbered {part}; give a number from 0 to 2^64 - 1, or a name")
     yield 0
     yield from (int(part) & 0xFFFFFFFF, int(part) >> 32)

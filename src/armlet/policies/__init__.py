@@ -11,6 +11,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING
 
+from armlet.core.errors import InvalidTypeError
 from armlet.core.law import refuse_schedule
 from armlet.core.spelling import choices, closest
 from armlet.core.types import Policy
@@ -104,18 +105,20 @@ def check_given(policy: object) -> None:
     --------
     >>> check_given("linucb")
     Traceback (most recent call last):
-    TypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
+    armlet.core.errors.InvalidTypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
     """
     if isinstance(policy, type):
-        raise TypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
+        raise InvalidTypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
     refuse_schedule(policy)
     missing = [part for part in (*_FACTS, *_METHODS) if not hasattr(policy, part)]
     if not missing:
         return
     what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
     if isinstance(policy, str):
-        raise TypeError(f"{what}; give an instance: armlet.{_call(closest(policy, _FILES) or 'OccasionalOptimism')}")
-    raise TypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
+        raise InvalidTypeError(
+            f"{what}; give an instance: armlet.{_call(closest(policy, _FILES) or 'OccasionalOptimism')}"
+        )
+    raise InvalidTypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
 
 
 def _call(name: str) -> str:

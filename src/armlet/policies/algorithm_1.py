@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import Schedule, Statistics
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.statistics import sum_shapes
@@ -54,7 +55,7 @@ class Algorithm1(EpsilonGreedy):
         if isinstance(self.p, np.generic):
             object.__setattr__(self, "p", self.p.item())
         if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p <= 1e100:
-            raise ValueError(
+            raise InvalidValueError(
                 f"p is {self.p!r}; give a number of at least 1, the number of arms or more "
                 "(ContextualEpsilonGreedy can find one by itself)"
             )

@@ -17,6 +17,7 @@ import numpy as np
 
 from armlet.core.auto import tuning
 from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
+from armlet.core.errors import InvalidValueError
 from armlet.core.exploring import Clock, Exploring, by_evidence
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
@@ -100,9 +101,9 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             auto_p.check(self)
         elif isinstance(self.p, (bool, str)) or not isinstance(self.p, (int, float)) or not self._fits(self.p):
             least = "above 0" if self.clock == "evidence" else "of at least 1, the number of arms or more"
-            raise ValueError(f"p is {self.p!r}; give a number {least}, or 'auto'")
+            raise InvalidValueError(f"p is {self.p!r}; give a number {least}, or 'auto'")
         elif self.horizon is not None:
-            raise ValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
+            raise InvalidValueError(f"horizon is {self.horizon!r} but p is {self.p}; only p='auto' has a use for it")
         self._check_clock()
         Ridge.parse(self.ridge)
 
@@ -117,10 +118,12 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         if self.warmup is not None:
             check_warmup(self.warmup)
         if self._goes_by_evidence and self.warmup is not None:
-            raise ValueError(f"warmup is {self.warmup!r} but clock is 'evidence', which has none; leave it out")
+            raise InvalidValueError(f"warmup is {self.warmup!r} but clock is 'evidence', which has none; leave it out")
         for name, default in (("cap", 1.0), ("floor", 0.0)):
             if not self._goes_by_evidence and getattr(self, name) != default:
-                raise ValueError(f"{name} is {getattr(self, name)}, but only clock='evidence' has one; leave it out")
+                raise InvalidValueError(
+                    f"{name} is {getattr(self, name)}, but only clock='evidence' has one; leave it out"
+                )
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Refuse a warm-up that is too short to see every arm, if there is one."""
@@ -177,7 +180,9 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         0.0366
         """
         if state is None and self._goes_by_evidence:
-            raise ValueError("state is None but clock is 'evidence': how much it explores depends on rows; pass state")
+            raise InvalidValueError(
+                "state is None but clock is 'evidence': how much it explores depends on rows; pass state"
+            )
         return EpsilonGreedy.exploration_rate(self, t, state)
 
     def look(self, state: Tuned, t: int) -> tuning.Prospect:
@@ -196,7 +201,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         (True, 1.0, True)
         """
         if self.p != "auto":
-            raise ValueError(f"p is {self.p}; only p='auto' looks for another")
+            raise InvalidValueError(f"p is {self.p}; only p='auto' looks for another")
         return auto_p.look(self, state, t)
 
     def update(self, state: Statistics, interaction: Interaction) -> None:

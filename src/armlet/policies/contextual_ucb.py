@@ -19,7 +19,7 @@ import numpy as np
 
 from armlet.core.checks import HUGE
 from armlet.core.choosing import best_chances, force, mixed, play_or_explore
-from armlet.core.errors import DecisionError
+from armlet.core.errors import DecisionError, InvalidTypeError, InvalidValueError
 from armlet.core.policy import BasePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
 from armlet.policies import subset_search
@@ -93,20 +93,26 @@ class ContextualUCB(BasePolicy[Histories]):
         _check_choice("history", self.history, HISTORIES)
         for name, low, high in (("alpha", 0.0, HUGE), ("p", 0.0, HUGE)):
             if not low <= getattr(self, name) <= high:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}")
+                raise InvalidValueError(
+                    f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}"
+                )
         if not 0 < self.bucket_width < 1:
-            raise ValueError(f"bucket_width is {self.bucket_width!r}; give a number between 0 and 1")
+            raise InvalidValueError(f"bucket_width is {self.bucket_width!r}; give a number between 0 and 1")
         if self.history == "explored" and self.p < 1:
-            raise ValueError(f"p is {self.p} but history is 'explored'; give the p >= 1 of its exploration rate p/t")
+            raise InvalidValueError(
+                f"p is {self.p} but history is 'explored'; give the p >= 1 of its exploration rate p/t"
+            )
         self._check_limit()
 
     def _check_limit(self) -> None:
         if not (isinstance(self.limit, int) and self.limit >= 1):
-            raise ValueError(f"history_limit is {self.limit!r}; give a whole number of at least 1")
+            raise InvalidValueError(f"history_limit is {self.limit!r}; give a whole number of at least 1")
         if self.search == "exact" and self.history == "buckets":
-            raise ValueError("search='exact' tries subsets of single rows; use search='counts' with history='buckets'")
+            raise InvalidValueError(
+                "search='exact' tries subsets of single rows; use search='counts' with history='buckets'"
+            )
         if self.search == "exact" and self.limit > EXACT_LIMIT:
-            raise ValueError(
+            raise InvalidValueError(
                 f"history_limit is {self.limit} but search='exact' tries all subsets of at most {EXACT_LIMIT} rows; "
                 "lower it, or use search='relaxed'"
             )
@@ -133,7 +139,9 @@ class ContextualUCB(BasePolicy[Histories]):
 
     def estimates(self, state: Histories) -> Float64:  # noqa: ARG002
         """Refuse: theta_hat depends on the context."""
-        raise TypeError("ContextualUCB keeps no linear estimates, theta_hat depends on the context; ask predict_proba")
+        raise InvalidTypeError(
+            "ContextualUCB keeps no linear estimates, theta_hat depends on the context; ask predict_proba"
+        )
 
     def subset(self, past: Past, x: Float64) -> Subset:
         """Find T*, the subset of an arm's past that achieves the minimum, as well as the search can."""
@@ -214,6 +222,6 @@ def _check_subsets(past: Past, interaction: Interaction) -> None:
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if isinstance(value, str) and value in INSTEAD:
-        raise ValueError(f"{name} {value!r} was removed; use {INSTEAD[value]!r}")
+        raise InvalidValueError(f"{name} {value!r} was removed; use {INSTEAD[value]!r}")
     if value not in choices:
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
+        raise InvalidValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

@@ -22,6 +22,7 @@ import numpy as np
 
 from armlet.core.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
 from armlet.core.choosing import mixed, play_drawn, shares
+from armlet.core.errors import InvalidValueError
 from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
 from armlet.core.rewards import Outside, Range, unit
@@ -84,7 +85,7 @@ class EXP4P(BasePolicy[ExpertSums]):
         if n_arms * self.floor(n_arms) > 1:
             enough = math.ceil(n_arms * self._log_experts(n_arms))
             fix = f"horizon is {self.horizon}; use at least {enough}" if self.p_min is None else "give a smaller p_min"
-            raise ValueError(f"p_min is {self.floor(n_arms):.3g}, above 1/{n_arms} for {n_arms} arms: {fix}")
+            raise InvalidValueError(f"p_min is {self.floor(n_arms):.3g}, above 1/{n_arms} for {n_arms} arms: {fix}")
 
     def floor(self, n_arms: int) -> float:
         """Give p_min, the least chance of an eligible arm: the one that was set, or the theorem's."""

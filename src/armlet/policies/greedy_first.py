@@ -20,7 +20,7 @@ import numpy as np
 
 from armlet.core.checks import number, optional, ridge_like, settle, whole
 from armlet.core.choosing import best_chances, force, play_best
-from armlet.core.errors import MergeError
+from armlet.core.errors import InvalidValueError, MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.policy import BasePolicy
 from armlet.core.ridge import Ridge, RidgeLike
@@ -88,7 +88,7 @@ class GreedyFirstState:
         """Take back what `arrays` gave."""
         switched: Int64 = arrays["switched"].astype(np.int64)
         if switched.shape != (1,) or switched[0] < NEVER:
-            raise ValueError(f"switched is {arrays['switched']!r}, not one step")
+            raise InvalidValueError(f"switched is {arrays['switched']!r}, not one step")
         kept = {
             prefix: {name: arrays[f"{prefix}.{name}"] for name in self.forced.arrays()}
             for prefix in ("everything", "forced")

@@ -25,6 +25,7 @@ import numpy as np
 
 from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, renamed, settle, units_word
 from armlet.core.choosing import best_arms
+from armlet.core.errors import InvalidValueError
 from armlet.core.exploring import Clock, Exploring, alike, by_evidence, turn
 from armlet.core.kernel import OptimisticGreedy, Snapshots, Statistics
 from armlet.core.policy import BasePolicy
@@ -92,13 +93,13 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         settle(self, p=optional(number(least, HUGE)), width_scale=number(0.0, HUGE))
         settle(self, ridge=positive(), growth=positive())
         if self.clock == "steps" and self.floor != 0.0:
-            raise ValueError(f"floor is {self.floor}, but only clock='evidence' has one; leave it out")
+            raise InvalidValueError(f"floor is {self.floor}, but only clock='evidence' has one; leave it out")
         settle(self, units=units_word, origin=origin_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a warm-up that is too short to see every arm."""
         if self.clock == "steps" and self.p is not None and t < self.p < n_arms:
-            raise ValueError(
+            raise InvalidValueError(
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
                 f"use p >= {n_arms}, or leave it out"
             )

@@ -13,6 +13,7 @@ import numpy as np
 
 from armlet.core.border.columns import LARGEST
 from armlet.core.choosing import below, best_arms
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import Statistics
 from armlet.core.policy import SumsPolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -39,7 +40,7 @@ class Oracle(SumsPolicy[Statistics]):
     def __post_init__(self) -> None:
         rows = np.array(self.theta, dtype=np.float64)
         if rows.ndim != 2 or not (np.abs(rows) <= LARGEST).all():
-            raise ValueError(
+            raise InvalidValueError(
                 f"theta has shape {rows.shape}; give one row of finite numbers per arm, of at most {LARGEST:g} in size"
             )
         object.__setattr__(self, "theta", tuple(map(tuple, rows.tolist())))
@@ -48,7 +49,7 @@ class Oracle(SumsPolicy[Statistics]):
         """Refuse a problem of another shape."""
         given = np.shape(self.theta)
         if given != (n_arms, dim):
-            raise ValueError(f"theta has shape {given} but there are {n_arms} arms of dim {dim}")
+            raise InvalidValueError(f"theta has shape {given} but there are {n_arms} arms of dim {dim}")
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start empty sums."""

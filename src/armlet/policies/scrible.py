@@ -31,6 +31,7 @@ import numpy as np
 
 from armlet.core.checks import ends, one_of, positive, settle, settle_either, whole
 from armlet.core.choosing import below, play_drawn
+from armlet.core.errors import InvalidValueError
 from armlet.core.rewards import Outside, Range, unit
 from armlet.core.state import fresh, table_shapes
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
@@ -87,7 +88,7 @@ class SCRiBLe(Tabular[Levels]):
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a rate of learning that is too high for so many arms."""
         if self.eta is not None and self.eta * (n_arms - 1) > 1.0:
-            raise ValueError(f"eta is {self.eta} but there are {n_arms} arms; use at most 1/{n_arms - 1}")
+            raise InvalidValueError(f"eta is {self.eta} but there are {n_arms} arms; use at most 1/{n_arms - 1}")
 
     def rate(self, n_arms: int) -> float:
         """Give eta; a single arm needs none."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from armlet.core.checks import HUGE, number, optional, origin_like, ridge_like, settle, units_word
 from armlet.core.choosing import best_chances, play_drawn
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import InverseGaps, Statistics
 from armlet.core.policy import RidgePolicy
 from armlet.core.ridge import RidgeLike
@@ -108,7 +109,7 @@ class SquareCB(RidgePolicy):
         settle(self, gamma=size, gamma_scale=size, ridge=ridge_like, units=units_word, origin=origin_like)
         if self.units == "free" and isinstance(self.ridge, str):
             fix = "give a number, or units='as given'"
-            raise ValueError(f"ridge is {self.ridge!r}, but noise is estimated with a constant one; {fix}")
+            raise InvalidValueError(f"ridge is {self.ridge!r}, but noise is estimated with a constant one; {fix}")
 
     def gamma_at(self, t: int) -> float:
         """Give gamma at step t: the one that was set, or one that grows with sqrt(t)."""

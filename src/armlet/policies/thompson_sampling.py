@@ -32,6 +32,7 @@ from armlet.core.checks import (
 )
 from armlet.core.choosing import below, best_arms
 from armlet.core.elementary import log
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
 from armlet.core.policy import RidgePolicy
 from armlet.core.types import Bool, Choice, Coins, Float64
@@ -97,7 +98,7 @@ class ThompsonSampling(RidgePolicy):
         set_anyway = [name for name, usual in theory.items() if getattr(self, name) != usual]
         if self.units == "free" and set_anyway:
             name = set_anyway[0]
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} is {getattr(self, name)}, of the theory in units as given; set v, or units='as given'"
             )
 

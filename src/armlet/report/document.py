@@ -14,6 +14,7 @@ from html import escape
 from typing import Final
 from xml.etree import ElementTree
 
+from armlet.core.errors import InvalidValueError
 from armlet.report.pictures import Picture
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure
@@ -84,7 +85,7 @@ def check_pictures(pictures: Sequence[Picture]) -> None:
     roots = [ElementTree.fromstring(picture.svg) for picture in pictures]
     names = Counter(element.get("id") for root in roots for element in root.iter() if "id" in element.attrib)
     if shared := [name for name, times in names.items() if times > 1]:
-        raise ValueError(f"pictures share the name {shared[0]!r}; draw each with a key of its own")
+        raise InvalidValueError(f"pictures share the name {shared[0]!r}; draw each with a key of its own")
 
 
 def _head(title: str) -> str:
@@ -110,14 +111,14 @@ def figure(picture: Picture) -> str:
 def _check(svg: str) -> None:
     """Refuse a figure that could run or load something, or that says nothing to those who cannot see it."""
     if not svg.startswith("<svg ") or "<!" in svg or "<?" in svg:
-        raise ValueError(f"a picture must be one <svg> element; got {svg[:40]!r}")
+        raise InvalidValueError(f"a picture must be one <svg> element; got {svg[:40]!r}")
     root = ElementTree.fromstring(svg)
     if not root.get("aria-label"):
-        raise ValueError("a picture needs an aria-label that says what it shows; plots.svg takes it as alt")
+        raise InvalidValueError("a picture needs an aria-label that says what it shows; plots.svg takes it as alt")
     for element in root.iter():
         tag = element.tag.rpartition("}")[2].lower()
         if tag in FORBIDDEN or any(_reaches_out(name.lower(), value) for name, value in element.items()):
-            raise ValueError(f"a picture must be still and whole, but its <{tag}> could run or load something")
+            raise InvalidValueError(f"a picture must be still and whole, but its <{tag}> could run or load something")
 
 
 def _reaches_out(name: str, value: str) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.intervals import Estimate
 from armlet.core.types import Float64
 from armlet.report.pictures import INK, STYLE, Picture, picture, png, svg
@@ -103,7 +104,7 @@ def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
     """
     for one in series:
         if bad := [found for found in (*one.settings, *(each.value for each in one.outcomes)) if found <= 0]:
-            raise ValueError(f"{one.label} has {bad[0]} but log scales show positive numbers only")
+            raise InvalidValueError(f"{one.label} has {bad[0]} but log scales show positive numbers only")
     with frame(height=3.2, labels=[_named(one) for one in series]) as (figure, axes):
         axes.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log scale)", ylabel=f"{ylabel} (log scale)")
         for index, one in enumerate(series):
@@ -136,7 +137,7 @@ def bars(
     >>> figure = bars(["p = 24", "p = 600"], [Estimate(1.8, 1.6, 2.0), None], xlabel="ratio", marks={"log": 1.0})
     """
     if len(labels) != len(estimates):
-        raise ValueError(f"there are {len(labels)} labels but {len(estimates)} estimates")
+        raise InvalidValueError(f"there are {len(labels)} labels but {len(estimates)} estimates")
     room = 0.34 + 0.16 * max((label.count("\n") for label in labels), default=0)
     with frame(height=1.1 + room * len(labels), labels=[]) as (figure, axes):
         for place, found in enumerate(estimates):

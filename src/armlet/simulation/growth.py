@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.intervals import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
 from armlet.core.types import Float64
 
@@ -43,7 +44,7 @@ def doubling_ratio(steps: npt.ArrayLike, curves: npt.ArrayLike, rng: np.random.G
     at, regret = _curves(steps, curves)
     horizon = int(at[-1])
     if horizon < SHORTEST:
-        raise ValueError(f"the horizon is {horizon} but growth needs at least {SHORTEST} steps; run longer")
+        raise InvalidValueError(f"the horizon is {horizon} but growth needs at least {SHORTEST} steps; run longer")
     end, half, quarter = (regret[:, _position(at, horizon // part)] for part in (1, 2, 4))
     return percentile(_ratio, [end - half, half - quarter], rng)
 
@@ -64,12 +65,14 @@ def log_slope(
     """
     at, regret = _curves(steps, curves)
     if not 0 < unit < math.inf:
-        raise ValueError(f"unit is {unit} but must be positive and finite")
+        raise InvalidValueError(f"unit is {unit} but must be positive and finite")
     if not 0 < start <= at[-1] / 2:
-        raise ValueError(f"start is {start} but must lie between 0 and half the horizon, {at[-1] / 2:g}")
+        raise InvalidValueError(f"start is {start} but must lie between 0 and half the horizon, {at[-1] / 2:g}")
     inside = at >= start
     if inside.sum() < 3:
-        raise ValueError(f"only {inside.sum()} checkpoints lie in [{start}, {at[-1]:.0f}]; a slope needs at least 3")
+        raise InvalidValueError(
+            f"only {inside.sum()} checkpoints lie in [{start}, {at[-1]:.0f}]; a slope needs at least 3"
+        )
     x = np.log(at[inside])
     x -= x.mean()
     slopes = regret[:, inside] @ x / (x @ x) / unit
@@ -104,9 +107,9 @@ def power_slope(
     """
     x = np.asarray(settings, dtype=np.float64)
     if x.ndim != 1 or len(x) != len(outcomes):
-        raise ValueError(f"settings has shape {x.shape} but there are {len(outcomes)} columns of outcomes")
+        raise InvalidValueError(f"settings has shape {x.shape} but there are {len(outcomes)} columns of outcomes")
     if not np.all((x > 0) & np.isfinite(x)) or len(set(x.tolist())) < 2:
-        raise ValueError(f"settings is {x.tolist()} but needs positive values, at least two of them different")
+        raise InvalidValueError(f"settings is {x.tolist()} but needs positive values, at least two of them different")
     x = np.log(x) - np.log(x).mean()
     centre = np.mean if average == "mean" else np.median
 
@@ -162,14 +165,14 @@ def _ratio(above: Float64, below: Float64) -> Float64:
 def _curves(steps: npt.ArrayLike, curves: npt.ArrayLike) -> tuple[Float64, Float64]:
     at, regret = np.asarray(steps, dtype=np.float64), as_runs(curves, "(runs, checkpoints)")
     if at.shape != regret.shape[1:] or not at.size:
-        raise ValueError(f"steps has shape {at.shape} but curves has {regret.shape[1]} checkpoints")
+        raise InvalidValueError(f"steps has shape {at.shape} but curves has {regret.shape[1]} checkpoints")
     if at[0] < 1 or np.any(np.diff(at) <= 0):
-        raise ValueError("steps must increase and start at 1 or later")
+        raise InvalidValueError("steps must increase and start at 1 or later")
     return at, regret
 
 
 def _position(at: Float64, step: int) -> int:
     place = int(np.searchsorted(at, step))
     if at[place] != step:
-        raise ValueError(f"steps has no checkpoint at {step}; keep T, T // 2 and T // 4 for T = {at[-1]:.0f}")
+        raise InvalidValueError(f"steps has no checkpoint at {step}; keep T, T // 2 and T // 4 for T = {at[-1]:.0f}")
     return place

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from armlet.core.errors import ArmletError
+from armlet.core.errors import ArmletError, InvalidValueError
 from armlet.parallel.pool import Pool, make_pool, map_in_order
 from armlet.parallel.progress import Progress, silent
 from armlet.parallel.seeds import Seeds
@@ -164,7 +164,7 @@ def _check_tasks(stage: str, tasks: Sequence[DataclassInstance]) -> None:
     first: dict[DataclassInstance, int] = {}
     for index, task in enumerate(tasks):
         if (before := first.setdefault(task, index)) != index:
-            raise ValueError(f"tasks {before} and {index} of stage {stage!r} are alike, {task}; give each once")
+            raise InvalidValueError(f"tasks {before} and {index} of stage {stage!r} are alike, {task}; give each once")
 
 
 class Archive(Lab):

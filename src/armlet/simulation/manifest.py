@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.errors import ArmletError
+from armlet.core.errors import ArmletError, InvalidTypeError
 from armlet.core.files.disk import write_atomically
 from armlet.core.files.encoding import Json
 from armlet.core.version import __version__
@@ -96,7 +96,9 @@ def _storable(job: Job) -> Settings:
     for name in ("world", "policy"):
         match settings[name]:
             case {"name": kind, "settings": None}:
-                raise TypeError(f"{name} is a {kind}, no dataclass of plain data; a store cannot tell it from others")
+                raise InvalidTypeError(
+                    f"{name} is a {kind}, no dataclass of plain data; a store cannot tell it from others"
+                )
     return settings
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.settings import check_seed
 from armlet.core.spelling import choices
 from armlet.core.types import Policy
@@ -30,7 +31,7 @@ def parse_settings(given: Iterable[str]) -> dict[str, Any]:
     for pair in given:
         name, equals, text = pair.partition("=")
         if not (name and equals):
-            raise ValueError(f"{pair!r} is no setting; write NAME=VALUE, as in p=120")
+            raise InvalidValueError(f"{pair!r} is no setting; write NAME=VALUE, as in p=120")
         try:
             found[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -67,13 +68,13 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World | None = No
     missing = [field for field in inspect.signature(kind).parameters if _needs(kind, field)]
     for field in missing:
         if field not in {**known, **settings}:
-            raise ValueError(f"{name} needs {field}; give it with --set {field}=VALUE")
+            raise InvalidValueError(f"{name} needs {field}; give it with --set {field}=VALUE")
     return kind(**{**known, **settings})
 
 
 def _find(what: str, name: str, registry: Mapping[str, T]) -> T:
     if name not in registry:
-        raise ValueError(f"{what} is {name!r}; {choices(name, registry)}")
+        raise InvalidValueError(f"{what} is {name!r}; {choices(name, registry)}")
     return registry[name]
 
 
@@ -81,7 +82,9 @@ def _check_names(name: str, settings: Mapping[str, Any], maker: Callable[..., ob
     known = [parameter for parameter in inspect.signature(maker).parameters if parameter != "rng"]
     for given in settings:
         if given not in known:
-            raise ValueError(f"{name} has no setting {given!r}; {choices(given, known) if known else 'it has none'}")
+            raise InvalidValueError(
+                f"{name} has no setting {given!r}; {choices(given, known) if known else 'it has none'}"
+            )
 
 
 def _needs(kind: type[Policy], name: str) -> bool:

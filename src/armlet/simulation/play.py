@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.law import compiled_rule
 from armlet.core.settings import check_seed
 from armlet.core.types import Float64, Int64, Policy
@@ -85,9 +86,9 @@ class Job:
 
     def __post_init__(self) -> None:
         if self.horizon < 1:
-            raise ValueError(f"horizon is {self.horizon}; give at least 1 step")
+            raise InvalidValueError(f"horizon is {self.horizon}; give at least 1 step")
         if self.runs < 1:
-            raise ValueError(f"runs is {self.runs}; give at least 1")
+            raise InvalidValueError(f"runs is {self.runs}; give at least 1")
         check_seed(self.seed)
         self.policy.check(arms_at_start(self.world), self.world.dim, 0)
         object.__setattr__(self, "checkpoints", _checked(self.checkpoints, self.horizon) or spaced(self.horizon))
@@ -124,7 +125,7 @@ def play(job: Job, run: int) -> Curves:
 
 def _settled(job: Job) -> Method:
     if job.method not in METHODS:
-        raise ValueError(f"method is {job.method!r}; choose {', '.join(map(repr, METHODS))}")
+        raise InvalidValueError(f"method is {job.method!r}; choose {', '.join(map(repr, METHODS))}")
     if job.method == "python":
         return "python"
     jumps = job.policy.learns_from == "explored steps"
@@ -132,19 +133,23 @@ def _settled(job: Job) -> Method:
     if job.method == "auto":
         return "python" if not compiled else "events" if jumps and job.horizon > LONG else "steps"
     if not compiled:
-        raise ValueError(
+        raise InvalidValueError(
             f"method is {job.method!r}, which needs a compiled policy and a world that is a table; "
             f"use method='python' for {type(job.policy).__name__} in {type(job.world).__name__}"
         )
     if job.method == "events" and not jumps:
-        raise ValueError(f"{type(job.policy).__name__} learns from every step, so it cannot jump; use method='steps'")
+        raise InvalidValueError(
+            f"{type(job.policy).__name__} learns from every step, so it cannot jump; use method='steps'"
+        )
     return job.method
 
 
 def _checked(checkpoints: Sequence[int], horizon: int) -> tuple[int, ...]:
     steps = tuple(sorted({int(t) for t in checkpoints}))
     if steps and not 1 <= steps[0] <= steps[-1] <= horizon:
-        raise ValueError(f"checkpoints lie in {steps[0]}..{steps[-1]}; they must lie in 1..{horizon}, the horizon")
+        raise InvalidValueError(
+            f"checkpoints lie in {steps[0]}..{steps[-1]}; they must lie in 1..{horizon}, the horizon"
+        )
     return steps
 
 
@@ -170,7 +175,7 @@ def _play_blocks(job: Job, run: int) -> Curves:
 def _play_compiled(job: Job, run: int) -> Curves:
     table = job.world.table()
     if table is None:
-        raise ValueError(f"{type(job.world).__name__} is no table, so it cannot run in the kernel")
+        raise InvalidValueError(f"{type(job.world).__name__} is no table, so it cannot run in the kernel")
     steps, jumps = np.array(job.checkpoints, dtype=np.int64), job.method == "events"
     seeds = streams.of_table(Seeds(job.seed, PLACE), run)
     found = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)

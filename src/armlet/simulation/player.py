@@ -13,6 +13,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.core import kernel
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.kernel import Decision
 from armlet.core.law import compiled_rule
@@ -165,7 +166,7 @@ def play_table(
     """
     rule = compiled_rule(policy)
     if rule is None:
-        raise ValueError(f"{type(policy).__name__} cannot run in the kernel; use method='python'")
+        raise InvalidValueError(f"{type(policy).__name__} cannot run in the kernel; use method='python'")
     simulate: Any = kernel.simulate_events if jumps else kernel.simulate_steps
     run: kernel.Simulated[Any] = simulate(
         table,

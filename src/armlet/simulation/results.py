@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from armlet.core.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from armlet.core.files.disk import write_atomically
 from armlet.core.files.encoding import Json
 from armlet.core.intervals import Estimate, bootstrap
@@ -73,7 +74,7 @@ class Result:
         """Give the regret of every run at one checkpoint, (n,)."""
         found = np.flatnonzero(self.steps == step)
         if not found.size:
-            raise KeyError(f"step {step} is no checkpoint; there are {self.steps.tolist()}")
+            raise UnknownNameError(f"step {step} is no checkpoint; there are {self.steps.tolist()}")
         column: Float64 = self.regret[:, found[0]]
         return column
 
@@ -158,7 +159,7 @@ def plain(value: object) -> Json:
         return settings_of(value)
     if isinstance(value, Seeds):
         return {"root": value.root, "place": value.place}
-    raise TypeError(f"{value!r} is not plain data")
+    raise InvalidTypeError(f"{value!r} is not plain data")
 
 
 def write_parquet(path: str | os.PathLike[str], results: Sequence[Result]) -> None:
@@ -190,7 +191,7 @@ def read_parquet(path: str | os.PathLike[str]) -> list[Result]:
     try:
         settings = json.loads(table.schema.metadata[b"armlet"])
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{os.fspath(path)} is a table, but none of Armlet's results") from error
+        raise InvalidValueError(f"{os.fspath(path)} is a table, but none of Armlet's results") from error
     columns = {name: table.column(name).to_numpy() for name in COLUMNS}
     return [_result(described, columns, columns["job"] == job) for job, described in enumerate(settings)]
 

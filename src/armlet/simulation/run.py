@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.files.encoding import Json
 from armlet.core.law import compiled_rule
 from armlet.core.types import Policy
@@ -123,7 +124,7 @@ def simulate_all(
     True
     """
     if not jobs:
-        raise ValueError("jobs is empty; give at least one")
+        raise InvalidValueError("jobs is empty; give at least one")
     shelf = None if store is None else RunShelf(Path(store))
     with opened(engine, workers=workers) as where, _recorded(store, jobs, where.name):
         lab = Lab(seed=jobs[0].seed, where=where, shelf=shelf, progress=lambda _: progress)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
 from armlet.core.law import compiled_rule
 from armlet.core.types import Float64, Policy, State
@@ -30,7 +31,7 @@ class Entry(NamedTuple):
         """Enter a compiled policy as it is."""
         rule = compiled_rule(policy)
         if rule is None:
-            raise ValueError(f"{type(policy).__name__} is not compiled, so it cannot play together with others")
+            raise InvalidValueError(f"{type(policy).__name__} is not compiled, so it cannot play together with others")
         return cls(rule, policy.init(world.n_arms, world.dim))
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.core.checks import HUGE, ends, number, positive, settle
-from armlet.core.errors import StoreError
+from armlet.core.errors import InvalidValueError, StoreError
 from armlet.core.rewards import Range
 from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
@@ -45,11 +45,11 @@ class Making:
     def __post_init__(self) -> None:
         check_text("name", self.name, LONGEST)
         if self.aggregation not in get_args(Aggregation):
-            raise ValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
+            raise InvalidValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
         if self.policy is not None:
             check_given(self.policy)
         if (self.window is None) != (self.default_reward is None):
-            raise ValueError(
+            raise InvalidValueError(
                 f"window is {self.window!r} and default_reward is {self.default_reward!r}; "
                 "give both or neither: a row is learned when its window closes, with the default if no reward came"
             )
@@ -57,7 +57,7 @@ class Making:
             fix = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
             settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=number(-HUGE))
         if self.arms is None and (given := self._given_without_arms()):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{given} is given, but arms are not; give arms too, or the name alone to go on with a loop"
             )
 
@@ -84,7 +84,7 @@ class Making:
         )
         terms = terms_of(made, self._about())
         if terms.default is not None and not terms.takes(terms.default):
-            raise ValueError(
+            raise InvalidValueError(
                 f"default_reward is {terms.default!r}, but rewards are from {terms.reward_range[0]} to "
                 f"{terms.reward_range[1]}{', 0 or 1 only' if terms.binary else ''}; give one of these"
             )
@@ -148,7 +148,7 @@ def _read_about(kept: Kept) -> Mapping[str, Any]:
         if window is not None:
             positive(LONGEST_WINDOW)("window", window), number(-HUGE)("default_reward", default)
         if about["aggregation"] not in get_args(Aggregation) or (window is None) != (default is None):
-            raise ValueError("no terms of a loop")
+            raise InvalidValueError("no terms of a loop")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"loop {kept.name!r} is damaged: {error}; go back to a backup") from error
     return about

@@ -13,7 +13,7 @@ from typing import Self, cast
 from armlet.bandit import Bandit
 from armlet.core.border.arms import check_labels, listed
 from armlet.core.border.contexts import ContextReader
-from armlet.core.errors import refusing
+from armlet.core.errors import InvalidValueError, refusing
 from armlet.core.rewards import Range
 from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
@@ -235,10 +235,12 @@ class Store:
 def _microseconds(moment: float | datetime) -> int:
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
-            raise ValueError(f"before is {moment!r}, which has no time zone; give one, such as tzinfo=datetime.UTC")
+            raise InvalidValueError(
+                f"before is {moment!r}, which has no time zone; give one, such as tzinfo=datetime.UTC"
+            )
         moment = moment.timestamp()
     if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not -LATEST <= moment <= LATEST:
-        raise ValueError(
+        raise InvalidValueError(
             f"before is {moment!r}; give a datetime with a time zone, or seconds (not milliseconds) since 1970, "
             f"up to {LATEST:.0f}"
         )

@@ -15,6 +15,7 @@ import numpy as np
 
 from armlet.core.checks import number, whole
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.core.finite import FiniteWorld
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64, Int64
@@ -109,7 +110,9 @@ def _spread(residuals: Float64, arms: Int64, rows: Int64, gram: Float64) -> floa
     free = rows - np.linalg.matrix_rank(gram)  # a fit of r numbers leaves n - r to the noise
     if not (free > 0).all():
         arm = int(np.argmin(free))
-        raise ValueError(f"arm {arm} has {rows[arm]} rows, too few to tell noise from theta; give it at least d + 1")
+        raise InvalidValueError(
+            f"arm {arm} has {rows[arm]} rows, too few to tell noise from theta; give it at least d + 1"
+        )
     squares = np.bincount(arms, weights=residuals**2, minlength=len(rows))
     return math.sqrt(float((squares / free).max()))
 
@@ -131,18 +134,18 @@ def _with_ties(X: Float64, theta: Float64, errors: Float64) -> Float64:
 def _half(reward_range: tuple[float, float]) -> float:
     low, high = reward_range
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
+        raise InvalidValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
     return (high - low) / 2
 
 
 def _check(X: Float64, arms: Int64, rewards: Float64, n_arms: int) -> None:
     whole()("n_arms", n_arms)
     if X.ndim != 2 or len(X) == 0 or arms.shape != (len(X),) or rewards.shape != (len(X),):
-        raise ValueError(
+        raise InvalidValueError(
             f"X, arms and rewards have shapes {X.shape}, {arms.shape} and {rewards.shape}; give (n, d), (n,) and (n,)"
         )
     if not (np.isfinite(X).all() and np.isfinite(rewards).all()):
-        raise ValueError("X or rewards hold nan or infinity; leave those rows out")
+        raise InvalidValueError("X or rewards hold nan or infinity; leave those rows out")
     missing = sorted({*range(n_arms)} - {*np.unique(arms).tolist()})
     if missing or arms.min() < 0 or arms.max() >= n_arms:
-        raise ValueError(f"arms must be all of 0 to {n_arms - 1}; got {np.unique(arms).tolist()}")
+        raise InvalidValueError(f"arms must be all of 0 to {n_arms - 1}; got {np.unique(arms).tolist()}")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.core.checks import positive
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 from armlet.theory.lemmas import count_chances, lemma1_printed, lemma2_printed
 
@@ -141,7 +142,7 @@ def counterexamples() -> tuple[Counterexample, ...]:
 
 def _checked(broken: Counterexample, name: str, value: float) -> Counterexample:
     if not broken.left > broken.right:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} is {value} but there the inequality holds, {broken.left:g} <= {broken.right:g}; choose another"
         )
     return broken

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.core.checks import number, positive, whole
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 
 
@@ -99,7 +100,9 @@ def lemma2_repaired(*, p: float, n_arms: int, t: float) -> Count:
     """
     _check_lemma2(p, n_arms, t)
     if p % n_arms or p < 3:
-        raise ValueError(f"p is {p:g} but the count is for multiples of n_arms = {n_arms} from 3 up; round p up to one")
+        raise InvalidValueError(
+            f"p is {p:g} but the count is for multiples of n_arms = {n_arms} from 3 up; round p up to one"
+        )
     rows = p / (2 * n_arms) * (1 + math.log(t / p))
     return Count(rows, math.exp(-rows / 4))
 
@@ -139,7 +142,7 @@ def count_chances(*, p: int, n_arms: int, steps: Sequence[int], rows: Sequence[f
     array([1.    , 0.6667])
     """
     if p % n_arms or len(steps) != len(rows) or list(steps) != sorted(set(steps)) or min(steps) <= p:
-        raise ValueError(
+        raise InvalidValueError(
             f"p, n_arms, steps and rows are {p}, {n_arms}, {steps} and {rows}; give a multiple of n_arms, increasing "
             f"steps above p, and as many rows"
         )

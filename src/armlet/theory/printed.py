@@ -17,6 +17,7 @@ import numpy as np
 
 from armlet.core.checks import positive, whole
 from armlet.core.constants import Constants
+from armlet.core.errors import InvalidValueError
 from armlet.theory.assumptions import MEANINGS, AssumptionError
 from armlet.theory.problem import Problem, check_length
 from armlet.theory.statements import Bound, Condition, check_horizon
@@ -83,7 +84,7 @@ def printed_p(problem: Problem, *, C: float = LEMMA_1) -> Condition:
     """
     positive(fix="give the constant of Lemma 1, above 0 and below 1")("C", C)
     if C >= 1:
-        raise ValueError(f"C is {C}; give the constant of Lemma 1, above 0 and below 1")
+        raise InvalidValueError(f"C is {C}; give the constant of Lemma 1, above 0 and below 1")
     check_length(problem)
     K = problem.n_arms
     delta, sigma, L = _primes(_unit(problem).constants)

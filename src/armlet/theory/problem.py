@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from armlet.core.constants import Constants
-from armlet.core.errors import MissingConstantError
+from armlet.core.errors import InvalidValueError, MissingConstantError
 from armlet.core.finite import FiniteWorld
 from armlet.core.statistics import smallest_eigenvalue
 from armlet.core.types import Float64
@@ -46,7 +46,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not 1 <= self.rank <= self.dim or self.n_arms < 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"n_arms, dim and rank are {self.n_arms}, {self.dim} and {self.rank}; give n_arms >= 1 and "
                 f"1 <= rank <= dim"
             )
@@ -141,10 +141,10 @@ def as_table(X: Float64, theta: Float64, chances: Float64 | None) -> FiniteWorld
     --------
     >>> as_table(np.eye(2), np.array([[3.0, 0.0, 1.0]]), None)
     Traceback (most recent call last):
-    ValueError: X and theta have shapes (2, 2) and (1, 3); give (M, d) and (K, d)
+    armlet.core.errors.InvalidValueError: X and theta have shapes (2, 2) and (1, 3); give (M, d) and (K, d)
     """
     if X.ndim != 2 or theta.ndim != 2 or X.shape[1] != theta.shape[1] or 0 in (*X.shape, *theta.shape):
-        raise ValueError(f"X and theta have shapes {X.shape} and {theta.shape}; give (M, d) and (K, d)")
+        raise InvalidValueError(f"X and theta have shapes {X.shape} and {theta.shape}; give (M, d) and (K, d)")
     even = np.full(len(X), 1 / len(X))
     return FiniteWorld(contexts=X, chances=even if chances is None else chances, means=X @ theta.T)
 
@@ -210,11 +210,11 @@ def _check_constants(c: Constants, rank: int, radius: float) -> None:
             f"{radius:g}",
         )
     if not (0 <= c.sigma < math.inf and 0 <= c.Q < math.inf and 0 <= c.delta_max <= 2 * c.Q * LONGEST):
-        raise ValueError(
+        raise InvalidValueError(
             f"sigma, Q and delta_max are {c.sigma:g}, {c.Q:g} and {c.delta_max:g}; give numbers from 0 up, and "
             f"delta_max at most 2 Q"
         )
     if c.delta_min > radius * c.delta_max * LONGEST:
-        raise ValueError(
+        raise InvalidValueError(
             f"delta_min is {c.delta_min:g} but no arm can lose more than radius delta_max = {radius * c.delta_max:g}"
         )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from armlet.core.border import columns
 from armlet.core.border.contexts import LARGEST
+from armlet.core.errors import ArmletError
 
 HOLDERS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
@@ -29,9 +30,9 @@ every_holder = pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
 
 
 def refusal(error: type[Exception], call: Callable[..., object], *arguments: object) -> str:
-    with pytest.raises(error) as caught:
+    with pytest.raises(ArmletError) as caught:
         call(*arguments)
-    assert type(caught.value) is error
+    assert isinstance(caught.value, error)
     return str(caught.value)
 
 

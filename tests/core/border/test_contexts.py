@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from armlet.core.border.contexts import LARGEST, ContextReader, feature_names
+from armlet.core.errors import ArmletError
 from armlet.core.types import Float64
 
 PLAIN = ContextReader(3)
@@ -26,9 +27,9 @@ FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
 def refusal(error: type[Exception], call: Callable[..., object], *arguments: object) -> str:
-    with pytest.raises(error) as caught:
+    with pytest.raises(ArmletError) as caught:
         call(*arguments)
-    assert type(caught.value) is error
+    assert isinstance(caught.value, error)
     return str(caught.value)
 
 

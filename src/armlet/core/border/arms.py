@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.types import Arm
 
 WIDEST = 256  # characters of a label in an array of strings, four bytes each in every entry
@@ -24,7 +25,7 @@ def check_label(label: object) -> Arm:
     """
     if isinstance(label, (str, int, np.integer)) and not isinstance(label, (bool, np.timedelta64)):
         return label if isinstance(label, str) else int(label)
-    raise TypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
+    raise InvalidTypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
 
 def listed(argument: str, given: Iterable[object]) -> list[object]:
@@ -34,12 +35,12 @@ def listed(argument: str, given: Iterable[object]) -> list[object]:
     --------
     >>> listed("arms", 5)
     Traceback (most recent call last):
-    TypeError: arms is 5; give a list such as ['north', 'south']
+    armlet.core.errors.InvalidTypeError: arms is 5; give a list such as ['north', 'south']
     """
     if isinstance(given, str):
-        raise TypeError(f"{argument} is the string {given!r}; give a list of labels such as ['north', 'south']")
+        raise InvalidTypeError(f"{argument} is the string {given!r}; give a list of labels such as ['north', 'south']")
     if not isinstance(given, Iterable):
-        raise TypeError(f"{argument} is {given!r}; give a list such as ['north', 'south']")
+        raise InvalidTypeError(f"{argument} is {given!r}; give a list such as ['north', 'south']")
     return list(given)
 
 
@@ -53,10 +54,10 @@ def check_labels(labels: Iterable[object]) -> list[Arm]:
     """
     checked = [check_label(label) for label in listed("arms", labels)]
     if not checked:
-        raise ValueError("arms is empty; give at least one label")
+        raise InvalidValueError("arms is empty; give at least one label")
     twice = sorted({str(label) for label, count in Counter(checked).items() if count > 1})
     if twice:
-        raise ValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
+        raise InvalidValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
     return checked
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.core.border.columns import EXACT, check_names
-from armlet.core.errors import TableError
+from armlet.core.errors import InvalidTypeError, InvalidValueError, TableError
 from armlet.core.types import ArrowTable, Bool, Float64, Int64
 
 # Arrow's one-letter formats
@@ -153,7 +153,7 @@ def _export(table: ArrowTable) -> object:
         raise ImportError(f"{type(table).__name__} needs pyarrow to hand over its columns; {fix}") from error
     except TypeError as error:  # pandas, of sparse columns
         fix = "give it plain columns, as table.sparse.to_dense() does for sparse ones"
-        raise TypeError(f"{type(table).__name__} cannot hand over its columns ({error}); {fix}") from error
+        raise InvalidTypeError(f"{type(table).__name__} cannot hand over its columns ({error}); {fix}") from error
 
 
 Struct = TypeVar("Struct", Schema, Array, Stream)
@@ -177,12 +177,12 @@ def _ask(stream: Stream, question: Callable[[int, int], int], answer: Schema | A
 
 def _names(schema: Schema) -> list[str]:
     if schema.format != b"+s":
-        raise TypeError(f"the table is one {_type_name(schema)} column; give a table with named columns")
+        raise InvalidTypeError(f"the table is one {_type_name(schema)} column; give a table with named columns")
     columns = [Schema.from_address(schema.children[i]) for i in range(schema.n_children)]
     names = [(column.name or b"").decode() for column in columns]
     doubles = [repr(name) for name, count in Counter(names).items() if count > 1]
     if doubles:
-        raise ValueError(f"the table has more than one column {', '.join(doubles)}; rename them")
+        raise InvalidValueError(f"the table has more than one column {', '.join(doubles)}; rename them")
     return names
 
 
@@ -191,7 +191,7 @@ def _field(table: Schema, place: int) -> Field:
     name, code = (schema.name or b"").decode(), schema.format.decode()
     known = code in DTYPES or code in (BOOLEAN, EMPTY)
     if not known or schema.dictionary or _extension(schema):
-        raise TypeError(f"column {name!r} is of type {_type_name(schema)}; turn it into numbers")
+        raise InvalidTypeError(f"column {name!r} is of type {_type_name(schema)}; turn it into numbers")
     return Field(name, code, place)
 
 
@@ -255,7 +255,7 @@ def _check_exact(name: str, stored: npt.NDArray[Any]) -> None:
     beyond = (stored > EXACT) | (stored < -EXACT)
     if beyond.any():
         what = f"column {name!r} holds {stored[beyond][0]}, beyond 2**53 where float64 is inexact"
-        raise ValueError(f"{what}; rescale it, or cast it to float64 yourself")
+        raise InvalidValueError(f"{what}; rescale it, or cast it to float64 yourself")
 
 
 def _nulls(array: Array, start: int, n: int) -> Bool:

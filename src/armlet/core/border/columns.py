@@ -13,6 +13,7 @@ from typing import Any, TypeGuard, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.types import Arm, Bool, Float64
 
 # Contexts, rewards, weights and settings. Any float32 is below it. A row then adds w x x' <= 1e120 to a sum, so that no
@@ -34,7 +35,7 @@ def reward(value: float, name: str = "reward") -> float:
     1.0
     >>> reward(float("nan"))
     Traceback (most recent call last):
-    ValueError: reward is nan; give a finite number of at most 1e+40 in size
+    armlet.core.errors.InvalidValueError: reward is nan; give a finite number of at most 1e+40 in size
     """
     if type(value) is float and -LARGEST <= value <= LARGEST:
         return value
@@ -43,7 +44,7 @@ def reward(value: float, name: str = "reward") -> float:
         raise error
     number = float(value)
     if not -LARGEST <= number <= LARGEST:  # an object may say another number each time
-        raise ValueError(f"{name} is {number}; give a finite number of at most {LARGEST:g} in size")
+        raise InvalidValueError(f"{name} is {number}; give a finite number of at most {LARGEST:g} in size")
     return number
 
 
@@ -56,11 +57,11 @@ def weight(value: float) -> float:
     2.0
     >>> weight(0)
     Traceback (most recent call last):
-    ValueError: weight is 0.0; give a positive number, at least 1e-40
+    armlet.core.errors.InvalidValueError: weight is 0.0; give a positive number, at least 1e-40
     """
     number = reward(value, "weight")
     if number < LEAST_WEIGHT:
-        raise ValueError(too_light("weight", number))
+        raise InvalidValueError(too_light("weight", number))
     return number
 
 
@@ -92,7 +93,7 @@ def rewards(values: npt.ArrayLike, n_rows: int, name: str = "rewards") -> Float6
     array([1. , 0.5, 1. ])
     >>> rewards([1, None, 0], 3)
     Traceback (most recent call last):
-    TypeError: rewards[1] is None (NoneType); give a real number
+    armlet.core.errors.InvalidTypeError: rewards[1] is None (NoneType); give a real number
     """
     numbers = as_float64(_column(values, n_rows, name))
     if numbers is None:
@@ -109,14 +110,14 @@ def weights(values: npt.ArrayLike | None, n_rows: int) -> Float64:
     array([1., 1.])
     >>> weights([1, -2], 2)
     Traceback (most recent call last):
-    ValueError: weights[1] is -2.0; give a positive number, at least 1e-40
+    armlet.core.errors.InvalidValueError: weights[1] is -2.0; give a positive number, at least 1e-40
     """
     if values is None:
         return np.ones(n_rows)
     numbers = rewards(values, n_rows, "weights")
     wrong = np.flatnonzero(numbers < LEAST_WEIGHT)
     if wrong.size > 0:
-        raise ValueError(too_light(f"weights[{wrong[0]}]", numbers[wrong[0]]))
+        raise InvalidValueError(too_light(f"weights[{wrong[0]}]", numbers[wrong[0]]))
     return numbers
 
 
@@ -129,7 +130,7 @@ def explored(values: npt.ArrayLike, n_rows: int) -> Bool:
     array([ True,  True])
     >>> explored([0, 1, 2], 3)
     Traceback (most recent call last):
-    ValueError: explored[2] is 2; give True or False
+    armlet.core.errors.InvalidValueError: explored[2] is 2; give True or False
     """
     if isinstance(values, bool | np.bool_):
         return np.full(n_rows, bool(values))
@@ -139,9 +140,9 @@ def explored(values: npt.ArrayLike, n_rows: int) -> Bool:
     listed = python_values(values)
     for i, value in enumerate(listed):
         if not is_number(value):
-            raise TypeError(f"explored[{i}] is {reprlib.repr(value)}; give True or False")
+            raise InvalidTypeError(f"explored[{i}] is {reprlib.repr(value)}; give True or False")
         if value not in (0, 1):
-            raise ValueError(f"explored[{i}] is {value}; give True or False")
+            raise InvalidValueError(f"explored[{i}] is {value}; give True or False")
     return np.array(listed, dtype=np.bool_)
 
 
@@ -167,13 +168,13 @@ def labels(values: npt.ArrayLike, n_rows: int) -> list[Arm]:
     ['north', 'south']
     >>> labels([1, 2.0], 2)
     Traceback (most recent call last):
-    TypeError: arms[1] is 2.0 (float); give a str or an int
+    armlet.core.errors.InvalidTypeError: arms[1] is 2.0 (float); give a str or an int
     """
     listed = python_values(values)
     if not isinstance(listed, list):
-        raise TypeError(f"arms is {reprlib.repr(values)} ({type(values).__name__}); give a column of labels")
+        raise InvalidTypeError(f"arms is {reprlib.repr(values)} ({type(values).__name__}); give a column of labels")
     if len(listed) != n_rows:
-        raise ValueError(f"arms has {len(listed)} labels for {n_rows} contexts; give one for each")
+        raise InvalidValueError(f"arms has {len(listed)} labels for {n_rows} contexts; give one for each")
     if {type(value) for value in listed} <= {str, int}:
         return listed
     return [_label(value, i) for i, value in enumerate(listed)]
@@ -184,7 +185,7 @@ def _label(value: object, row: int) -> Arm:
         return str.__str__(value)  # what it holds: an enumeration of strings prints something else
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
         return int(value)
-    raise TypeError(f"arms[{row}] is {reprlib.repr(value)} ({type(value).__name__}); give a str or an int")
+    raise InvalidTypeError(f"arms[{row}] is {reprlib.repr(value)} ({type(value).__name__}); give a str or an int")
 
 
 def as_array(values: object, name: str, names: Sequence[str] | None = None) -> npt.NDArray[Any]:
@@ -194,14 +195,18 @@ def as_array(values: object, name: str, names: Sequence[str] | None = None) -> n
     if isinstance(values, np.ndarray) and hasattr(values, "filled"):
         return cast("npt.NDArray[Any]", cast("Any", values).astype(np.float64).filled(np.nan))
     if hasattr(values, "toarray"):
-        raise TypeError(f"{name} cannot be sparse ({type(values).__name__}); give all the values, with .toarray()")
+        raise InvalidTypeError(
+            f"{name} cannot be sparse ({type(values).__name__}); give all the values, with .toarray()"
+        )
     try:
         return np.asarray(values)
     except (RuntimeError, TypeError, ValueError) as error:
         if isinstance(values, list | tuple):  # neither a row nor a matrix: one of its values is a list
             raise first_refused(values, name, names) from None
         # such as a tensor on another device, or one that tracks its gradient; its own words name the way out
-        raise TypeError(f"{name} cannot be a {type(values).__name__}, numpy does not read it: {error}") from error
+        raise InvalidTypeError(
+            f"{name} cannot be a {type(values).__name__}, numpy does not read it: {error}"
+        ) from error
 
 
 def as_float64(values: npt.NDArray[Any]) -> Float64 | None:
@@ -239,11 +244,11 @@ def is_number(value: object) -> TypeGuard[float]:
 def refused(value: object, name: str) -> Exception | None:
     """Say why a value is not a usable number; None if it is one."""
     if not is_number(value):
-        return TypeError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); give a real number")
+        return InvalidTypeError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); give a real number")
     if isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT:
-        return ValueError(f"{name} is {value}, beyond 2**53 where float64 is inexact; rescale it")
+        return InvalidValueError(f"{name} is {value}, beyond 2**53 where float64 is inexact; rescale it")
     if not abs(float(value)) <= LARGEST:
-        return ValueError(f"{name} is {value}; give a finite number of at most {LARGEST:g} in size")
+        return InvalidValueError(f"{name} is {value}; give a finite number of at most {LARGEST:g} in size")
     return None
 
 
@@ -253,7 +258,7 @@ def first_refused(values: object, name: str, names: Sequence[str] | None = None)
         error = refused(value, f"{name}[{names[i] if names and i < len(names) else i!r}]")
         if error is not None:
             return error
-    return TypeError(f"{name} holds numbers as objects; convert it with numpy.asarray({name}, dtype=float)")
+    return InvalidTypeError(f"{name} holds numbers as objects; convert it with numpy.asarray({name}, dtype=float)")
 
 
 def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> None:
@@ -263,7 +268,7 @@ def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> 
     --------
     >>> check_names(["age", "hight"], ["age", "height"], "the table")
     Traceback (most recent call last):
-    ValueError: the table lacks 'height' and has the unknown 'hight'; give each feature once and no more
+    armlet.core.errors.InvalidValueError: the table lacks 'height' and has the unknown 'hight'; give each feature ...
     """
     present, known = set(given), set(wanted)
     faults = {
@@ -272,15 +277,15 @@ def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> 
     }
     told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
     if told:
-        raise ValueError(f"{what} {told}; give each feature once and no more")
+        raise InvalidValueError(f"{what} {told}; give each feature once and no more")
 
 
 def _column(values: npt.ArrayLike, n_rows: int, name: str) -> npt.NDArray[Any]:
     column = as_array(values, name)
     if column.ndim == 0:
-        raise TypeError(f"{name} is {reprlib.repr(values)} ({type(values).__name__}); give {n_rows} values")
+        raise InvalidTypeError(f"{name} is {reprlib.repr(values)} ({type(values).__name__}); give {n_rows} values")
     if column.shape != (n_rows,):
-        raise ValueError(f"{name} has shape {column.shape} for {n_rows} contexts; give one value for each")
+        raise InvalidValueError(f"{name} has shape {column.shape} for {n_rows} contexts; give one value for each")
     return column
 
 

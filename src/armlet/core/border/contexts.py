@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.core.border.columns import LARGEST, as_array, as_float64, check_names, first_refused, is_number
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.types import ArrowTable, Context, Contexts, Float64
 
 __all__ = ["LARGEST", "ContextReader", "feature_names"]
@@ -44,7 +45,7 @@ class ContextReader:
     array([31. ,  1.7])
     >>> reader.row([31, float("nan")])
     Traceback (most recent call last):
-    ValueError: context['height'] is nan; give a finite number of at most 1e+40 in size
+    armlet.core.errors.InvalidValueError: context['height'] is nan; give a finite number of at most 1e+40 in size
     """
 
     dim: int
@@ -74,7 +75,7 @@ class ContextReader:
         array([1. , 1. , 0.5])
         >>> ContextReader(3).row([1, 2, 3, 4])
         Traceback (most recent call last):
-        ValueError: dim is 3 but the context has 4 values; got shape (4,)
+        armlet.core.errors.InvalidValueError: dim is 3 but the context has 4 values; got shape (4,)
         """
         given = self._in_order(x) if self._is_named(x) else x
         values = as_array(given, "context", self.features)
@@ -106,7 +107,7 @@ class ContextReader:
                [3., 4.]])
         >>> ContextReader(2).matrix([[1, 2], [3, "4"]])
         Traceback (most recent call last):
-        TypeError: row 1: context[1] is '4' (str); give a real number
+        armlet.core.errors.InvalidTypeError: row 1: context[1] is '4' (str); give a real number
         """
         if isinstance(X, list | tuple):
             stacked = self._stack(X)
@@ -130,7 +131,7 @@ class ContextReader:
 
     def _in_order(self, x: Any) -> list[float]:
         if self.features is None:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"context is a {type(x).__name__} but the bandit has no feature names; "
                 f"pass features=[...] to Bandit, or give a list of {self.dim} values"
             )
@@ -138,7 +139,7 @@ class ContextReader:
         if named.keys() != set(self.features):
             if isinstance(x, Mapping) or not named.keys().isdisjoint(self.features):
                 check_names(list(named), self.features, "context")
-            raise ValueError(
+            raise InvalidValueError(
                 f"context is a {type(x).__name__} with the labels {reprlib.repr(list(named))}, none of them a feature; "
                 f"label its values {reprlib.repr(list(self.features))}, or give them in this order with .to_numpy()"
             )
@@ -160,14 +161,14 @@ class ContextReader:
             try:
                 rows[i] = self.row(x)
             except TypeError as error:
-                raise TypeError(f"row {i}: {error}") from None
+                raise InvalidTypeError(f"row {i}: {error}") from None
             except ValueError as error:
-                raise ValueError(f"row {i}: {error}") from None
+                raise InvalidValueError(f"row {i}: {error}") from None
         return rows
 
     def _table(self, table: ArrowTable) -> Float64:
         if self.features is None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"contexts are a {type(table).__name__} but the bandit has no feature names to match its "
                 "columns; pass features=[...] to Bandit, or give a matrix such as table.to_numpy()"
             )
@@ -177,29 +178,29 @@ class ContextReader:
         for name, column in columns.items():
             if column.nulls.size > 0:
                 where = f"row {column.nulls[0]}: context[{name!r}]"
-                raise ValueError(f"{where} is missing (null or NaN); fill it in, or drop the row")
+                raise InvalidValueError(f"{where} is missing (null or NaN); fill it in, or drop the row")
         return np.column_stack([column.values for column in columns.values()])
 
     def _wrong_row(self, given: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:
             what = f"context is {reprlib.repr(given)} ({type(given).__name__})"
-            return TypeError(f"{what}; give a row of {self.dim} real numbers")
+            return InvalidTypeError(f"{what}; give a row of {self.dim} real numbers")
         if len(shape) == 1:
-            return ValueError(f"dim is {self.dim} but the context has {shape[0]} values; got shape {shape}")
+            return InvalidValueError(f"dim is {self.dim} but the context has {shape[0]} values; got shape {shape}")
         if len(shape) == 2:
-            return ValueError(f"context has shape {shape}; use decide_many for a table, or x[0] for one row")
-        return ValueError(f"context has shape {shape}; give a row of {self.dim} values")
+            return InvalidValueError(f"context has shape {shape}; use decide_many for a table, or x[0] for one row")
+        return InvalidValueError(f"context has shape {shape}; give a row of {self.dim} values")
 
     def _wrong_matrix(self, X: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:
             what = f"contexts are {reprlib.repr(X)} ({type(X).__name__})"
-            return TypeError(f"{what}; give a matrix, a list of rows or mappings, or a table")
+            return InvalidTypeError(f"{what}; give a matrix, a list of rows or mappings, or a table")
         if len(shape) == 1:
-            return ValueError(f"contexts have shape {shape}; for one context give [x], or X.reshape(1, -1)")
+            return InvalidValueError(f"contexts have shape {shape}; for one context give [x], or X.reshape(1, -1)")
         if len(shape) == 2:
             what = f"dim is {self.dim} but the contexts have {shape[1]} columns"
-            return ValueError(f"{what}; got shape {shape}")
-        return ValueError(f"contexts have shape {shape}; give a matrix of shape (N, {self.dim})")
+            return InvalidValueError(f"{what}; got shape {shape}")
+        return InvalidValueError(f"contexts have shape {shape}; give a matrix of shape (N, {self.dim})")
 
 
 def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tuple[str, ...] | None, int]:
@@ -227,24 +228,24 @@ def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tupl
     if features is None:
         return None, _dimension(dim)
     if isinstance(features, str | set | frozenset):
-        raise TypeError(f"features is {features!r}; give a list of names, in the order of the values")
+        raise InvalidTypeError(f"features is {features!r}; give a list of names, in the order of the values")
     names = tuple(features)
     for i, name in enumerate(names):
         if not isinstance(name, str):
-            raise TypeError(f"features[{i}] is {name!r} ({type(name).__name__}); give a string")
+            raise InvalidTypeError(f"features[{i}] is {name!r} ({type(name).__name__}); give a string")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"features has {twice[0]!r} more than once; give each feature its own name")
+        raise InvalidValueError(f"features has {twice[0]!r} more than once; give each feature its own name")
     if _dimension(len(names) if dim is None else dim) != len(names):
-        raise ValueError(f"dim is {dim} but features has {len(names)} names; leave dim out, or name them all")
+        raise InvalidValueError(f"dim is {dim} but features has {len(names)} names; leave dim out, or name them all")
     return tuple(map(str, names)), len(names)
 
 
 def _dimension(dim: int | None) -> int:
     if dim is None:
-        raise ValueError("dim is None; give dim, the number of values in a context, or features, their names")
+        raise InvalidValueError("dim is None; give dim, the number of values in a context, or features, their names")
     if isinstance(dim, bool | np.bool_) or not hasattr(dim, "__index__"):
-        raise TypeError(f"dim is {dim!r} ({type(dim).__name__}); give a whole number")
+        raise InvalidTypeError(f"dim is {dim!r} ({type(dim).__name__}); give a whole number")
     if not 1 <= dim <= MOST_VALUES:
-        raise ValueError(f"dim is {dim}; a context has at least one value, and at most 2^31")
+        raise InvalidValueError(f"dim is {dim}; a context has at least one value, and at most 2^31")
     return operator.index(dim)

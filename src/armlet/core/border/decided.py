@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armlet.core.border.extras import load
+from armlet.core.errors import InvalidTypeError
 
 if TYPE_CHECKING:
     from armlet.core.kernel import Decisions
@@ -43,7 +44,9 @@ def _label_type(pa: Any, decisions: Decisions) -> Any:
         return pa.int64()
     if kinds <= {str}:
         return pa.string()
-    raise TypeError("arms are named by str and by int, and a column of a table holds one of them; rename the arms")
+    raise InvalidTypeError(
+        "arms are named by str and by int, and a column of a table holds one of them; rename the arms"
+    )
 
 
 def _known(pa: Any, values: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from armlet.core.border import columns
 from armlet.core.border.contexts import ContextReader
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.types import Arm, Bool, Float64, Int64
 
 NEEDED: Final = ("t", "arm", "reward", "propensity", "explored")
@@ -50,15 +51,15 @@ def read_logged(table: object, reader: ContextReader) -> LoggedRows:
     array([1.])
     >>> read_logged(table | {"propensity": [0.0]}, ContextReader(1))
     Traceback (most recent call last):
-    ValueError: propensity[0] is 0.0; give a number above 0 and at most 1
+    armlet.core.errors.InvalidValueError: propensity[0] is 0.0; give a number above 0 and at most 1
     """
     names, column = _open(table)
     for name, right in MISNAMED.items():
         if name in names and right not in names:
-            raise ValueError(f"the table has a column {name}; call it {right}")
+            raise InvalidValueError(f"the table has a column {name}; call it {right}")
     missing = [name for name in NEEDED if name not in names]
     if missing:
-        raise ValueError(f"the table has no column {', '.join(missing)}; it has {reprlib.repr(names)}")
+        raise InvalidValueError(f"the table has no column {', '.join(missing)}; it has {reprlib.repr(names)}")
     t = _whole(column("t"), "t", 1, 2**63 - 1)
     n = len(t)
     chances = columns.rewards(column("propensity"), n, "propensity")
@@ -84,7 +85,7 @@ def _open(table: Any) -> tuple[list[str], Callable[[str], Any]]:
         found = getattr(table, names, None)
         if found is not None and hasattr(table, "__getitem__"):
             return [str(name) for name in found], table.__getitem__
-    raise TypeError(
+    raise InvalidTypeError(
         f"table is {reprlib.repr(table)} ({type(table).__name__}); give a mapping of columns, a data frame or an Arrow "
         "table"
     )
@@ -93,7 +94,7 @@ def _open(table: Any) -> tuple[list[str], Callable[[str], Any]]:
 def _check(values: npt.NDArray[Any], name: str, good: Bool, fix: str) -> None:
     wrong = np.flatnonzero(~good)
     if wrong.size > 0:
-        raise ValueError(f"{name}[{wrong[0]}] is {values[wrong[0]]}; {fix}")
+        raise InvalidValueError(f"{name}[{wrong[0]}] is {values[wrong[0]]}; {fix}")
 
 
 def _raw(values: Any) -> npt.NDArray[Any]:
@@ -106,7 +107,7 @@ def _whole(values: Any, name: str, least: int, most: int, n: int | None = None) 
     """Read a column of whole numbers, which may be beyond what floats hold."""
     numbers = _raw(values)
     if numbers.ndim != 1 or (n is not None and len(numbers) != n):
-        raise TypeError(f"{name} is {reprlib.repr(values)}; give a column of whole numbers, one for each row")
+        raise InvalidTypeError(f"{name} is {reprlib.repr(values)}; give a column of whole numbers, one for each row")
     fix = f"give a whole number from {least} to {most}"
     if numbers.dtype.kind == "O":
         good = [type(value) is int and least <= value <= most for value in numbers.tolist()]
@@ -121,7 +122,7 @@ def _replaces(values: Any, n: int) -> Float64:
     """Read the rewards that others take the place of; null or NaN where there is none."""
     numbers = _raw(values)
     if numbers.shape != (n,):
-        raise ValueError(f"replaces has shape {numbers.shape} for {n} rows; give one value for each, or null")
+        raise InvalidValueError(f"replaces has shape {numbers.shape} for {n} rows; give one value for each, or null")
     listed = numbers.tolist() if numbers.dtype.kind == "O" else None
     new = np.isnan(numbers) if listed is None else np.array([value is None or value != value for value in listed])
     new = new.astype(np.bool_)  # of no rows too
@@ -132,10 +133,10 @@ def _contexts(names: list[str], column: Callable[[str], Any], reader: ContextRea
     if "x" in names:
         X = reader.matrix(_rows(column("x"), n))
         if len(X) != n:
-            raise ValueError(f"x has {len(X)} rows and t {n}; give one for each")
+            raise InvalidValueError(f"x has {len(X)} rows and t {n}; give one for each")
         return X
     if reader.features is None or not set(reader.features) <= set(names):
-        raise ValueError(f"the table has no column x, and none for every feature; it has {reprlib.repr(names)}")
+        raise InvalidValueError(f"the table has no column x, and none for every feature; it has {reprlib.repr(names)}")
     return np.column_stack([columns.rewards(column(name), n, name) for name in reader.features])
 
 
@@ -145,7 +146,7 @@ def _rows(values: Any, n: int) -> Any:
         values = values.combine_chunks()
     if hasattr(values, "type") and hasattr(values, "flatten"):  # an Arrow array
         if values.null_count:
-            raise ValueError("x is null in some rows; leave out rows without a context")
+            raise InvalidValueError("x is null in some rows; leave out rows without a context")
         if str(values.type).startswith("fixed_size_list"):
             flat = values.flatten().to_numpy(zero_copy_only=False)
             return flat.reshape(n, -1) if n else flat
@@ -157,7 +158,7 @@ def _rows(values: Any, n: int) -> Any:
     listed = columns.python_values(values)
     if listed and all(isinstance(row, bytes) for row in listed):
         if len({len(row) for row in listed}) > 1 or len(listed[0]) % 8:
-            raise ValueError("x has rows of bytes that are not equally many float64; give each context alike")
+            raise InvalidValueError("x has rows of bytes that are not equally many float64; give each context alike")
         return _floats(b"".join(listed), n)
     return [row.tolist() if isinstance(row, np.ndarray) else row for row in listed]
 

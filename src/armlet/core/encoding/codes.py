@@ -15,6 +15,7 @@ import numpy as np
 
 from armlet.core.border.columns import LARGEST, refused
 from armlet.core.encoding.tables import DAY, Columns, Row, Texts, is_missing, microseconds_of, text_of
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64, Int64
 
 CONSTANT = "1"
@@ -195,7 +196,9 @@ class Flags:
         if place is not None:
             return place
         if self.other == "refuse":
-            raise ValueError(f"{where} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it anew")
+            raise InvalidValueError(
+                f"{where} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it anew"
+            )
         return self._places.get(OTHER, len(self.texts)) if self.other == "flag" else -1
 
     def to_dict(self) -> dict[str, Any]:
@@ -301,7 +304,7 @@ def read_code(saved: Mapping[str, Any]) -> Code:
     Number(column='price')
     >>> read_code({"column": "price", "kind": "log"})
     Traceback (most recent call last):
-    ValueError: a column of the encoder is {'column': 'price', 'kind': 'log'}, which is none that an encoder can have
+    armlet.core.errors.InvalidValueError: a column of the encoder is {'column': 'price', 'kind': 'log'}, which is ...
     """
     match saved:
         case {"missing": list(usual), **rest}:
@@ -321,7 +324,7 @@ def read_code(saved: Mapping[str, Any]) -> Code:
             differ = len({text for text in texts if isinstance(text, str)}) == len(texts)
             if differ and other in ("flag", "zeros", "refuse"):
                 return Flags(column, tuple(texts), other)
-    raise ValueError(f"a column of the encoder is {saved!r:.200}, which is none that an encoder can have")
+    raise InvalidValueError(f"a column of the encoder is {saved!r:.200}, which is none that an encoder can have")
 
 
 MOST_BUCKETS = 1 << 20

@@ -27,7 +27,7 @@ from armlet.core.encoding.codes import (
 from armlet.core.encoding.encoding import Encoding, Extra, check_columns
 from armlet.core.encoding.estimator import Estimator, object_array
 from armlet.core.encoding.tables import Columns, Row, Table
-from armlet.core.errors import NotFittedError
+from armlet.core.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from armlet.core.types import Float64
 
 MOST = 50
@@ -149,7 +149,7 @@ class Encoder(Estimator):
         parts = map(Columns, tables)
         first = next(parts, None)
         if first is None or not first.n_rows:
-            raise ValueError("the table has no rows; give some, to learn from which columns and texts there are")
+            raise InvalidValueError("the table has no rows; give some, to learn from which columns and texts there are")
         wanted = first.names if self.columns is None else list(self.columns)
         self._check_roles(wanted)
         read = [name for name in wanted if name != CONSTANT or name in first.names]
@@ -168,23 +168,25 @@ class Encoder(Estimator):
         choices["missing"] = ("refuse", "flag")
         for name, words in choices.items():
             if (value := getattr(self, name)) not in words:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, words))}")
+                raise InvalidValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, words))}")
         if self.most is not None and not _is_count(self.most, 1 << 31):
-            raise ValueError(f"most is {self.most!r}; give a whole number of at least 1, or None for all")
+            raise InvalidValueError(f"most is {self.most!r}; give a whole number of at least 1, or None for all")
         for name in ("columns", "categories"):
             if isinstance(value := getattr(self, name), str):
-                raise TypeError(f"{name} is the string {value!r}; give a list of names")
+                raise InvalidTypeError(f"{name} is the string {value!r}; give a list of names")
         for name, n in (self.hashed or {}).items():
             if not _is_count(n, MOST_BUCKETS):
-                raise ValueError(f"hashed[{name!r}] is {n!r}; give the number of buckets, from 1 to {MOST_BUCKETS}")
+                raise InvalidValueError(
+                    f"hashed[{name!r}] is {n!r}; give the number of buckets, from 1 to {MOST_BUCKETS}"
+                )
 
     def _check_roles(self, wanted: Sequence[str]) -> None:
         if not wanted:
-            raise ValueError("there are no columns; give a table with at least one")
+            raise InvalidValueError("there are no columns; give a table with at least one")
         for role, names in (("categories", self.categories), ("hashed", self.hashed or {})):
             for name in names:
                 if name not in wanted:
-                    raise ValueError(f"{role} names {name!r}, but the columns are {', '.join(wanted)}")
+                    raise InvalidValueError(f"{role} names {name!r}, but the columns are {', '.join(wanted)}")
 
     def _notes(self, table: Columns, name: str) -> _Notes:
         if name in (self.hashed or {}):
@@ -204,7 +206,7 @@ class Encoder(Estimator):
         texts = sorted(counts, key=lambda text: (-counts[text], text))
         if self.most is not None and len(texts) > self.most:
             if self.other == "refuse":
-                raise ValueError(
+                raise InvalidValueError(
                     f"column {name!r} has {len(texts):,} different texts; group them into {self.most} or fewer, raise "
                     "most, give them buckets with hashed={...}, or let the rare ones share a flag with other='flag'"
                 )
@@ -222,7 +224,7 @@ class Encoder(Estimator):
         >>> encoder = armlet.Encoder().fit({"price": [3.0, 4.5]})
         >>> encoder.encode({"price": 2.0, "size": 7})
         Traceback (most recent call last):
-        ValueError: context has the unknown 'size'; give each column once, or set extra='ignore'
+        armlet.core.errors.InvalidValueError: context has the unknown 'size'; give each column once, or set ...
         """
         return self._fitted.encode(row, self.extra)
 
@@ -291,7 +293,7 @@ class Encoder(Estimator):
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Make an encoder that does what `to_dict` says, or refuse."""
         if not isinstance(saved, Mapping) or saved.keys() != {"columns", "extra"}:
-            raise ValueError(f"an encoder is said to be {saved!r:.200}; give what to_dict gave")
+            raise InvalidValueError(f"an encoder is said to be {saved!r:.200}; give what to_dict gave")
         encoding = Encoding.from_list(saved["columns"])
         missing: Missing = "flag" if any(isinstance(code, Maybe) for code in encoding.codes) else "refuse"
         out = cls([code.column for code in encoding.codes], missing=missing, extra=saved["extra"])

@@ -11,6 +11,7 @@ import numpy as np
 from armlet.core.border.contexts import feature_names
 from armlet.core.encoding.codes import Code, Constant, read_code
 from armlet.core.encoding.tables import Columns, Row, Table
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.types import Float64
 
 Extra: TypeAlias = Literal["refuse", "ignore"]
@@ -24,7 +25,7 @@ def check_columns(given: Collection[str], wanted: Iterable[str], what: str, extr
     --------
     >>> check_columns(["age", "hight"], ["age", "height"], "the table", "refuse")
     Traceback (most recent call last):
-    ValueError: the table lacks 'height' and has the unknown 'hight'; give each column once, or set extra='ignore'
+    armlet.core.errors.InvalidValueError: the table lacks 'height' and has the unknown 'hight'; give each column ...
     """
     wanted = list(wanted)
     lacks = [repr(name) for name in wanted if name not in given]
@@ -33,7 +34,7 @@ def check_columns(given: Collection[str], wanted: Iterable[str], what: str, extr
     told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
     if told:
         fix = ", or set extra='ignore'" if unknown else ""
-        raise ValueError(f"{what} {told}; give each column once{fix}")
+        raise InvalidValueError(f"{what} {told}; give each column once{fix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Encoding:
         slices = [slice(end - len(code.names), end) for code, end in zip(self.codes, ends, strict=True)]
         columns = [code.column for code in self.codes if not isinstance(code, Constant)]
         if len(set(columns)) < len(columns):
-            raise ValueError(f"the columns are {', '.join(columns)}; give each once")
+            raise InvalidValueError(f"the columns are {', '.join(columns)}; give each once")
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "features", names)
         object.__setattr__(self, "_slices", tuple(slices))
@@ -72,7 +73,7 @@ class Encoding:
     def encode(self, row: Row, extra: Extra) -> Float64:
         """Give the numbers of one row, (d,)."""
         if not isinstance(row, Mapping):
-            raise TypeError(f"context is a {type(row).__name__}; give a mapping from columns to values")
+            raise InvalidTypeError(f"context is a {type(row).__name__}; give a mapping from columns to values")
         if extra == "ignore" or len(row) != len(self.columns) or any(name not in row for name in self.columns):
             check_columns(row, self.columns, "context", extra)
         out = np.zeros(self.dim)
@@ -99,5 +100,5 @@ class Encoding:
     def from_list(cls, saved: list[Any]) -> Encoding:
         """Take back what `to_list` gave, or refuse."""
         if not saved or not isinstance(saved, list):
-            raise ValueError(f"the columns of the encoder are {saved!r:.200}; there must be one at least")
+            raise InvalidValueError(f"the columns of the encoder are {saved!r:.200}; there must be one at least")
         return cls(tuple(read_code(each) for each in saved))

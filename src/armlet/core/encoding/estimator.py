@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 
 Output: TypeAlias = Literal["default", "pandas", "polars"]
@@ -35,7 +36,7 @@ class Estimator:
         known = self._settings()
         for name in params:
             if name not in known:
-                raise ValueError(f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known)}")
+                raise InvalidValueError(f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known)}")
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -43,7 +44,7 @@ class Estimator:
     def set_output(self, *, transform: Output | None = None) -> Self:
         """Say what `transform` gives: "default", a numpy matrix; "pandas" or "polars", a DataFrame. None: as before."""
         if transform not in (None, "default", "pandas", "polars"):
-            raise ValueError(f"transform is {transform!r}; choose 'default', 'pandas' or 'polars'")
+            raise InvalidValueError(f"transform is {transform!r}; choose 'default', 'pandas' or 'polars'")
         if transform is not None:
             self._output = transform
         return self

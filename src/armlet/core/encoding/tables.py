@@ -16,6 +16,7 @@ import numpy as np
 
 from armlet.core.border.columns import as_float64, is_number, python_values, refused
 from armlet.core.border.extras import load
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.types import ArrowTable, Bool, Float64, Int64
 
 Row: TypeAlias = Mapping[str, object]
@@ -62,7 +63,9 @@ class Columns:
         for name, length in lengths.items():
             if length != self.n_rows:
                 first = self.names[0]
-                raise ValueError(f"column {name!r} has {length} values and {first!r} has {self.n_rows}; give as many")
+                raise InvalidValueError(
+                    f"column {name!r} has {length} values and {first!r} has {self.n_rows}; give as many"
+                )
 
     def is_date(self, name: str) -> bool:
         """Whether a column holds dates, with or without a time."""
@@ -111,7 +114,7 @@ class Columns:
         gone = np.flatnonzero(codes < 0)
         if gone.size:
             text = "has no value; fill it in, drop the row, or set missing='flag'"
-            raise ValueError(f"row {gone[0]}: column {name!r} {text}")
+            raise InvalidValueError(f"row {gone[0]}: column {name!r} {text}")
         try:
             texts = [text_of(value) for value in values]
         except (TypeError, ValueError):
@@ -129,15 +132,15 @@ def text_of(value: object) -> str:
     ('red', '7')
     >>> text_of(None)
     Traceback (most recent call last):
-    ValueError: there is no value; fill it in
+    armlet.core.errors.InvalidValueError: there is no value; fill it in
     """
     if isinstance(value, str):
         return str(value)
     if is_missing(value):
-        raise ValueError("there is no value; fill it in")
+        raise InvalidValueError("there is no value; fill it in")
     if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return str(value)
-    raise TypeError(f"it is {reprlib.repr(value)} ({type(value).__name__}); give text, or a whole number")
+    raise InvalidTypeError(f"it is {reprlib.repr(value)} ({type(value).__name__}); give text, or a whole number")
 
 
 def is_missing(value: object) -> bool:
@@ -162,7 +165,7 @@ def microseconds_of(value: object) -> int:
     (2, 1000000)
     """
     if is_missing(value):
-        raise ValueError("there is no value; fill it in, or set missing='flag'")
+        raise InvalidValueError("there is no value; fill it in, or set missing='flag'")
     if isinstance(value, np.datetime64):
         return int(value.astype("datetime64[us]").astype(np.int64))
     if isinstance(value, datetime.datetime):
@@ -170,7 +173,7 @@ def microseconds_of(value: object) -> int:
         return (moment - EPOCH) // MICROSECOND
     if isinstance(value, datetime.date):
         return DAY * (value.toordinal() - EPOCH.toordinal())
-    raise TypeError(f"it is {reprlib.repr(value)} ({type(value).__name__}); give a date")
+    raise InvalidTypeError(f"it is {reprlib.repr(value)} ({type(value).__name__}); give a date")
 
 
 def _located(read: Callable[[object], int], value: object, where: str) -> int:
@@ -188,18 +191,18 @@ def _by_name(table: Any) -> dict[str, Any]:
     if not hasattr(table, "column_names") and not hasattr(table, "columns"):
         if not hasattr(table, "__arrow_c_stream__"):
             what = f"the table is {reprlib.repr(table)} ({type(table).__name__})"
-            raise TypeError(f"{what}; give a mapping of columns, a list of rows, or pandas, polars or Arrow")
+            raise InvalidTypeError(f"{what}; give a mapping of columns, a list of rows, or pandas, polars or Arrow")
         table = load("pyarrow", "a table that others stream needs").table(table)  # somebody else's stream
     names = [_name(name) for name in getattr(table, "column_names", getattr(table, "columns", ()))]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"the table has more than one column {twice[0]!r}; rename them")
+        raise InvalidValueError(f"the table has more than one column {twice[0]!r}; rename them")
     return {name: table[name] for name in names}
 
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"a column is named {name!r} ({type(name).__name__}); name columns by strings")
+        raise InvalidTypeError(f"a column is named {name!r} ({type(name).__name__}); name columns by strings")
     return str(name)
 
 
@@ -208,17 +211,17 @@ def _turned(rows: Sequence[Any]) -> dict[str, Any]:
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             what = f"row {i} is {reprlib.repr(row)} ({type(row).__name__})"
-            raise TypeError(f"{what}; give each row as a mapping from columns to values")
+            raise InvalidTypeError(f"{what}; give each row as a mapping from columns to values")
         if row.keys() != rows[0].keys():
             named = sorted(row.keys() ^ rows[0].keys(), key=str)
-            raise ValueError(f"row {i} and row 0 do not both have {named[0]!r}; give all rows the same columns")
+            raise InvalidValueError(f"row {i} and row 0 do not both have {named[0]!r}; give all rows the same columns")
     return {_name(name): [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
 def _length(name: str, column: Any) -> int:
     if isinstance(column, str | bytes | Mapping) or not hasattr(column, "__len__"):
         what = f"column {name!r} is {reprlib.repr(column)} ({type(column).__name__})"
-        raise TypeError(f"{what}; give one value a row, or use encode for a single row")
+        raise InvalidTypeError(f"{what}; give one value a row, or use encode for a single row")
     return len(column)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Protocol, TypeAlias
 
+from armlet.core.errors import InvalidTypeError
+
 
 class Readable(Protocol):
     """A binary file object to read from."""
@@ -67,9 +69,9 @@ def write_parts(target: Target, parts: Iterable[bytes]) -> None:
         write_atomically(Path(os.path.realpath(target)), parts, PRIVATE)  # through a link, to what it points at
         return
     if not hasattr(target, "write"):
-        raise TypeError(f"target is {reprlib.repr(target)}; give a path or a file object opened with mode 'wb'")
+        raise InvalidTypeError(f"target is {reprlib.repr(target)}; give a path or a file object opened with mode 'wb'")
     if isinstance(target, io.TextIOBase):
-        raise TypeError(f"target is {target!r}, which takes text; open the file with mode 'wb'")
+        raise InvalidTypeError(f"target is {target!r}, which takes text; open the file with mode 'wb'")
     if isinstance(target, io.RawIOBase):  # it may take less than it is given; a buffer gives it the rest again
         buffered = io.BufferedWriter(target)
         buffered.writelines(parts)
@@ -94,10 +96,10 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
             yield file
         return
     if not hasattr(source, "read"):
-        raise TypeError(f"source is {reprlib.repr(source)}; give a path or a file object opened with mode 'rb'")
+        raise InvalidTypeError(f"source is {reprlib.repr(source)}; give a path or a file object opened with mode 'rb'")
     data = source.read()
     if not isinstance(data, bytes):
-        raise TypeError(f"source reads {type(data).__name__}, not bytes; open the file with mode 'rb'")
+        raise InvalidTypeError(f"source reads {type(data).__name__}, not bytes; open the file with mode 'rb'")
     yield io.BytesIO(data)
 
 

@@ -23,7 +23,7 @@ from typing import IO, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.errors import ModelFileError
+from armlet.core.errors import InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.core.files.disk import Source, Target, opened, origin, write_parts
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
@@ -93,7 +93,7 @@ def decode_model(data: bytes) -> tuple[dict[str, Json], dict[str, Array]]:
     armlet.core.errors.ModelFileError: the bytes: not an Armlet model file; check where it comes from
     """
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"data is {reprlib.repr(data)} ({type(data).__name__}); give the bytes of a model file")
+        raise InvalidTypeError(f"data is {reprlib.repr(data)} ({type(data).__name__}); give the bytes of a model file")
     return _named(origin(data), io.BytesIO(data))
 
 
@@ -186,27 +186,27 @@ def _encode(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> list[byt
     full: dict[str, Json] = {**header, "schema": SCHEMA_VERSION, "arrays": _listed(arrays)}
     line = _canonical({**full, "checksum": _checksum(full, body)})
     if len(line) > MAX_HEADER_BYTES:
-        raise ValueError(f"header takes {len(line)} bytes as JSON; {MAX_HEADER_BYTES} is the most that is read")
+        raise InvalidValueError(f"header takes {len(line)} bytes as JSON; {MAX_HEADER_BYTES} is the most that is read")
     return [_MAGIC, line, *body]
 
 
 def _check_header(header: Mapping[str, Json]) -> None:
     for name in RESERVED:
         if name in header:
-            raise ValueError(f"header has the name {name!r}, which the file uses itself; choose another")
+            raise InvalidValueError(f"header has the name {name!r}, which the file uses itself; choose another")
     try:
         faithful = json.loads(_canonical(header)) == header
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"header is not JSON: {error}") from error
+        raise InvalidValueError(f"header is not JSON: {error}") from error
     if not faithful:
-        raise ValueError(f"header comes back from JSON changed; use str keys and lists only: {header!r:.500}")
+        raise InvalidValueError(f"header comes back from JSON changed; use str keys and lists only: {header!r:.500}")
 
 
 def _array_bytes(name: str, array: Array) -> bytes:
     if not isinstance(name, str):
-        raise TypeError(f"array {name!r} is named by a {type(name).__name__}; give a str")
+        raise InvalidTypeError(f"array {name!r} is named by a {type(name).__name__}; give a str")
     if array.dtype.str not in DTYPES:
-        raise ValueError(f"array {name!r} has dtype {array.dtype.str}; use one of {', '.join(DTYPES)}")
+        raise InvalidValueError(f"array {name!r} has dtype {array.dtype.str}; use one of {', '.join(DTYPES)}")
     return array.tobytes(order="C")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.core.border.arms import check_label, check_labels
-from armlet.core.errors import ArmletError, ModelFileError
+from armlet.core.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.core.files import encoding
 from armlet.core.files.disk import Source, Target, origin
 from armlet.core.files.shapes import check_shapes, expected
@@ -115,7 +115,9 @@ def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.A
             check_shapes(arrays, expected(policy, len(told.arms), told.settings.dim))
         model.state.restore_arrays(arrays)
     except REFUSALS as error:
-        raise ValueError(f"this bandit cannot be saved, since no file of it could be loaded: {_why(error)}") from error
+        raise InvalidValueError(
+            f"this bandit cannot be saved, since no file of it could be loaded: {_why(error)}"
+        ) from error
     return header, arrays
 
 
@@ -157,7 +159,7 @@ def _try(policy: Policy, state: State, told: _Told) -> None:
         with np.errstate(all="ignore"):
             chances = policy.probabilities(state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
         if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
-            raise ValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
+            raise InvalidValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
 
 
 class _Told(NamedTuple):
@@ -186,14 +188,16 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
     arms = check_labels(_listed(header, "arms"))
     retired = [check_label(arm) for arm in _listed(header, "retired")]
     if len(set(retired)) != len(retired) or not set(retired) < set(arms):
-        raise ValueError(f"the retired arms are {reprlib.repr(retired)}, which are not some but not all of its arms")
+        raise InvalidValueError(
+            f"the retired arms are {reprlib.repr(retired)}, which are not some but not all of its arms"
+        )
     if type(header["t"]) is not int or not 0 <= header["t"] < 2**63:
-        raise ValueError(f"the clock is {header['t']!r}, not a number of decisions")
+        raise InvalidValueError(f"the clock is {header['t']!r}, not a number of decisions")
     others = _listed(header, "streams") if "streams" in header else []
     seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
     fixed_rows = header.get("fixed_rows", 0.0)
     if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
-        raise ValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
+        raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
     return _Told(settings, arms, retired, header["t"], seed, streams, fixed_rows)
 
 
@@ -207,14 +211,14 @@ def _encoder(saved: Any) -> Encoder | None:
 
 def _seed(saved: Any) -> int:
     if saved is None:
-        raise ValueError("there is no seed")
+        raise InvalidValueError("there is no seed")
     return check_seed(saved)
 
 
 def _listed(header: dict[str, Any], name: str) -> list[Any]:
     value = header[name]
     if not isinstance(value, list):
-        raise TypeError(f"{name} is {reprlib.repr(value)}, not a list")
+        raise InvalidTypeError(f"{name} is {reprlib.repr(value)}, not a list")
     return value
 
 
@@ -225,19 +229,23 @@ def _why(error: Exception) -> str:
 def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:
     name, settings = saved["name"], saved["settings"]
     if (now := getattr(policies, "renamed", {}).get(name)) is not None:
-        raise ValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
+        raise InvalidValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
     if given is None and (place := getattr(policies, "moved", {}).get(name)) is not None:
-        raise ValueError(f"its policy is {name}, which is in {place} now; pass it as load(path, policy={name}(...))")
+        raise InvalidValueError(
+            f"its policy is {name}, which is in {place} now; pass it as load(path, policy={name}(...))"
+        )
     if given is None and name not in policies:
-        raise ValueError(f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))")
+        raise InvalidValueError(
+            f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))"
+        )
     if not isinstance(settings, dict):
-        raise TypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
+        raise InvalidTypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
     settings = _named_as_now(settings, getattr(policies[name] if given is None else given, "renamed", {}))
     settings = _as_it_was(policies[name] if given is None else type(given), settings)
     policy = policies[name](**settings) if given is None else given
     has = _policy_settings(policy)
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
-        raise ValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
+        raise InvalidValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
 
 
@@ -260,11 +268,11 @@ def policy_header(policy: Policy) -> dict[str, encoding.Json]:
 
 def _policy_settings(policy: Policy) -> dict[str, Any]:
     if not dataclasses.is_dataclass(policy):
-        raise TypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
+        raise InvalidTypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
     settings = {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
     for name, value in settings.items():
         if not _is_json(value):
-            raise TypeError(f"policy has {name}={reprlib.repr(value)}, which is not JSON and cannot be saved")
+            raise InvalidTypeError(f"policy has {name}={reprlib.repr(value)}, which is not JSON and cannot be saved")
     return settings
 
 

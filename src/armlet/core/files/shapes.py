@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.statistics import sum_shapes
 from armlet.core.types import Array, Policy, Shapes
 from armlet.core.units import units_of
@@ -40,15 +41,17 @@ def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
     >>> from armlet.core.statistics import sum_shapes
     >>> check_shapes({"records": np.zeros((2, 8))}, sum_shapes(2, 3))
     Traceback (most recent call last):
-    ValueError: its array 'records' has shape (2, 8) where its arms, dim and settings need (2, 12)
+    armlet.core.errors.InvalidValueError: its array 'records' has shape (2, 8) where its arms, dim and settings ...
     """
     if set(arrays) != set(wanted):
-        raise ValueError(f"it holds the arrays {sorted(arrays)} where its policy keeps {sorted(wanted)}")
+        raise InvalidValueError(f"it holds the arrays {sorted(arrays)} where its policy keeps {sorted(wanted)}")
     for name, shape in wanted.items():
         found = arrays[name].shape
         if len(found) != len(shape) or any(size not in (None, has) for has, size in zip(found, shape, strict=True)):
             told = str(shape).replace("None", "any")
-            raise ValueError(f"its array {name!r} has shape {found} where its arms, dim and settings need {told}")
+            raise InvalidValueError(
+                f"its array {name!r} has shape {found} where its arms, dim and settings need {told}"
+            )
 
 
 def check_room(numbers: int, what: str) -> None:
@@ -58,7 +61,7 @@ def check_room(numbers: int, what: str) -> None:
     --------
     >>> check_room(10**9, "n_policies x n_arms x dim")
     Traceback (most recent call last):
-    ValueError: n_policies x n_arms x dim is 1000000000; keep it within 33554432, a quarter of a GiB
+    armlet.core.errors.InvalidValueError: n_policies x n_arms x dim is 1000000000; keep it within 33554432, a ...
     """
     if numbers > ROOM:
-        raise ValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")
+        raise InvalidValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")

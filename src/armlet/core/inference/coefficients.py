@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, overload
 
+from armlet.core.errors import UnknownNameError
 from armlet.core.inference import bounds, tables
 from armlet.core.inference.model import Ask, Model
 from armlet.core.inference.regression import Direction, Regression
@@ -64,7 +65,7 @@ class Coefficients(tables.Tabled, Sequence[Coefficient]):
         for row in self._rows:
             if (row.arm, row.feature) == (arm, feature):
                 return row
-        raise KeyError(f"there is no coefficient of {feature!r} for arm {arm!r}")
+        raise UnknownNameError(f"there is no coefficient of {feature!r} for arm {arm!r}")
 
     def columns(self) -> dict[str, list[Any]]:
         """Give the table by columns."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.inference import bounds
 from armlet.core.inference.model import Ask, Model
 from armlet.core.inference.regression import Direction, Regression, origin_of
@@ -54,11 +55,11 @@ class Contexts:
 def contrast(model: Model, first: Arm, second: Arm, x: Float64 | None, ask: Ask) -> Contrast:
     """Compare two arms."""
     if first == second:
-        raise ValueError(f"first and second are both {first!r}; give two arms")
+        raise InvalidValueError(f"first and second are both {first!r}; give two arms")
     places = (model.index(first), model.index(second))
     where = "on average over contexts" if x is None else f"at {x.tolist()}"
     if x is None and ask.interval == "anytime" and model.rows != "chosen":
-        raise ValueError("interval is 'anytime' but x is None: the mean context moves as rows come; give x")
+        raise InvalidValueError("interval is 'anytime' but x is None: the mean context moves as rows come; give x")
     contexts = _mean_context(model) if x is None else Contexts(x, np.zeros((len(x), len(x))), 1.0)
     fits = [model.regression(place) for place in places]
     direction = Direction.at(contexts.x)
@@ -102,13 +103,13 @@ def _welch(variances: list[float], freedoms: list[float]) -> float:
 def _mean_context(model: Model) -> Contexts:
     """Take the mean and spread of the contexts of all arms' rows."""
     if not model.unit_free:
-        raise ValueError(
+        raise InvalidValueError(
             "x is None, but sums in units as given do not hold the mean context; give x, or a policy in free units"
         )
     A: Float64 = model.state.A.sum(axis=0)
     n = float(A[0, 0])
     if n <= 1:
-        raise ValueError("x is None, but there are no rows yet whose contexts could be averaged; give x")
+        raise InvalidValueError("x is None, but there are no rows yet whose contexts could be averaged; give x")
     mean = A[0, 1:] / n
     covariance = (A[1:, 1:] - n * np.outer(mean, mean)) / (n - 1)
     return Contexts(mean + origin_of(model.state)[1:], covariance, n)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from armlet.core.errors import UnknownNameError
 from armlet.core.inference import tables
 from armlet.core.types import Arm, Float64
 
@@ -32,7 +33,7 @@ class Explanation(tables.Tabled):
     def of(self, arm: Arm) -> dict[str, float]:
         """Give what each feature adds for one arm."""
         if arm not in self.arms:
-            raise KeyError(f"arm {arm!r} is not one of {self.arms}")
+            raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}")
         return dict(zip(self.features, self.contributions[self.arms.index(arm)].tolist(), strict=True))
 
     def columns(self) -> dict[str, list[Any]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from armlet.core import checks
+from armlet.core.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from armlet.core.inference import bounds
 from armlet.core.inference.bounds import Looks
 from armlet.core.inference.regression import Direction, Regression, regress
@@ -84,7 +85,7 @@ class Model:
     def index(self, arm: Arm) -> int:
         """Find an arm by its label."""
         if arm not in self.arms:
-            raise KeyError(f"arm {arm!r} is not one of {self.arms}")
+            raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}")
         return self.arms.index(arm)
 
     def regression(self, arm: int) -> Regression:
@@ -151,9 +152,9 @@ class Ask:
 
     def __post_init__(self) -> None:
         if self.interval not in ("fixed", "anytime"):
-            raise ValueError(f"interval is {self.interval!r}; choose 'fixed' or 'anytime'")
+            raise InvalidValueError(f"interval is {self.interval!r}; choose 'fixed' or 'anytime'")
         if not 0 < self.level < 1:
-            raise ValueError(f"level is {self.level!r} but must lie between 0 and 1")
+            raise InvalidValueError(f"level is {self.level!r} but must lie between 0 and 1")
         if self.noise_scale is not None:
             object.__setattr__(self, "noise_scale", _SCALE("noise_scale", self.noise_scale))
 
@@ -172,6 +173,8 @@ def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_ro
     fitted = getattr(settings.policy, "fitted", lambda _: None)(state)
     if not isinstance(fitted, Statistics):
         name = type(settings.policy).__name__
-        raise TypeError(f"{name} keeps no sums of rows by arm, from which coefficients would follow; ask predict_proba")
+        raise InvalidTypeError(
+            f"{name} keeps no sums of rows by arm, from which coefficients would follow; ask predict_proba"
+        )
     all_fixed = fixed_rows > 0 and abs(float(fitted.n.sum()) - fixed_rows) <= 1e-9 * fixed_rows
     return Model(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))

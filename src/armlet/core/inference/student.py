@@ -11,6 +11,8 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
+from armlet.core.errors import InvalidValueError
+
 MANY: Final = 1e4
 TINY: Final = 1e-300
 
@@ -24,9 +26,9 @@ def t_quantile(probability: float, freedom: float) -> float:
     [12.7062, 3.5747, 2.0423, 1.96]
     """
     if not 0.0 < probability < 1.0:
-        raise ValueError(f"probability is {probability!r} but must lie between 0 and 1")
+        raise InvalidValueError(f"probability is {probability!r} but must lie between 0 and 1")
     if not freedom > 0.0:
-        raise ValueError(f"freedom is {freedom!r}; give a positive number of degrees of freedom")
+        raise InvalidValueError(f"freedom is {freedom!r}; give a positive number of degrees of freedom")
     if probability < 0.5:
         return -t_quantile(1.0 - probability, freedom)
     if freedom > MANY:

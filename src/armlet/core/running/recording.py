@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from armlet.core.border import columns
 from armlet.core.border.arms import check_label
-from armlet.core.errors import BusyError
+from armlet.core.errors import BusyError, InvalidTypeError
 from armlet.core.files import model
 from armlet.core.kernel import Act, Decision, Decisions, Engine
 from armlet.core.recorder import Fields, Recorder
@@ -282,7 +282,7 @@ def recorded(kind: type[Engine]) -> type[Engine]:
         return cast(type[Engine], vars(kind)["_recorded"])
     for name in HOT:
         if getattr(kind, name) is not getattr(Engine, name):
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{kind.__name__} overrides {name}, so a log could not tell what happens to it; leave log out, or call "
                 f"the method something else"
             )
@@ -296,7 +296,9 @@ def attach(bandit: Engine, recorder: Recorder, start: bytes, about: Mapping[str,
     """Tell a recorder everything that happens to a bandit from now on, or leave the bandit as it was."""
     for name in ("open", "decided", "decided_many", "happened", "happened_many"):
         if not callable(getattr(recorder, name, None)):
-            raise TypeError(f"log is {recorder!r}, which has no {name}; give an armlet.Log, or a Recorder of your own")
+            raise InvalidTypeError(
+                f"log is {recorder!r}, which has no {name}; give an armlet.Log, or a Recorder of your own"
+            )
     kind = recorded(type(bandit))
     recorder.open(start, about, bandit.digest)  # type: ignore[attr-defined]  # the Bandit's
     bandit._recording = Recording(recorder, bandit.t)  # type: ignore[attr-defined]  # what the new kind looks for

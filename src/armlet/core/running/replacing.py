@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.kernel import Statistics
 from armlet.core.types import Policy, State
 from armlet.core.units import units_of
@@ -28,20 +29,22 @@ def check_replaceable(old: Policy, new: Policy, state: State, n_arms: int, dim: 
     >>> check_replaceable(old, armlet.Algorithm1(p=30), old.init(2, 1), 2, 1)
     >>> check_replaceable(old, armlet.LinUCB(), old.init(2, 1), 2, 1)
     Traceback (most recent call last):
-    ValueError: policy is LinUCB(...), but the state is one of Algorithm1; give one of those, or start a new bandit
+    armlet.core.errors.InvalidValueError: policy is LinUCB(...), but the state is one of Algorithm1; give one of ...
     """
     name = type(old).__name__
     if type(new) is not type(old):
-        raise ValueError(f"policy is {new}, but the state is one of {name}; give one of those, or start a new bandit")
+        raise InvalidValueError(
+            f"policy is {new}, but the state is one of {name}; give one of those, or start a new bandit"
+        )
     if not dataclasses.is_dataclass(new):
-        raise TypeError(f"policy is a {name}, not a dataclass, so nobody can tell which of its settings changed")
+        raise InvalidTypeError(f"policy is a {name}, not a dataclass, so nobody can tell which of its settings changed")
     if units_of(old) != units_of(new):
-        raise ValueError(f"units are {units_of(old)!r} here and {units_of(new)!r} there; start a new bandit")
+        raise InvalidValueError(f"units are {units_of(old)!r} here and {units_of(new)!r} there; start a new bandit")
     may_change = WHILE_RUNNING | ({"ridge"} if isinstance(state, Statistics) else set())
     for field in dataclasses.fields(new):
         before, after = getattr(old, field.name), getattr(new, field.name)
         if before != after and field.name not in may_change:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{field.name} is {before!r} here and {after!r} there, and the state is made for the former; start a "
                 "new bandit"
             )
@@ -55,4 +58,6 @@ def _check_fits(policy: Policy, state: State, n_arms: int, dim: int) -> None:
         found = fresh.arrays()
         if found.keys() == arrays.keys() and all(found[name].tobytes() == arrays[name].tobytes() for name in arrays):
             return
-    raise ValueError(f"policy is {policy}, which keeps another state than the one that is there; start a new bandit")
+    raise InvalidValueError(
+        f"policy is {policy}, which keeps another state than the one that is there; start a new bandit"
+    )

@@ -21,6 +21,7 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.intervals import LEVEL, Interval
 from armlet.core.rewards import Range, check_range
 from armlet.core.sequences.wealth import Betting, GammaExponential, Hedge
@@ -155,7 +156,7 @@ class MeanSequence:
         """Take rows in, one or many, in the order in which they happened."""
         u = in_range(rewards, self.reward_range)
         if weights is not None and self.scores != "weighted":
-            raise ValueError(f"weights are given but scores is {self.scores!r}; declare scores='weighted'")
+            raise InvalidValueError(f"weights are given but scores is {self.scores!r}; declare scores='weighted'")
         self._bets.add(u, np.ones(len(u)) if weights is None else _weights(weights, len(u)))
         self.rows += len(u)
 
@@ -194,7 +195,7 @@ class DifferenceSequence:
     ) -> None:
         check_range(reward_range, "refuse")
         if largest_weight is not None and not 1.0 <= largest_weight < math.inf:
-            raise ValueError(
+            raise InvalidValueError(
                 f"largest_weight is {largest_weight!r}; weights have mean 1, so give a bound of at least 1"
             )
         self.reward_range, self.largest_weight, self.level = reward_range, largest_weight, _check_level(level)
@@ -213,7 +214,7 @@ class DifferenceSequence:
         else:
             top = float(max(w1.max(initial=0.0), w2.max(initial=0.0)))
             if top > most * (1.0 + 1e-9):
-                raise ValueError(f"largest_weight is {most!r} but a weight is {top!r}; declare a larger bound")
+                raise InvalidValueError(f"largest_weight is {most!r} but a weight is {top!r}; declare a larger bound")
             self._add_bounded((w1 - w2) * (u - self._middles(u)), most)
         self.rows += len(u)
 
@@ -227,7 +228,7 @@ class DifferenceSequence:
         """Take rows in: two rewards each, without weights."""
         u1, u2 = in_range(first, self.reward_range), in_range(second, self.reward_range)
         if len(u1) != len(u2):
-            raise ValueError(f"first has {len(u1)} rewards and second {len(u2)}; give pairs")
+            raise InvalidValueError(f"first has {len(u1)} rewards and second {len(u2)}; give pairs")
         self._add_bounded(u1 - u2, 1.0 if self.largest_weight is None else self.largest_weight)
         self.rows += len(u1)
 
@@ -251,13 +252,13 @@ def in_range(rewards: npt.ArrayLike, reward_range: Range) -> Float64:
     --------
     >>> in_range([1.0, 4.0], (0.0, 2.0))
     Traceback (most recent call last):
-    ValueError: a reward is 4.0 but reward_range is (0.0, 2.0); declare the range that rewards can have
+    armlet.core.errors.InvalidValueError: a reward is 4.0 but reward_range is (0.0, 2.0); declare the range that ...
     """
     low, high = reward_range
     values = np.atleast_1d(np.asarray(rewards, dtype=np.float64))
     wrong = values[~((values >= low) & (values <= high))]
     if wrong.size:
-        raise ValueError(
+        raise InvalidValueError(
             f"a reward is {float(wrong[0])!r} but reward_range is {reward_range!r}; "
             "declare the range that rewards can have"
         )
@@ -267,27 +268,27 @@ def in_range(rewards: npt.ArrayLike, reward_range: Range) -> Float64:
 def _weights(given: npt.ArrayLike, n: int) -> Float64:
     weights = np.atleast_1d(np.asarray(given, dtype=np.float64))
     if weights.shape != (n,):
-        raise ValueError(f"weights have shape {weights.shape} but there are {n} rewards; give one for each")
+        raise InvalidValueError(f"weights have shape {weights.shape} but there are {n} rewards; give one for each")
     if not (np.isfinite(weights) & (weights >= 0.0)).all():
-        raise ValueError("a weight is negative or not finite; weights are probabilities over propensities")
+        raise InvalidValueError("a weight is negative or not finite; weights are probabilities over propensities")
     return weights
 
 
 def _check_level(level: float) -> float:
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level is {level!r} but must lie between 0 and 1")
+        raise InvalidValueError(f"level is {level!r} but must lie between 0 and 1")
     return level
 
 
 def _settled(kind: Kind, scores: Scores) -> Kind:
     if scores not in get_args(Scores):
-        raise ValueError(f"scores is {scores!r}; choose one of {', '.join(map(repr, get_args(Scores)))}")
+        raise InvalidValueError(f"scores is {scores!r}; choose one of {', '.join(map(repr, get_args(Scores)))}")
     if kind not in get_args(Kind):
-        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, get_args(Kind)))}")
+        raise InvalidValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, get_args(Kind)))}")
     if kind == "auto":
         return "beta-binomial" if scores == "0 or 1" else "hedge"
     if kind == "beta-binomial" and scores == "weighted":
-        raise ValueError("kind is 'beta-binomial' but scores are weighted; choose 'hedge' or leave kind out")
+        raise InvalidValueError("kind is 'beta-binomial' but scores are weighted; choose 'hedge' or leave kind out")
     return kind
 
 

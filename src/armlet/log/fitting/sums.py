@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import add_rows
 from armlet.core.settings import Normalize
 from armlet.core.types import Float64, LearnsFrom
@@ -61,7 +62,7 @@ def located(piece: Piece, start: int) -> Iterator[None]:
     try:
         yield
     except RowError as error:
-        raise ValueError(f"{piece.path}, row {start + error.row}: {error.text}") from None
+        raise InvalidValueError(f"{piece.path}, row {start + error.row}: {error.text}") from None
 
 
 def check_range(rows: Rows, name: str, reward_range: tuple[float, float] | None) -> None:

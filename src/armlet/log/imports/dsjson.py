@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.errors import ArgumentError
+from armlet.core.errors import ArgumentError, InvalidValueError
 from armlet.core.types import Arm
 from armlet.log.faults import check_ordinary, explain
 from armlet.log.imports.imported import Imported, Logged, origin_of
@@ -85,7 +85,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise ArgumentError("{path} is no dsjson: line {number:,} is no JSON object", number=number) from error
             with _in_line(number):
                 if type(line["a"]) is not list or not line["a"] or type(line["c"]) is not dict:
-                    raise ValueError("a is not a list of actions, or c not an object")
+                    raise InvalidValueError("a is not a list of actions, or c not an object")
             yield number, line
 
 
@@ -104,7 +104,7 @@ def _in_line(number: int) -> Iterator[None]:
 def _finite(line: Mapping[str, Any], name: str) -> float:
     value = line[name]
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}, not a number")
+        raise InvalidValueError(f"{name} is {value!r}, not a number")
     return float(value)
 
 
@@ -162,7 +162,7 @@ def _row(line: dict[str, Any], number: int, features: list[str], labels: list[Ar
 
 def _place(index: int, labels: list[Arm]) -> int:
     if not 0 <= index < len(labels):
-        raise ValueError(f"an action has number {index + 1}, but there are {len(labels)}")
+        raise InvalidValueError(f"an action has number {index + 1}, but there are {len(labels)}")
     return index
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.errors import ArgumentError
+from armlet.core.errors import ArgumentError, InvalidValueError
 from armlet.log.faults import reading
 from armlet.log.lines import carried
 from armlet.log.parquet.derived import note_columns, reward_columns
@@ -46,7 +46,7 @@ def compact(
         "binary": a context is one value, its float64s in a row. "columns": a column for each feature.
     """
     if contexts not in ("binary", "columns"):
-        raise ValueError(f"contexts is {contexts!r}; choose 'binary' or 'columns'")
+        raise InvalidValueError(f"contexts is {contexts!r}; choose 'binary' or 'columns'")
     load_pyarrow()
     source = LogFile(log)
     path = Path(target) if target is not None else source.path.with_suffix(".parquet")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from armlet.core.auto import outlook, tuning
+from armlet.core.errors import InvalidValueError
 from armlet.core.kernel import AutoEvidence, AutoSchedule, Tuned
 from armlet.core.ridge import Ridge
 from armlet.core.types import Float64
@@ -38,16 +39,16 @@ def check(policy: ContextualEpsilonGreedy) -> None:
     """Refuse what p="auto" cannot do."""
     name, horizon = type(policy).__name__, policy.horizon
     if policy.learns_from == "every step":
-        raise ValueError(f"p is 'auto', which {name} cannot do: it needs sums of explored rows alone; give a p")
+        raise InvalidValueError(f"p is 'auto', which {name} cannot do: it needs sums of explored rows alone; give a p")
     if (policy.units, policy.clock) not in FORMS:
-        raise ValueError(
+        raise InvalidValueError(
             f"p is 'auto' but units is {policy.units!r} and clock is {policy.clock!r}; give units='free' and "
             "clock='evidence', or units='as given' and clock='steps'"
         )
     if horizon is None and policy.clock == "evidence":
         return
     if isinstance(horizon, bool) or not isinstance(horizon, int) or not 1 <= horizon < 2**63:
-        raise ValueError(
+        raise InvalidValueError(
             f"horizon is {horizon!r}; give p='auto' the number of decisions that there are going to be, "
             + ("or leave it out" if policy.clock == "evidence" else "for instance horizon=100_000")
         )

@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from armlet.core.errors import MergeError
+from armlet.core.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.core.kernel import Statistics
 from armlet.core.ridge import Ridge
 from armlet.core.state import Arrays, Table, table_shapes
@@ -103,7 +103,7 @@ class TabularOracle:
 
     def estimates(self, state: Table) -> Float64:  # noqa: ARG002
         """Refuse: a table is no linear model."""
-        raise TypeError("EpochGreedy(oracle='tabular') keeps no linear estimates; ask predict_proba")
+        raise InvalidTypeError("EpochGreedy(oracle='tabular') keeps no linear estimates; ask predict_proba")
 
     def scores(self, state: Table, x: Float64) -> Float64:
         """Give the sums of the context."""
@@ -140,11 +140,15 @@ class PolicyValues(Arrays):
 
     def add_arm(self) -> None:
         """Refuse: policies choose among a fixed set of arms."""
-        raise ValueError("oracle is 'finite', whose policies are for a fixed set of arms; start with all of them")
+        raise InvalidValueError(
+            "oracle is 'finite', whose policies are for a fixed set of arms; start with all of them"
+        )
 
     def remove_arm(self, arm: int) -> None:
         """Refuse: policies choose among a fixed set of arms."""
-        raise ValueError(f"oracle is 'finite', whose policies are for a fixed set of arms; retire arm {arm} instead")
+        raise InvalidValueError(
+            f"oracle is 'finite', whose policies are for a fixed set of arms; retire arm {arm} instead"
+        )
 
     def merge(self, other: Self, into: list[int]) -> None:
         """Add the other's sums, if its arms are in the same order: the policies go by it."""
@@ -170,7 +174,7 @@ class FiniteOracle:
 
     def estimates(self, state: PolicyValues) -> Float64:  # noqa: ARG002
         """Refuse: policies are valued, not arms."""
-        raise TypeError("EpochGreedy(oracle='finite') keeps no linear estimates; ask predict_proba")
+        raise InvalidTypeError("EpochGreedy(oracle='finite') keeps no linear estimates; ask predict_proba")
 
     def scores(self, state: PolicyValues, x: Float64) -> Float64:
         """Give what the best policy, the first of those that tie, thinks of each arm."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from armlet.core.choosing import best_arms
+from armlet.core.errors import InvalidValueError
 from armlet.core.exploring import Exploring, alike, turn
 from armlet.core.kernel import Statistics
 from armlet.core.policy import SumsPolicy
@@ -32,10 +33,10 @@ def check_warmup(warmup: object) -> None:
     --------
     >>> check_warmup("random")
     Traceback (most recent call last):
-    ValueError: warmup is 'random'; choose 'round-robin' or 'uniform'
+    armlet.core.errors.InvalidValueError: warmup is 'random'; choose 'round-robin' or 'uniform'
     """
     if warmup not in ("round-robin", "uniform"):
-        raise ValueError(f"warmup is {warmup!r}; choose 'round-robin' or 'uniform'")
+        raise InvalidValueError(f"warmup is {warmup!r}; choose 'round-robin' or 'uniform'")
 
 
 class EpsilonGreedy(SumsPolicy[Statistics]):
@@ -62,7 +63,7 @@ class EpsilonGreedy(SumsPolicy[Statistics]):
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a warm-up that is too short to see every arm."""
         if self.p != "auto" and t < self.p < n_arms:
-            raise ValueError(
+            raise InvalidValueError(
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
                 f"use p >= {n_arms}"
             )
@@ -101,7 +102,9 @@ class EpsilonGreedy(SumsPolicy[Statistics]):
         if state is not None:
             return self.exploring(state, t, state.active).rate
         if self.p == "auto":
-            raise ValueError("state is None but p is 'auto': how much it explores depends on what was seen; pass state")
+            raise InvalidValueError(
+                "state is None but p is 'auto': how much it explores depends on what was seen; pass state"
+            )
         return 1.0 if t <= math.ceil(self.p) else self.p / t
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:

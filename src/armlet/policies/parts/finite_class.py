@@ -22,6 +22,7 @@ import numpy as np
 
 from armlet.core.checks import HUGE, SEEDS, chance, ends, one_of, positive, settle, whole
 from armlet.core.choosing import play_drawn
+from armlet.core.errors import InvalidValueError
 from armlet.core.files.shapes import check_room
 from armlet.core.policy import BasePolicy
 from armlet.core.refusals import MOST, check_between
@@ -205,11 +206,13 @@ class FiniteClassState(Arrays):
         check_between("P", arrays["P"], 0.0, 1.0 + 1e-9)
         check_between("contexts", arrays["contexts"], -HUGE, HUGE)
         if not arrays["alive"].any():
-            raise ValueError("alive leaves no policy; one at least is never eliminated")
+            raise InvalidValueError("alive leaves no policy; one at least is never eliminated")
         used = np.count_nonzero(arrays["counts"])
         keys = {_key(x) for x in cast(Float64, arrays["contexts"])[:used]}
         if arrays["counts"][used:].any() or len(keys) != used:
-            raise ValueError("contexts holds one twice, or counts one that is not there; each has one place, in order")
+            raise InvalidValueError(
+                "contexts holds one twice, or counts one that is not there; each has one place, in order"
+            )
 
     def add_arm(self) -> None:
         """Start over: no row so far could have valued a policy that plays the new arm."""

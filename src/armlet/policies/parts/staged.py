@@ -25,6 +25,7 @@ import numpy as np
 
 from armlet.core.checks import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.core.choosing import best_chances, play_best
+from armlet.core.errors import InvalidTypeError, InvalidValueError
 from armlet.core.policy import BasePolicy
 from armlet.core.refusals import check_counted
 from armlet.core.state import Arrays
@@ -64,9 +65,11 @@ class StagedSums(Arrays):
         """Add a row to the stage that its decision named; none if that is 0."""
         i, stage = interaction, interaction.tag
         if not 0 <= stage <= self.n_stages:
-            raise ValueError(f"tag is {stage} but there are {self.n_stages} stages; it must come from the decision")
+            raise InvalidValueError(
+                f"tag is {stage} but there are {self.n_stages} stages; it must come from the decision"
+            )
         if stage == 0 and i.explored:
-            raise ValueError(
+            raise InvalidValueError(
                 "tag is 0 but explored is True, which no decision of a staged policy is: stages learn from their own "
                 "decisions only, so rows of a log cannot be learned; play the policy, or choose another for logs"
             )
@@ -150,7 +153,7 @@ class Staged(BasePolicy[StagedSums]):
         """Refuse widths so small that no stage would ever ask for a row."""
         _, widths = self.bounds(StagedSums(n_arms, dim, 1), 1, np.eye(dim)[0])
         if widths[0] <= 1 / math.sqrt(self.horizon):
-            raise ValueError(
+            raise InvalidValueError(
                 f"width_scale is {self.width_scale!r}, which makes the width of an arm that was never played "
                 f"{widths[0]:.3g}, at most 1 / sqrt(horizon), so nothing would be learned; raise it, or theta_norm"
             )
@@ -166,7 +169,9 @@ class Staged(BasePolicy[StagedSums]):
 
     def estimates(self, state: StagedSums) -> Float64:  # noqa: ARG002
         """Refuse: every stage has its own."""
-        raise TypeError(f"{type(self).__name__} keeps no linear estimates but one for every stage; ask predict_proba")
+        raise InvalidTypeError(
+            f"{type(self).__name__} keeps no linear estimates but one for every stage; ask predict_proba"
+        )
 
     def bounds(self, state: StagedSums, stage: int, x: Float64) -> tuple[Float64, Float64]:
         """Give the estimate and the width of every arm at a stage, (K,) each."""

@@ -28,7 +28,7 @@ class Tabular(BasePolicy[StateT]):
     >>> from armlet.policies import UCB1
     >>> UCB1(contexts="tables")
     Traceback (most recent call last):
-    ValueError: contexts is 'tables'; choose 'ignored' or 'table'
+    armlet.core.errors.InvalidValueError: contexts is 'tables'; choose 'ignored' or 'table'
     """
 
     contexts: ContextUse = "ignored"

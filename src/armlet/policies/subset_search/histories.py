@@ -13,7 +13,7 @@ from typing import Literal, Self, TypeAlias, cast
 import numpy as np
 
 from armlet.core.checks import HUGE
-from armlet.core.errors import ArmletError, DecisionError
+from armlet.core.errors import ArmletError, DecisionError, InvalidValueError
 from armlet.core.refusals import MOST, check_between, check_mergeable
 from armlet.core.types import Array, Float64, Int64, Interaction
 from armlet.policies.subset_search.past import Past
@@ -179,14 +179,14 @@ class Histories:
         shapes["keys"] = (n, self._key_size) if self._key_size else (0, 0)
         for name, shape in shapes.items():
             if arrays[name].shape != shape:
-                raise ValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
+                raise InvalidValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
         check_between("rows", arrays["rows"], -2.0 * HUGE, 2.0 * HUGE)  # means of rows round
         check_between("sums", arrays["sums"], -MOST, MOST)
         check_between("counts", arrays["counts"], 1.0, MOST)
         if self._key_size and keys.dtype != np.int64:
-            raise ValueError(f"keys are {keys.dtype}, not int64")
+            raise InvalidValueError(f"keys are {keys.dtype}, not int64")
         if arms.size and not (arms.min() >= 0 and arms.max() < self.n_arms and (np.diff(arms) >= 0).all()):
-            raise ValueError(f"arms are not those of {self.n_arms} arms in order")
+            raise InvalidValueError(f"arms are not those of {self.n_arms} arms in order")
         ends, pasts, places = np.searchsorted(arms, np.arange(self.n_arms + 1)), [], []
         for arm in range(self.n_arms):
             mine = slice(ends[arm], ends[arm + 1])
@@ -194,7 +194,7 @@ class Histories:
             of_arm = keys[mine] if self._key_size else ()
             places.append({key.tobytes(): place for place, key in enumerate(of_arm)})
             if len(places[arm]) != len(of_arm):
-                raise ValueError(f"keys holds one twice for arm {arm}; what is equal has one entry")
+                raise InvalidValueError(f"keys holds one twice for arm {arm}; what is equal has one entry")
         self._pasts, self._places = pasts, places
 
     def copy(self) -> Self:

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 
 
@@ -33,13 +34,13 @@ class Past:
         """Take rows, (N, d), what each paid in all, (N,), and how often each was met; 0 and once if left out."""
         given = np.array(rows, dtype=np.float64)
         if given.ndim != 2 or not np.isfinite(given).all():
-            raise ValueError(f"rows has shape {given.shape}; give finite numbers, one row of d values each")
+            raise InvalidValueError(f"rows has shape {given.shape}; give finite numbers, one row of d values each")
         past = cls(given.shape[1])
         past._size, past._rows = len(given), given
         past._counts = _column("counts", 1.0 if counts is None else counts, len(given))
         past._sums = _column("rewards", 0.0 if rewards is None else rewards, len(given))
         if not ((past._counts >= 1) & (past._counts == np.floor(past._counts))).all():
-            raise ValueError(f"counts are {past._counts}; give whole numbers of at least 1")
+            raise InvalidValueError(f"counts are {past._counts}; give whole numbers of at least 1")
         return past
 
     def __len__(self) -> int:
@@ -93,5 +94,5 @@ class Past:
 def _column(name: str, values: npt.ArrayLike, n: int) -> Float64:
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (n,)) or not np.isfinite(given).all():
-        raise ValueError(f"{name} has shape {given.shape}; give {n} finite numbers, one for each row")
+        raise InvalidValueError(f"{name} has shape {given.shape}; give {n} finite numbers, one for each row")
     return np.broadcast_to(given, (n,)).copy()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.core import kernel
+from armlet.core.errors import InvalidValueError
 from armlet.core.types import Float64
 from armlet.policies.subset_search.past import Past
 
@@ -108,7 +109,7 @@ def exact(x: Float64, past: Past) -> Subset:
     array([10.,  0.])
     """
     if doublings(past) > math.log2(MOST_SUBSETS):
-        raise ValueError(
+        raise InvalidValueError(
             f"past has {len(past)} rows and more than {MOST_SUBSETS} subsets, too many to try them all; "
             "use relaxed, which proves how close it is, or keep at most 16 rows"
         )

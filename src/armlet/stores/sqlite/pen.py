@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from armlet.core.errors import StoreError
+from armlet.core.errors import StoreError, UnknownNameError
 from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 from armlet.stores.sqlite.rows import (
@@ -198,7 +198,7 @@ class SQLitePen:
         outcome = self.at(loop, t)
         row = None if outcome is None else self.row(loop, outcome.seq)
         if row is None:
-            raise KeyError(t)
+            raise UnknownNameError(t)
         fields = as_json({name: value for name, value in row.fields.items() if name != "event"})
         crc = check_value(loop, row.seq, row.ts, row.kind, row.t, fields, None)
         sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
