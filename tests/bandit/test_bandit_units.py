@@ -97,6 +97,7 @@ def test_units_as_given_warn_once_where_digits_are_lost(offset: Float64, level: 
 def test_nothing_is_said_where_nothing_is_lost() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="the first 100 rewards are all the same")
         played(armlet.LinUCB(units="as given"), rows(300), np.ones(2), np.array([1000.0, 7.0]), 1000.0)
         played(armlet.LinUCB(), rows(300), np.ones(2), np.array([1e8, 7.0]), 1e9)
         constant = armlet.Bandit(["a", "b"], 2, policy=armlet.LinUCB(units="as given"), seed=1)
