@@ -241,3 +241,18 @@ def test_an_interrupted_log_is_taken_back_to_the_bit() -> None:
     assert bandit.digest() == before
     bandit.learn_logged(table)
     assert bandit.digest() != before
+
+
+def test_a_log_that_is_refused_at_its_last_row_leaves_what_was_solved() -> None:
+    rng = np.random.default_rng(7)
+    bandit = Bandit(["a", "b", "c"], 2, seed=1)
+    for x in rng.normal(size=(60, 2)):
+        bandit.learn(bandit.decide(x), float(rng.normal()), weight=2.0)
+    n = 40
+    table: dict[str, Any] = {"t": range(1, n + 1), "x": rng.normal(size=(n, 2)), "arm": ["a", "b"] * (n // 2)}
+    table |= {"reward": rng.normal(size=n), "propensity": [0.5] * n, "explored": [True] * n}
+    table |= {"weight": [1.0] * (n - 1) + [1e6], "replaces": [None] * (n - 1) + [0.3]}
+    before = bandit.to_bytes()
+    with pytest.raises(DecisionError, match="there is nothing to correct"):
+        bandit.learn_logged(table)
+    assert bandit.to_bytes() == before

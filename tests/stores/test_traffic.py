@@ -251,19 +251,21 @@ def test_a_file_of_before_gives_space_back_after_a_vacuum(tmp_path: Path) -> Non
 def test_what_is_rewarded_while_it_is_pruned_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
     with Store(Memory()) as store:
-        loop, step, pieces, statuses = make(store), Upkeep._slice, iter(range(9)), []
+        loop, step, pieces, statuses = make(store), Upkeep._slice, iter(range(9)), list[str]()
+        late = threading.Thread(target=lambda: statuses.append(loop.reward("late", 1.0)))
         play(loop, 80)
         assert not loop.decide([1.0, 0.5], event="late").explored
 
         def slice_and_reward(upkeep: Upkeep) -> None:
             step(upkeep)
             if next(pieces) == 3:  # after the first decisions have gone
-                threading.Thread(target=lambda: statuses.append(loop.reward("late", 1.0))).start()
+                late.start()
                 until(lambda: not store._writer._queue.empty())
 
         monkeypatch.setattr(Upkeep, "_slice", slice_and_reward)
         pruned = store.prune(time.time() + 60)
         monkeypatch.undo()
+        late.join()
         assert statuses == ["accepted"]
         assert pruned > 32
         assert loop.reward("late", 1.0) == "duplicate"

@@ -57,7 +57,9 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
     }
     const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.tuner && rows > 16);
     std::optional<Undo> undo;
-    if (is_long || refusals == Refusals::possible) undo.emplace(model_, each_once(arms));
+    if (is_long || refusals == Refusals::possible)
+        undo.emplace(model_, each_once(arms),
+                     refusals == Refusals::possible ? Undo::Solved::kept : Undo::Solved::again);
     Slices slices;
     const Holding holding(*model_.all);
     try {
@@ -179,7 +181,7 @@ void Engine::learn_logged(const LoggedRows& given, Act act) {
     if (!asked_ && !corrects) return;
     // a row may correct one that comes before it, so that nothing short of learning them all will tell
     nb::object before = asked_ ? nb::object(state.attr("copy")()) : nb::none();
-    const Undo undo(model_, each_once(arms));
+    const Undo undo(model_, each_once(arms), Undo::Solved::kept);
     learn_all(rows, arms, learn, refusals);
     if (asked_)
         state.attr("restore_arrays")(before.attr("arrays")());
