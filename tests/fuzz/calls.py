@@ -180,7 +180,8 @@ def logged(s: Session) -> Call:
 def check_clock(s: Session, steps: Any = 0) -> Callable[[Any, View], None]:
     def check(_: Any, before: View) -> None:
         require(
-            s.bandit.t == before.t + int(steps), lambda: f"the clock went from {before.t} to {s.bandit.t}, not by {steps}"
+            s.bandit.t == before.t + int(steps),
+            lambda: f"the clock went from {before.t} to {s.bandit.t}, not by {steps}",
         )
 
     return check
