@@ -7,10 +7,11 @@ all windows run out at once and changes arms. How long decisions take is compare
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,6 +95,9 @@ def soak(path: Path, rounds: int, seconds: float, seed: int = 0) -> Report:
                 end = time.monotonic() + seconds
                 _maintain(store, loops, clock, random.Random(f"{seed} {number}"), names, gone, report, end)
         _check(store, loops, gone)
+    # rows that SQLite moved between pages may have left a copy in the unused part of one
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM")
     left = path.read_bytes()
     for name in gone:
         if f'"{name}"'.encode() in left:

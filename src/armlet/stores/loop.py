@@ -107,9 +107,10 @@ class Loop:
     def forget(self, event: str) -> bool:
         """Take back what was learned from a decision and delete all about it; tell whether there was one.
 
-        What remains is the step, the arm and its probability: no byte of its context, its event or its rewards is left
-        in the store's files on return. Unlearning is exact but for rounding; the rows before are needed no more to make
-        the state again, which goes on from a model. Backups are yours to care for.
+        What remains is the step, the arm and its probability: its context, its event and its rewards are overwritten
+        in the store's files on return. Where SQLite has moved rows between pages before, a copy may stay in the unused
+        part of a page until the file is vacuumed. Unlearning is exact but for rounding; the rows before are needed no
+        more to make the state again, which goes on from a model. Backups are yours to care for.
 
         Examples
         --------
