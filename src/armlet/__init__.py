@@ -20,6 +20,7 @@ from armlet.core.errors import NotFittedError as NotFittedError
 from armlet.core.errors import PolicyError as PolicyError
 from armlet.core.errors import StoreError as StoreError
 from armlet.core.errors import TableError as TableError
+from armlet.core.errors import UnknownNameError
 from armlet.core.kernel import Decision as Decision
 from armlet.core.kernel import Decisions as Decisions
 from armlet.core.kernel import Statistics as Statistics
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.log.fitting.fit import fit as fit
-    from armlet.policies.catalogue import *  # noqa: F403
+    from armlet.policies import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
 _MODULES = ("environments", "evaluation", "log", "stores", "testing", "theory")
@@ -96,18 +97,20 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         """Find the other policies, the advisor, logs and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
-        if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
-            return getattr(policies, name)  # which says what it is called now, or where it is
         if name in _ELSEWHERE:
             return getattr(import_module(_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
-        from armlet.core.spelling import closest  # only an error needs it
+        lacking = f"module 'armlet' has no attribute {name!r}"
+        if not name[:1].isupper():  # no name of a policy, so plug-ins need not be asked
+            from armlet.core.spelling import closest  # only an error needs it
 
-        near = closest(name, __all__)
-        raise AttributeError(
-            f"module 'armlet' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else "")
-        )
+            near = closest(name, __all__)
+            raise AttributeError(lacking + (f"; did you mean {near!r}?" if near else ""))
+        try:
+            return policies.find_policy(name)
+        except UnknownNameError as error:
+            raise AttributeError(f"{lacking}: {error}") from None
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, "open"})

@@ -43,7 +43,7 @@ from armlet.core.settings import (
 from armlet.core.state import subtract
 from armlet.core.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
 from armlet.core.units import Units, in_units, units_of
-from armlet.policies import POLICIES, check_given, default_policy
+from armlet.policies import check_given, default_policy, find_policy, is_registered
 
 if TYPE_CHECKING:
     from armlet.core.encoding.encoder import Encoder
@@ -668,8 +668,7 @@ class Bandit(Engine):
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        is_known = POLICIES.get(type(self.policy).__name__) is type(self.policy)
-        own = None if is_known else self.policy  # pickle itself must find its class
+        own = None if is_registered(self.policy) else self.policy  # pickle itself must find its class
         return (_unpickle, (self._kind(), self.to_bytes(), own), self._own() or None)
 
     # ---- files
@@ -854,7 +853,7 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.read(path, POLICIES, policy), Bandit)
+    bandit = _from_model(model.read(path, find_policy, policy), Bandit)
     if seed is not None:
         bandit.reseed(seed)
     if log is not None:
@@ -876,7 +875,7 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.decode(data, POLICIES, policy), Bandit)
+    bandit = _from_model(model.decode(data, find_policy, policy), Bandit)
     if log is not None:
         bandit._tell_to(log)
     return bandit
@@ -900,4 +899,4 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
 def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
     from armlet.core.files import model
 
-    return _from_model(model.decode(data, POLICIES, policy), kind)
+    return _from_model(model.decode(data, find_policy, policy), kind)

@@ -15,7 +15,7 @@ import armlet
 from armlet.core.inference.coefficients import Coefficient
 from armlet.core.inference.model import CONSTANT
 from armlet.core.types import Float64, Policy
-from armlet.paper.coverage.coefficients import coverage
+from armlet_lab.validation.coverage.coefficients import coverage
 
 FEATURES = ["age", "income"]
 SCALES, MIDDLES = np.array([10.0, 2e4]), np.array([40.0, 1.5e5])

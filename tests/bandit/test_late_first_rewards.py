@@ -28,7 +28,7 @@ from armlet.core.kernel import (
 )
 from armlet.core.reference import Reference
 from armlet.core.types import Interaction, Policy
-from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
+from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 
 N_ARMS, DIM, SEED = 3, 2, 11
 

@@ -10,15 +10,15 @@ import pytest
 import armlet
 from armlet import PolicyError
 from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
-from armlet.policies.epoch_greedy import EpochGreedy
-from armlet.policies.greedy_first import NEVER, GreedyFirst
-from armlet.policies.parts.experts import ExpertSums, LinearExperts
-from armlet.policies.parts.tabular import Means, Tabular
-from armlet.policies.real_lin_exp3 import RealLinExp3
-from armlet.policies.scrible import SCRiBLe
-from armlet.policies.ucb1 import UCB1
 from armlet.testing.absence import check_absent_arms, check_many_arms
+from armlet_lab.literature.epoch_greedy import EpochGreedy
+from armlet_lab.literature.greedy_first import NEVER, GreedyFirst
+from armlet_lab.literature.parts.experts import ExpertSums, LinearExperts
+from armlet_lab.literature.parts.tabular import Means, Tabular
+from armlet_lab.literature.real_lin_exp3 import RealLinExp3
+from armlet_lab.literature.scrible import SCRiBLe
+from armlet_lab.literature.ucb1 import UCB1
+from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 
 COINS = Coins(0.5, 2**62, 2**61, 0)
 

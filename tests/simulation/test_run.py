@@ -275,8 +275,8 @@ def test_list_imports_no_policy_and_no_experiment() -> None:
     code = "import sys; from armlet.cli import main; main(['list']); print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert "armlet.paper" in loaded
-    assert {"armlet.policies.linucb", "armlet.paper.reproduce", "armlet.evaluation", "pyarrow"}.isdisjoint(loaded)
+    assert "armlet_lab.paper" in loaded
+    assert {"armlet.policies.linucb", "armlet_lab.runner.reproduce", "armlet.evaluation", "pyarrow"}.isdisjoint(loaded)
 
 
 def test_a_reader_who_has_seen_enough_ends_a_command_quietly() -> None:

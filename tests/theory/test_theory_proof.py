@@ -13,11 +13,12 @@ from armlet import theory
 from armlet.core.finite import FiniteWorld
 from armlet.core.ridge import RidgeName
 from armlet.core.types import Float64
-from armlet.paper.theorem_2 import worlds
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import events, streams
+from armlet.simulation import streams
 from armlet.theory import lemmas, repaired
+from armlet_lab.paper.theorem_2 import worlds
+from armlet_lab.runner import events
 
 SEEDS = st.integers(0, 2**32 - 1)
 

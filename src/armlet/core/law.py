@@ -33,7 +33,6 @@ def compiled_rule(policy: Policy) -> Rule | None:
     >>> compiled_rule(Curious()) is None
     True
     """
-    refuse_schedule(policy)
     rule = policy.rule()
     if rule is None:
         return None
@@ -48,21 +47,6 @@ def compiled_rule(policy: Policy) -> Rule | None:
             "and update are played"
         )
     return None if overridden(kind, owner) else rule
-
-
-def refuse_schedule(policy: object) -> None:
-    """Refuse a policy that still says `schedule()` for what is called `rule()`, which would not be heard.
-
-    Examples
-    --------
-    >>> class Mine:
-    ...     def schedule(self): ...
-    >>> refuse_schedule(Mine())
-    Traceback (most recent call last):
-    armlet.core.errors.InvalidTypeError: Mine has schedule(); it is called rule() now
-    """
-    if callable(getattr(type(policy), "schedule", None)):
-        raise InvalidTypeError(f"{type(policy).__name__} has schedule(); it is called rule() now")
 
 
 def overridden(kind: type, owner: type) -> list[str]:

@@ -18,7 +18,7 @@ from armlet.core.rewards import Range
 from armlet.core.settings import Normalize, Objective
 from armlet.core.types import Arm, Policy
 from armlet.core.units import Units
-from armlet.policies import POLICIES
+from armlet.policies import is_registered
 from armlet.stores.clock import SECOND, Clock, Moment
 from armlet.stores.ledger import Kept, Ledger, Pen
 from armlet.stores.loop import Loop
@@ -136,7 +136,7 @@ class Store:
             self._players.pop(making.name, None)  # of a loop whose making was not kept
             kept = making.create(pen, made)
         own = making.policy
-        if own is not None and POLICIES.get(type(own).__name__) is type(own):
+        if own is not None and is_registered(own):
             own = None
         player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own, self._writer)
         making.check_same(kept, made, own)

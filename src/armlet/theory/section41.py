@@ -58,7 +58,7 @@ def claimed_delta_min(*, n_arms: int, dim: int, w: float) -> float:
     """Give the order that the paper claims for delta_min, 1 / (K d sqrt w). The claim does not hold.
 
     Differences of opposite signs cancel across the entries of a context, and there are 2^d contexts in which they may:
-    delta_min falls exponentially with d (`armlet paper`, claim section41-delta-min).
+    delta_min falls exponentially with d (`armlet-lab paper`, claim section41-delta-min).
 
     Examples
     --------

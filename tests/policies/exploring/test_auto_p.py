@@ -24,10 +24,10 @@ from armlet.core.kernel import AutoEvidence, Tuned
 from armlet.core.ridge import RidgeLike
 from armlet.core.types import Float64
 from armlet.environments import FigureA
-from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies.parts import auto_p
 from armlet.policies.parts.auto_p import EVEN, MOST, START
+from armlet_lab.runner.families import FAMILIES, draw_problem
 from support.examples import scaled
 
 

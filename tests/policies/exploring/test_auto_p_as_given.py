@@ -23,10 +23,10 @@ from armlet.core.kernel import AutoSchedule, Tuned
 from armlet.core.ridge import Ridge, RidgeLike
 from armlet.core.types import Float64
 from armlet.environments import Customers, FigureA
-from armlet.paper.section_4_2.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies.parts.auto_p import MOST, START
 from armlet.simulation.run import simulate
+from armlet_lab.runner.families import FAMILIES, draw_problem
 from support.examples import scaled
 
 T = 100_000

@@ -23,7 +23,8 @@ from armlet.core.version import __version__
 if TYPE_CHECKING:
     from armlet.core.encoding.encoder import Encoder
 
-Registry: TypeAlias = Mapping[str, Callable[..., Policy]]
+Find: TypeAlias = Callable[[str], type[Policy]]
+"""Returns a policy's class by its name, or raises UnknownNameError."""
 
 # what a header that says anything at all can make settings, policies and states raise
 REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -62,14 +63,14 @@ def encode(model: Model) -> bytes:
     return encoding.encode_model(*_parts(model))
 
 
-def read(source: Source, policies: Registry, given: Policy | None) -> Model:
+def read(source: Source, find: Find, given: Policy | None) -> Model:
     """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
-    return _checked(origin(source), *encoding.read_model(source), policies, given)
+    return _checked(origin(source), *encoding.read_model(source), find, given)
 
 
-def decode(data: bytes, policies: Registry, given: Policy | None) -> Model:
+def decode(data: bytes, find: Find, given: Policy | None) -> Model:
     """Read a model from the bytes of its file."""
-    return _checked(origin(data), *encoding.decode_model(data), policies, given)
+    return _checked(origin(data), *encoding.decode_model(data), find, given)
 
 
 def digest(model: Model) -> str:
@@ -122,14 +123,14 @@ def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.A
 
 
 def _checked(
-    name: str, header: dict[str, Any], arrays: dict[str, encoding.Array], policies: Registry, given: Policy | None
+    name: str, header: dict[str, Any], arrays: dict[str, encoding.Array], find: Find, given: Policy | None
 ) -> Model:
     try:
-        policy = _read_policy(header["policy"], policies, given)
+        policy = _read_policy(header["policy"], find, given)
         told = _told(header, policy)
         n_arms, dim = len(told.arms), told.settings.dim
         # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
-        if hasattr(policy, "shapes") or policies.get(type(policy).__name__) is type(policy):
+        if given is None or hasattr(policy, "shapes"):
             wanted = expected(policy, n_arms, dim)
             arrays = _with_newer(arrays, wanted)
             check_shapes(arrays, wanted)
@@ -226,23 +227,16 @@ def _why(error: Exception) -> str:
     return str(error) or type(error).__name__  # a lack of memory comes without words
 
 
-def _read_policy(saved: dict[str, Any], policies: Registry, given: Policy | None) -> Policy:
+def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Policy:
     name, settings = saved["name"], saved["settings"]
-    if (now := getattr(policies, "renamed", {}).get(name)) is not None:
-        raise InvalidValueError(f"its policy is {name}, which is called {now} now: start a new bandit with that")
-    if given is None and (place := getattr(policies, "moved", {}).get(name)) is not None:
-        raise InvalidValueError(
-            f"its policy is {name}, which is in {place} now; pass it as load(path, policy={name}(...))"
-        )
-    if given is None and name not in policies:
-        raise InvalidValueError(
-            f"its policy is {name}, which is not Armlet's; pass it as load(path, policy={name}(...))"
-        )
+    try:
+        kind = find(name) if given is None else type(given)
+    except UnknownNameError as error:
+        raise InvalidValueError(f"{error}; or pass your own: load(path, policy={name}(...))") from None
     if not isinstance(settings, dict):
         raise InvalidTypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
-    settings = _named_as_now(settings, getattr(policies[name] if given is None else given, "renamed", {}))
-    settings = _as_it_was(policies[name] if given is None else type(given), settings)
-    policy = policies[name](**settings) if given is None else given
+    settings = _as_it_was(kind, _named_as_now(settings, getattr(kind, "renamed", {})))
+    policy = kind(**settings) if given is None else given
     has = _policy_settings(policy)
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise InvalidValueError(f"it was saved with {name} and settings {settings}, not with {policy}")

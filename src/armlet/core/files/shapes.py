@@ -22,7 +22,7 @@ def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
 
     Examples
     --------
-    >>> from armlet.policies.banditron import Banditron
+    >>> from armlet_lab.literature.banditron import Banditron
     >>> expected(Banditron(), 2, 10**9)
     {'W': (2, 1000000000)}
     """
