@@ -16,9 +16,9 @@ from functools import cache
 
 import numpy as np
 
-from armlet.core.types import Float64, Policy
 from armlet.parallel.seeds import Seeds
 from armlet.policies import SquareCB, ThompsonSampling
+from armlet.types import Float64, Policy
 from armlet_lab.contests.tournament.experiment import Task, regret
 from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import armlet
 from armlet import datasets
 from armlet.cli import main
-from armlet.core.types import Float64
 from armlet.parallel.progress import silent
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.manifest import ResultsError
+from armlet.types import Float64
 from armlet_lab.contests.bakeoff import command, contenders, vowpal, vowpal_worker
 from armlet_lab.contests.bakeoff.comparing import Runs, strict_score, tally, winner, z_score
 from armlet_lab.contests.bakeoff.experiment import Settings, configured, pack, shuffled, unpack

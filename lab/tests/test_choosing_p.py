@@ -8,20 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.core import kernel
+from armlet import kernel
 from armlet.environments import FigureA
+from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.policies.parts.auto_p import CAUTION
+from armlet.policies.auto_p import CAUTION
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import block_size
 from armlet_lab.paper.section_4_2 import calibration
-from armlet_lab.runner import hindsight
 from armlet_lab.paper.section_4_2.choosing_p import experiment as choosing_p
 from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
-from armlet_lab.runner.families import FAMILIES, draw_problem
-from armlet_lab.runner import together
+from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import SEED
 from armlet_lab.runner.verdicts import Outcome
 

@@ -9,13 +9,13 @@ import pytest
 from scipy.linalg import sqrtm
 
 from armlet import Bandit
-from armlet.core.kernel import coins
-from armlet.core.ridge import Ridge
-from armlet.core.types import Float64, Policy
 from armlet.environments import FigureA
+from armlet.kernel import coins
 from armlet.policies import Uniform
-from armlet.policies.parts.derived import Derived
+from armlet.policies.derived import Derived
+from armlet.reference.ridge import Ridge
 from armlet.simulation.run import simulate
+from armlet.types import Float64, Policy
 from armlet_lab.literature.confidence_ball import ConfidenceBall1, ConfidenceBall2, theory_beta
 from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid, theory_alpha
 from support.contract import check_settings

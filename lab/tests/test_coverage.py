@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armlet.core.types import Float64
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
+from armlet.types import Float64
 from armlet_lab.runner.verdicts import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
 from armlet_lab.validation.coverage.logs import Held, play

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from armlet import Bandit
-from armlet.core.errors import MergeError
-from armlet.core.types import Float64, Policy
 from armlet.environments import FigureA
+from armlet.errors import MergeError
 from armlet.policies import Uniform
 from armlet.simulation.run import simulate
+from armlet.types import Float64, Policy
 from armlet_lab.literature.epoch_greedy import EpochGreedy, Lengths, opens_epoch
 from support.contract import check_settings
 

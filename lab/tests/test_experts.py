@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Bool, Coins, Float64, Interaction, Policy
 from armlet.environments import FigureA
+from armlet.errors import DecisionError, MergeError
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
+from armlet.types import Bool, Coins, Float64, Interaction, Policy
 from armlet_lab.literature.exp4 import EXP4
 from armlet_lab.literature.exp4p import EXP4P
 from armlet_lab.literature.parts.experts import ExpertSums, LinearExperts, barred_tag, from_tag, known_eligible

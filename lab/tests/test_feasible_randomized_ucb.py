@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
 import armlet
-from armlet.core.types import Float64, Int64
+from armlet.types import Float64, Int64
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB
 from armlet_lab.literature.parts.finite_class import FiniteClassState, arm_weights, variances
 

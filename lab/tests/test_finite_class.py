@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from armlet.core.kernel import coins
-from armlet.core.types import Float64, Int64, Interaction
 from armlet.environments import FigureA
+from armlet.kernel import coins
 from armlet.policies import Uniform
 from armlet.simulation.run import simulate
+from armlet.types import Float64, Int64, Interaction
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB, descend
 from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, toss
 from armlet_lab.literature.policy_elimination import PolicyElimination, spread

@@ -15,12 +15,12 @@ from armlet.policies import POLICIES, default_policy
 from armlet.simulation import compare
 from armlet.simulation.lab import Lab
 from armlet_lab.contests.leaderboard import experiment as leaderboard
-from armlet_lab.runner.arena import ARENAS, brief, draw_world
 from armlet_lab.contests.leaderboard.contender import Contender
 from armlet_lab.contests.leaderboard.contenders import CONTENDERS, ONE_BIT
 from armlet_lab.contests.leaderboard.costs import Cost
 from armlet_lab.contests.leaderboard.report import relative
 from armlet_lab.contests.leaderboard.verdicts import Rank, Standing
+from armlet_lab.runner.arena import ARENAS, brief, draw_world
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.verdicts import Role
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import Bandit, Uniform
-from armlet.core.types import Float64, Interaction
 from armlet.environments import FigureA
 from armlet.simulation.run import simulate
+from armlet.types import Float64, Interaction
 from armlet_lab.literature.linrel import LinRel
 from support.contract import check_settings
 from support.examples import scaled

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from armlet import Bandit
-from armlet.core.types import Policy
 from armlet.environments import FigureA
 from armlet.policies import Uniform
 from armlet.simulation.run import simulate
+from armlet.types import Policy
 from armlet_lab.literature.pege import PEGE, Exploit, place_in_cycle
 from support.contract import check_settings
 

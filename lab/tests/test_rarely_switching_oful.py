@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import Bandit, Uniform
-from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Coins, Float64, Interaction
 from armlet.environments import FigureA
+from armlet.errors import DecisionError, MergeError
 from armlet.simulation.run import simulate
+from armlet.types import Coins, Float64, Interaction
 from armlet_lab.literature.rarely_switching_oful import FrozenSums, RarelySwitchingOFUL
 from support.contract import check_settings
 from support.examples import scaled

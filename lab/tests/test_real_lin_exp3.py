@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import DecisionError
-from armlet.core.types import Coins, Float64, Interaction, Policy
 from armlet.environments import FigureA
+from armlet.errors import DecisionError
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
+from armlet.types import Coins, Float64, Interaction, Policy
 from armlet_lab.literature.real_lin_exp3 import RealLinExp3
 from support.contract import check_settings
 

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from armlet.cli import main
-from armlet.core.intervals import Estimate
+from armlet.inference.means import Estimate
 from armlet.parallel.pool import WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.report import plots
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays
-from armlet_lab.experiments import EXPERIMENTS, lemma_2
+from armlet_lab.experiments import EXPERIMENTS
+from armlet_lab.paper import lemma_2
 from armlet_lab.runner import reproduce as paper
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.kernel import coins
-from armlet.core.types import Choice, Float64, Interaction
 from armlet.environments import Customers, FigureA, Linear, LinearArms
+from armlet.kernel import coins
 from armlet.policies import POLICIES
 from armlet.simulation.play import Job
 from armlet.simulation.run import simulate_all
+from armlet.types import Choice, Float64, Interaction
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy, WatchedSums
 from support.contract import check_settings
 

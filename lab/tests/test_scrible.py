@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import minimize
 
 import armlet
-from armlet.core.errors import DecisionError
-from armlet.core.types import Coins, Float64, Interaction, Policy
 from armlet.environments import FigureA
+from armlet.errors import DecisionError
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
+from armlet.types import Coins, Float64, Interaction, Policy
 from armlet_lab.literature.scrible import Axes, SCRiBLe, axis, barrier_leader, end_losses, end_point
 from support.contract import check_settings
 

@@ -11,8 +11,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from armlet.core import kernel
-from armlet.core.types import Float64, Int64
+from armlet import kernel
 from armlet.environments import FigureA
 from armlet.environments.section7_growing import Rate
 from armlet.environments.section41 import Section41
@@ -20,7 +19,9 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.simulation.lab import Archive, Lab
 from armlet.simulation.shelf import Shelf, as_floats
-from armlet_lab.experiments import EXPERIMENTS, merge, section_4_1, section_7
+from armlet.types import Float64, Int64
+from armlet_lab.experiments import EXPERIMENTS
+from armlet_lab.paper import merge, section_4_1, section_7
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.page import render
 from armlet_lab.runner.verdicts import Role, to_json

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from armlet import Bandit, Uniform
-from armlet.core.types import Coins, Float64, Interaction
 from armlet.environments import FigureA
 from armlet.simulation.run import simulate
+from armlet.types import Coins, Float64, Interaction
 from armlet_lab.literature.parts.staged import Staged, StagedSums
 from armlet_lab.literature.suplinrel import SupLinRel
 from armlet_lab.literature.suplinucb import SupLinUCB

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.types import Float64
 from armlet.parallel.seeds import Seeds
 from armlet.simulation import streams
 from armlet.simulation.player import draw
+from armlet.types import Float64
 from armlet_lab.contests.tournament.experiment import Task, Waiting, play, regret
 from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
 from armlet_lab.contests.tournament.report import Cell, judge

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.core.types import Float64
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import as_floats
+from armlet.types import Float64
 from armlet_lab.contests.evidence import experiment as evidence_experiment
 from armlet_lab.contests.evidence import report as evidence_report
 from armlet_lab.contests.units import experiment as units_experiment

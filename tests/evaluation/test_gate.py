@@ -11,7 +11,7 @@ import pytest
 
 import armlet
 from armlet import cli
-from armlet.core.errors import ArgumentError, DecisionError, EvaluationError
+from armlet.errors import ArgumentError, DecisionError, EvaluationError
 from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.gate import gate
 from armlet.evaluation.holdout import Holdout

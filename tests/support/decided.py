@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.types import Policy
 from armlet.evaluation.rows import Rows
+from armlet.types import Policy
 from armlet_lab.validation.coverage.logs import play
 
 

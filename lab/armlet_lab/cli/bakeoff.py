@@ -46,7 +46,7 @@ def add_bakeoff(parser: argparse.ArgumentParser) -> None:
 
 
 def _bakeoff(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
     from armlet.parallel import pool
     from armlet_lab.contests.bakeoff import command
     from armlet_lab.contests.bakeoff.experiment import configured

@@ -33,7 +33,7 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
 
 
 def _paper(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
     from armlet.parallel import pool
     from armlet_lab.runner.experiment import SEED
     from armlet_lab.runner.reproduce import reproduce

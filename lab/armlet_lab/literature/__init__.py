@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from armlet.core.types import Policy
+from armlet.types import Policy
 from armlet_lab.literature.banditron import Banditron as Banditron
 from armlet_lab.literature.confidence_ball import ConfidenceBall1 as ConfidenceBall1
 from armlet_lab.literature.confidence_ball import ConfidenceBall2 as ConfidenceBall2

@@ -17,12 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import positive, settle
-from armlet.core.choosing import below, best_arms, best_chances, mixed
-from armlet.core.policy import BasePolicy
-from armlet.core.rewards import bit
-from armlet.core.state import Arrays, fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet.inputs.checks import positive, settle
+from armlet.inputs.rewards import bit
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import below, best_arms, best_chances, mixed
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import chance, number, positive, renamed, settle
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.policy import SumsPolicy
-from armlet.core.ridge import Ridge
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.policies.parts.derived import Derived
+from armlet.inputs.checks import chance, number, positive, settle
+from armlet.policies.base import SumsPolicy
+from armlet.policies.derived import Derived
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.ridge import Ridge
+from armlet.types import Bool, Choice, Coins, Float64
 
 
 def theory_beta(t: int, size: int, delta: float) -> float:
@@ -85,7 +85,6 @@ class _ConfidenceBall(SumsPolicy[Derived]):
         return play_best(self.upper_bounds(state, t, x), eligible, coins)
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall2(_ConfidenceBall):
     """Play argmax x' theta_hat_a + sqrt(beta_t x' V_a^-1 x), V_a = ridge I + A_a.
@@ -116,7 +115,6 @@ class ConfidenceBall2(_ConfidenceBall):
         return widths
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBall1(_ConfidenceBall):
     """Play argmax x' theta_hat_a + sqrt(D beta_t) max_i |V_a^-1/2 x|_i, V_a = ridge I + A_a and D = K d.

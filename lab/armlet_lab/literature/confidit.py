@@ -25,14 +25,14 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from armlet.core.checks import chance, number, optional, positive, settle
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.policy import BasePolicy
-from armlet.core.refusals import MOST, check_between
-from armlet.core.rewards import bit
-from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet.policies.parts.factors import inverse_of
+from armlet.inputs.checks import chance, number, optional, positive, settle
+from armlet.inputs.rewards import bit
+from armlet.policies.base import BasePolicy
+from armlet.policies.factors import inverse_of
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.refusals import MOST, check_between
+from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 
 class ConfiditState(Arrays):

@@ -21,12 +21,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.core.checks import SEEDS, number, one_of, optional, ridge_like, settle, whole
-from armlet.core.choosing import best_chances, draw, play_best
-from armlet.core.files.shapes import check_room
-from armlet.core.policy import BasePolicy
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
+from armlet.inputs.checks import SEEDS, number, one_of, optional, settle, whole
+from armlet.model_file.shapes import check_room
+from armlet.policies.base import BasePolicy
+from armlet.reference.choosing import best_chances, draw, play_best
+from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet_lab.literature.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
 from armlet_lab.literature.parts.experts import barred_tag
 
@@ -117,7 +117,7 @@ class EpochGreedy(BasePolicy[State]):
     n_policies, seed
         The class of the "finite" oracle: how many, and which.
     ridge
-        Of the "ridge" oracle; see `armlet.core.ridge`.
+        Of the "ridge" oracle; see `armlet.reference.ridge`.
 
     Examples
     --------

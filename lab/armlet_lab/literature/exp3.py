@@ -19,11 +19,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armlet.core.checks import ends, one_of, positive, settle, settle_either, whole
-from armlet.core.choosing import mixed, play_drawn, shares
-from armlet.core.rewards import Outside, Range, unit
-from armlet.core.state import ContextUse, table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet.inputs.checks import ends, one_of, positive, settle, settle_either, whole
+from armlet.inputs.rewards import Outside, Range, unit
+from armlet.policies.state import ContextUse, table_shapes
+from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.tabular import Levels, Tabular
 
 

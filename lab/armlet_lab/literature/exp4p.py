@@ -20,14 +20,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
-from armlet.core.choosing import mixed, play_drawn, shares
-from armlet.core.errors import InvalidValueError
-from armlet.core.files.shapes import check_room
-from armlet.core.policy import BasePolicy
-from armlet.core.rewards import Outside, Range, unit
-from armlet.core.state import fresh
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
+from armlet.inputs.rewards import Outside, Range, unit
+from armlet.model_file.shapes import check_room
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import fresh
+from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
 

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.types import Float64, Int64
+from armlet.types import Float64, Int64
 from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, variances
 
 

@@ -18,15 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import number, optional, ridge_like, settle, whole
-from armlet.core.choosing import best_chances, force, play_best
-from armlet.core.errors import InvalidValueError, MergeError
-from armlet.core.kernel import Statistics
-from armlet.core.policy import BasePolicy
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.state import fresh
-from armlet.core.statistics import sum_shapes
-from armlet.core.types import (
+from armlet.errors import InvalidValueError, MergeError
+from armlet.inputs.checks import number, optional, settle, whole
+from armlet.kernel import Statistics
+from armlet.policies.base import BasePolicy
+from armlet.policies.derived import Derived
+from armlet.policies.forced import forced_arm
+from armlet.policies.state import fresh
+from armlet.reference.choosing import best_chances, force, play_best
+from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
+from armlet.reference.statistics import sum_shapes
+from armlet.types import (
     Array,
     Bool,
     Choice,
@@ -36,8 +38,6 @@ from armlet.core.types import (
     Interaction,
     Shapes,
 )
-from armlet.policies.parts.derived import Derived
-from armlet.policies.parts.forced import forced_arm
 
 NEVER = -1  # has not switched
 
@@ -131,7 +131,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
     t0
         The first step that may switch; 8 K d if left out, our choice.
     q
-        Forced steps of each arm in every block; see `armlet.policies.parts.forced`.
+        Forced steps of each arm in every block; see `armlet.policies.forced`.
     h
         Arms within h / 2 of the best forced estimate stay: about the gap that matters, in units of reward.
     ridge

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.core.checks import NOISE_SCALE, chance, positive, settle, whole
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.policy import SumsPolicy
-from armlet.core.ridge import Ridge
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.policies.parts.derived import Derived
-from armlet.policies.parts.factors import deviation, truncated_bounds, truncated_rows
+from armlet.inputs.checks import NOISE_SCALE, chance, positive, settle, whole
+from armlet.policies.base import SumsPolicy
+from armlet.policies.derived import Derived
+from armlet.policies.factors import deviation, truncated_bounds, truncated_rows
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.ridge import Ridge
+from armlet.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

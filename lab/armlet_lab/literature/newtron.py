@@ -23,13 +23,13 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.core.checks import chance, one_of, positive, settle
-from armlet.core.choosing import play_drawn
-from armlet.core.policy import BasePolicy
-from armlet.core.refusals import MOST, check_between
-from armlet.core.rewards import bit
-from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet.inputs.checks import chance, one_of, positive, settle
+from armlet.inputs.rewards import bit
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import play_drawn
+from armlet.reference.refusals import MOST, check_between
+from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 

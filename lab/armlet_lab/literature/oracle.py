@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.border.columns import LARGEST
-from armlet.core.choosing import below, best_arms
-from armlet.core.errors import InvalidValueError
-from armlet.core.kernel import Statistics
-from armlet.core.policy import SumsPolicy
-from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.errors import InvalidValueError
+from armlet.inputs.columns import LARGEST
+from armlet.kernel import Statistics
+from armlet.policies.base import SumsPolicy
+from armlet.reference.choosing import below, best_arms
+from armlet.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

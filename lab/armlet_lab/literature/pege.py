@@ -19,13 +19,13 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.checks import one_of, ridge_like, settle, whole
-from armlet.core.choosing import best_chances, draw, force, play_best
-from armlet.core.kernel import Statistics
-from armlet.core.policy import RidgePolicy
-from armlet.core.ridge import RidgeLike
-from armlet.core.statistics import record
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
+from armlet.inputs.checks import one_of, settle, whole
+from armlet.kernel import Statistics
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import best_chances, draw, force, play_best
+from armlet.reference.ridge import RidgeLike, ridge_like
+from armlet.reference.statistics import record
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
 
 Exploit: TypeAlias = Literal["linear", "exponential"]
 

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.types import AbsentArms, Float64, Int64
+from armlet.types import AbsentArms, Float64, Int64
 from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, arm_weights, variances
 
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import NOISE_SCALE, chance, number, positive, renamed, settle
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.policy import BasePolicy
-from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet.policies.parts.factors import lengths, log_det, ridge_rows
+from armlet.inputs.checks import NOISE_SCALE, chance, number, positive, settle
+from armlet.policies.base import BasePolicy
+from armlet.policies.factors import lengths, log_det, ridge_rows
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import best_chances, play_best
+from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide
 
@@ -84,7 +84,6 @@ class FrozenSums(Arrays):
         self._solve()
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
     """Play OFUL's highest upper confidence bound, computed anew for an arm only when det V_a has grown enough.

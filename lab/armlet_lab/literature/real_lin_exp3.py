@@ -29,13 +29,13 @@ from typing import cast
 
 import numpy as np
 
-from armlet.core.checks import HUGE, optional, positive, renamed, settle, whole
-from armlet.core.choosing import mixed, play_drawn, shares
-from armlet.core.policy import BasePolicy
-from armlet.core.refusals import check_array, check_between
-from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet.policies.parts.factors import inverse_of
+from armlet.inputs.checks import HUGE, optional, positive, settle, whole
+from armlet.policies.base import BasePolicy
+from armlet.policies.factors import inverse_of
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.reference.refusals import check_array, check_between
+from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet_lab.literature.parts.experts import barred_tag, from_tag
 
 MOST_SEEN = 2.0**53  # beyond, adding 1 changes nothing
@@ -83,7 +83,6 @@ class Window(Arrays):
         self["theta"][-1] = mean
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealLinExp3(BasePolicy[Window]):
     """Play arms in proportion to exp(eta x'theta_a) for the sums theta_a of estimates, and uniformly now and then.

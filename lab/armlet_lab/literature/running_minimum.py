@@ -23,15 +23,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import number, positive, ridge_like, settle
-from armlet.core.choosing import below, best_chances, mixed, play_best
-from armlet.core.errors import MergeError
-from armlet.core.kernel import Statistics
-from armlet.core.policy import BasePolicy
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.state import Arrays, fresh
-from armlet.core.statistics import smallest_eigenvalue, sum_shapes
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
+from armlet.errors import MergeError
+from armlet.inputs.checks import number, positive, settle
+from armlet.kernel import Statistics
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import below, best_chances, mixed, play_best
+from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
+from armlet.reference.statistics import smallest_eigenvalue, sum_shapes
+from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 from armlet_lab.literature.parts.experts import barred_tag, from_tag
 
 UNSEEN = math.inf  # no difference yet
@@ -148,7 +148,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
     C
         The constant of Equation (4); the proof needs 128 at least.
     ridge
-        "paper", "1/n" or a positive number; see `armlet.core.ridge`.
+        "paper", "1/n" or a positive number; see `armlet.reference.ridge`.
     start
         p is start K until a difference was seen, and never less. At least 1.
 

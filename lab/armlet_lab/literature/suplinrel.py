@@ -1,7 +1,7 @@
 """SupLinRel: Auer (2002), "Using Confidence Bounds for Exploitation-Exploration Trade-offs".
 
 LinRel's estimates and widths, computed stage by stage from rows that widths alone chose; see
-`armlet_lab.literature.parts.staged`. That independence gives regret O(sqrt(T K d) log^(3/2)(K T log T)) for rewards within
+`parts.staged`. That independence gives regret O(sqrt(T K d) log^(3/2)(K T log T)) for rewards within
 [0, 1], |x| <= 1, |theta| <= 1 and a known horizon. What differs from the paper: it runs every stage with
 delta / (1 + log T), so that all stages together fail with chance delta. Here delta is taken as given for each stage,
 and the widths are smaller: for the theorem's, divide it before. Its theta is one for all arms, with a vector for each
@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.core.types import Float64
-from armlet.policies.parts.factors import deviation, truncated_bounds, truncated_rows
+from armlet.policies.factors import deviation, truncated_bounds, truncated_rows
+from armlet.types import Float64
 from armlet_lab.literature.parts.staged import Staged
 
 

@@ -1,7 +1,7 @@
 """SupLinUCB: Chu, Li, Reyzin and Schapire (2011), "Contextual Bandits with Linear Payoff Functions".
 
 Ridge regression and its widths, computed stage by stage from rows that widths alone chose; see
-`armlet_lab.literature.parts.staged`. That independence gives regret O(sqrt(T K d log^3(K T log(T) / delta))) for rewards
+`parts.staged`. That independence gives regret O(sqrt(T K d log^3(K T log(T) / delta))) for rewards
 within [0, 1], |x| <= 1, |theta| <= 1 and a known horizon. The width is (alpha + 1) |x|_(V^-1) with
 alpha = sqrt(log(2 T K / delta) / 2), the one for which the paper proves that intervals hold; for any noise, ridge and
 norm it is (R sqrt(2 log(2 T K / delta)) + sqrt(ridge) |theta|) |x|_(V^-1), and R = 1/2 for rewards within [0, 1].
@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.core.checks import positive, renamed, settle
-from armlet.core.types import Float64
-from armlet.policies.parts.factors import deviation, lengths, ridge_rows
+from armlet.inputs.checks import positive, settle
+from armlet.policies.factors import deviation, lengths, ridge_rows
+from armlet.types import Float64
 from armlet_lab.literature.parts.staged import Staged
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupLinUCB(Staged):
     """Walk through stages of LinUCB, each of which drops arms that are surely worse or asks for a row.

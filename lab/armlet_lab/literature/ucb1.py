@@ -16,11 +16,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import ends, one_of, positive, settle
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.rewards import Outside, Range, unit
-from armlet.core.state import table_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet.inputs.checks import ends, one_of, positive, settle
+from armlet.inputs.rewards import Outside, Range, unit
+from armlet.policies.state import table_shapes
+from armlet.reference.choosing import best_chances, play_best
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.tabular import Means, Tabular
 
 

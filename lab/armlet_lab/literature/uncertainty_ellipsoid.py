@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import NOISE_SCALE, number, optional, positive, settle, whole
-from armlet.core.choosing import best_chances, force, play_best
-from armlet.core.policy import SumsPolicy
-from armlet.core.ridge import Ridge
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.policies.parts.derived import Derived
+from armlet.inputs.checks import NOISE_SCALE, number, optional, positive, settle, whole
+from armlet.policies.base import SumsPolicy
+from armlet.policies.derived import Derived
+from armlet.reference.choosing import best_chances, force, play_best
+from armlet.reference.ridge import Ridge
+from armlet.types import Bool, Choice, Coins, Float64
 
 SMALLEST = 1e-150  # eigenvalues below it count as 0 too: divided by them, estimates could overflow
 ROUNDING = 1e-10  # eigenvalues below this part of the largest, and squares below this part of |x|^2, count as 0

@@ -15,19 +15,19 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from armlet.core.finite import FiniteWorld
-from armlet.core.intervals import Estimate, band
-from armlet.core.ridge import RidgeLike
-from armlet.core.types import Float64, Int64
 from armlet.environments.figure_a import FigureA, Zero
+from armlet.environments.finite import FiniteWorld
+from armlet.inference.means import Estimate, band
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy
+from armlet.reference.ridge import RidgeLike
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64, Int64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap, paired_difference
-from armlet.core.types import Float64
 from armlet.environments.figure_b import FigureB
+from armlet.inference.means import Estimate, bootstrap, paired_difference
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -27,6 +26,7 @@ from armlet.simulation import streams
 from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.types import Float64
 from armlet.environments.figure_a import FigureA
+from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -24,6 +23,7 @@ from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory.lemmas import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
+from armlet.types import Float64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

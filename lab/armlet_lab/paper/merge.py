@@ -15,10 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, band, bootstrap
-from armlet.core.kernel import Statistics
-from armlet.core.types import Float64, Int64
 from armlet.environments import FigureA
+from armlet.inference.means import Estimate, band, bootstrap
+from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -28,6 +27,7 @@ from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import InKernel, draw
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict

@@ -15,13 +15,12 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.core.constants import Constants
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.statistics import smallest_eigenvalue
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
+from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
+from armlet.reference.statistics import smallest_eigenvalue
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series
@@ -29,6 +28,7 @@ from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory.section41 import claimed_delta_min, sigma_min
+from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict

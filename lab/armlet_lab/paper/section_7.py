@@ -14,11 +14,10 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, band, bootstrap
-from armlet.core.types import Float64, Int64
 from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
 from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
+from armlet.inference.means import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -27,6 +26,7 @@ from armlet.simulation.growth import doubling_ratio, power_slope
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import player
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict

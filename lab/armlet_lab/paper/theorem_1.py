@@ -16,14 +16,14 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict

@@ -1,6 +1,6 @@
 """Many runs of Algorithm 1 in a world that is a table, each in jumps from one exploration to the next.
 
-O(p log T) for a run, whatever T; see `armlet.core.kernel.simulate_events`.
+O(p log T) for a run, whatever T; see `armlet.kernel.simulate_events`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64, Int64
+from armlet.environments.finite import FiniteWorld
 from armlet.policies import Algorithm1
 from armlet.simulation.player import play_table
+from armlet.types import Float64, Int64
 
 
 class Played(NamedTuple):

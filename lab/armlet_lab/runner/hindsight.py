@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armlet.core.types import Float64
+from armlet.types import Float64
 
 
 def best(regret: Float64) -> Float64:

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
-from armlet.core.law import compiled_rule
-from armlet.core.types import Float64, Policy, State
 from armlet.environments.world import World, check_still
+from armlet.errors import InvalidValueError
+from armlet.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
 from armlet.parallel.seeds import Seeds
+from armlet.policies.dispatch import compiled_rule
 from armlet.simulation import streams
 from armlet.simulation.player import InKernel, draw
+from armlet.types import Float64, Policy, State
 
 
 class Entry(NamedTuple):

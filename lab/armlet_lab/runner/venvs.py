@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from armlet.core.errors import ArmletError
+from armlet.errors import ArmletError
 
 NOT_THE_PACKAGE = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence.pth", "__pycache__")
 

@@ -9,10 +9,10 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterable
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.spelling import choices
 from armlet.environments import ENVIRONMENTS
+from armlet.errors import InvalidValueError
 from armlet.policies import POLICIES, plugged_policies
+from armlet.spelling import choices
 
 WIDTH = 100
 

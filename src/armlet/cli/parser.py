@@ -21,8 +21,8 @@ from armlet.cli.replay import add_replay
 from armlet.cli.search import add_search
 from armlet.cli.simulate import add_simulate
 from armlet.cli.summary import add_intervals, add_summary
-from armlet.core.spelling import choices
-from armlet.core.version import __version__
+from armlet.spelling import choices
+from armlet.version import __version__
 
 EXAMPLES = """\
 examples:
@@ -37,11 +37,14 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
+    """Names the closest choice, and ends a refusal with the way to the help."""
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {choices(str(value), action.choices)}")
 
     def error(self, message: str) -> NoReturn:
+        """End with 2 and one line."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
 
@@ -49,7 +52,8 @@ class Version(argparse.Action):
     """Asks the kernel, which only this option imports."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from armlet.core import kernel
+        """Print the versions and end."""
+        from armlet import kernel
 
         print(f"armlet {__version__}, kernel {kernel.level()}")
         parser.exit()

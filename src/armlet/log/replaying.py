@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ArmletError, LogError
-from armlet.core.kernel import Decision
+from armlet.errors import ArmletError, LogError
+from armlet.kernel import Decision
 from armlet.log.faults import explain, is_fault
 from armlet.log.schema import HEAD, UNPLAYED, Event
 from armlet.policies import find_policy

@@ -14,9 +14,9 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING
 
-from armlet.core.errors import InvalidTypeError, PolicyError, UnknownNameError
-from armlet.core.spelling import choices, closest
-from armlet.core.types import Policy
+from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError
+from armlet.spelling import choices, closest
+from armlet.types import Policy
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.algorithm_1 import Algorithm1 as Algorithm1
@@ -82,7 +82,7 @@ def find_policy(name: str) -> type[Policy]:
     'LinUCB'
     >>> find_policy("LinUBC")
     Traceback (most recent call last):
-    armlet.core.errors.UnknownNameError: there is no policy 'LinUBC'; did you mean 'LinUCB'?
+    armlet.errors.UnknownNameError: there is no policy 'LinUBC'; did you mean 'LinUCB'?
     """
     if name in _FILES:
         return POLICIES[name]
@@ -148,7 +148,7 @@ def check_given(policy: object) -> None:
     --------
     >>> check_given("linucb")
     Traceback (most recent call last):
-    armlet.core.errors.InvalidTypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
+    armlet.errors.InvalidTypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
     """
     if isinstance(policy, type):
         raise InvalidTypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError, UnknownNameError
-from armlet.core.settings import check_seed
-from armlet.core.spelling import choices
-from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
+from armlet.errors import InvalidValueError, UnknownNameError
+from armlet.inputs.settings import check_seed
 from armlet.policies import find_policy
+from armlet.spelling import choices
+from armlet.types import Policy
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from armlet.core.files.encoding import Json
-from armlet.core.intervals import Estimate, paired_difference
 from armlet.environments import ENVIRONMENTS
+from armlet.inference.means import Estimate, paired_difference
+from armlet.model_file.encoding import Json
 from armlet.policies import POLICIES, plugged_policies
 from armlet.simulation.growth import SHORTEST, doubling_ratio
 from armlet.simulation.results import Result

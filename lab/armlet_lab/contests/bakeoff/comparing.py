@@ -18,8 +18,8 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.intervals import Z
-from armlet.core.types import Float64, Int64
+from armlet.inference.means import Z
+from armlet.types import Float64, Int64
 
 Test: TypeAlias = Literal["z", "strict"]
 

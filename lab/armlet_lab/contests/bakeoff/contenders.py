@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Float64, Int64, Policy
 from armlet.datasets import Table
 from armlet.simulation.compare import parse_policy
 from armlet.simulation.named import make_policy
+from armlet.types import Float64, Int64, Policy
 
 USUAL: Final = (
     "OccasionalOptimism",

@@ -15,10 +15,10 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from armlet import datasets
-from armlet.core.types import Float64, Int64
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays
+from armlet.types import Float64, Int64
 from armlet_lab.contests.bakeoff import contenders, vowpal
 from armlet_lab.contests.bakeoff.comparing import Runs
 from armlet_lab.contests.bakeoff.fields import Field, Ground

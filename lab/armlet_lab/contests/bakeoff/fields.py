@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap, mean_of_runs
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64
 from armlet_lab.contests.bakeoff import vowpal
 from armlet_lab.contests.bakeoff.comparing import Runs, Test, tally
 

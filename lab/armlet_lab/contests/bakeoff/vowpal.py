@@ -20,9 +20,9 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.errors import ArmletError
-from armlet.core.types import Float64, Int64
 from armlet.datasets import Table, cache_folder
+from armlet.errors import ArmletError
+from armlet.types import Float64, Int64
 from armlet_lab.contests.bakeoff import vowpal_worker
 from armlet_lab.runner.venvs import Recipe, environment, last_line
 

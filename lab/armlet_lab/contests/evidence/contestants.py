@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from armlet.core.types import Policy
 from armlet.policies import (
     Algorithm1,
     AllDataEpsilonGreedy,
@@ -18,6 +17,7 @@ from armlet.policies import (
     ThompsonSampling,
     Uniform,
 )
+from armlet.types import Policy
 
 Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played
 FACTORS: Final = (4.0, 12.0, 40.0, 120.0, 400.0)  # p / K of the printed law, of which the best is taken in hindsight

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Bool, Float64, Int64, Policy
 from armlet.environments import Delayed, News, World
+from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.linear_arms import as_rows
 from armlet.environments.news import Payment
 from armlet.parallel.seeds import Seeds
@@ -22,6 +22,7 @@ from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.evidence.contestants import (
     Q,
     in_a_closed_world,
@@ -31,7 +32,6 @@ from armlet_lab.contests.evidence.contestants import (
     with_late_rewards,
 )
 from armlet_lab.contests.evidence.report import Columns, judge
-from armlet_lab.runner.families import FAMILIES, draw_problem
 from armlet_lab.runner.experiment import Experiment, Findings
 
 ALIVE: Final = 20.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from armlet.core.types import Policy
+from armlet.types import Policy
 from armlet_lab.runner.arena import Brief
 
 Family: TypeAlias = Literal[

@@ -8,46 +8,48 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from armlet.policies import (
-    EXP4,
-    EXP4P,
     OFUL,
-    PEGE,
-    UCB1,
     Algorithm1,
     AllDataEpsilonGreedy,
+    ContextualEpsilonGreedy,
+    FixedEpsilon,
+    Greedy,
+    HybridLinUCB,
+    LinUCB,
+    OccasionalOptimism,
+    OLSBandit,
+    OptimisticEpsilonGreedy,
+    SquareCB,
+    ThompsonSampling,
+    Uniform,
+)
+from armlet_lab.contests.leaderboard.contender import Contender, few_contexts, learnable
+from armlet_lab.literature import (
+    EXP4,
+    EXP4P,
+    PEGE,
+    UCB1,
     Banditron,
     ConfidenceBall1,
     ConfidenceBall2,
     Confidit,
-    ContextualEpsilonGreedy,
     EpochGreedy,
     EpsilonNGreedy,
     Exp3,
     FeasibleRandomizedUCB,
-    FixedEpsilon,
-    Greedy,
     GreedyFirst,
-    HybridLinUCB,
     LinRel,
-    LinUCB,
     Newtron,
-    OccasionalOptimism,
-    OLSBandit,
-    OptimisticEpsilonGreedy,
     PolicyElimination,
     RarelySwitchingOFUL,
     RealLinExp3,
     SCRiBLe,
-    SquareCB,
     SupLinRel,
     SupLinUCB,
-    ThompsonSampling,
     UncertaintyEllipsoid,
-    Uniform,
 )
-from armlet_lab.runner.arena import Brief
-from armlet_lab.contests.leaderboard.contender import Contender, few_contexts, learnable
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
+from armlet_lab.runner.arena import Brief
 
 SCALES: Final = (0.03, 0.1, 0.3, 1.0)
 STAGED: Final = (0.1, 0.2, 0.5, 1.0)  # smaller ones would find nothing left to learn

@@ -15,15 +15,15 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Float64
 from armlet.environments import Linear, LinearArms
 from armlet.environments.oracle_bit import OracleBit
 from armlet.environments.world import World
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet_lab.runner.arena import brief
+from armlet.types import Float64
 from armlet_lab.contests.leaderboard.contenders import CONTENDERS, ONE_BIT
+from armlet_lab.runner.arena import brief
 
 ARMS, DIM, FACTOR = 6, 3, 4  # the base, and by how much d or K is multiplied
 BLOCK, BLOCKS = 25, 8  # steps timed together, and how often

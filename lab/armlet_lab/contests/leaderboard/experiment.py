@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from armlet.core.types import Float64
 from armlet.environments.oracle_bit import OracleBit
 from armlet.environments.world import World
 from armlet.parallel.seeds import Seeds
@@ -20,12 +19,13 @@ from armlet.policies import LinUCB
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet_lab.runner.arena import ARENAS, brief, draw_world
+from armlet.types import Float64
 from armlet_lab.contests.leaderboard.contender import Contender
 from armlet_lab.contests.leaderboard.contenders import CONTENDERS, ONE_BIT
 from armlet_lab.contests.leaderboard.costs import Cost, find_costs
 from armlet_lab.contests.leaderboard.report import judge
 from armlet_lab.contests.leaderboard.verdicts import Rank, Standing
+from armlet_lab.runner.arena import ARENAS, brief, draw_world
 from armlet_lab.runner.experiment import Experiment, Findings
 
 ALL: Final[dict[str, Contender]] = {**CONTENDERS, **ONE_BIT}

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64
 from armlet_lab.contests.leaderboard.costs import Cost
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from armlet.core.types import Policy
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.types import Policy
 
 CANDIDATES: Final[dict[str, Policy]] = {
     "occasional optimism": OccasionalOptimism(),

@@ -15,14 +15,14 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.kernel import Decision
-from armlet.core.types import Bool, Float64, Int64, Policy
 from armlet.environments import World
+from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.tournament.contenders import CANDIDATES, RIVALS
 from armlet_lab.contests.tournament.families import FAMILIES, Family, draw_problem
 from armlet_lab.contests.tournament.report import Cell, judge

@@ -12,11 +12,11 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import MissingConstantError
-from armlet.core.types import Float64
 from armlet.environments import Customers, News, World
+from armlet.environments.constants import Constants
+from armlet.errors import MissingConstantError
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64
 from armlet_lab.runner.arena import ARENAS
 
 Law: TypeAlias = Literal["sphere", "one-hot", "constant"]

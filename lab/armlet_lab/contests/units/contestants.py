@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from armlet.core.types import Policy
 from armlet.policies import (
     Algorithm1,
     ContextualEpsilonGreedy,
@@ -15,6 +14,7 @@ from armlet.policies import (
     OptimisticEpsilonGreedy,
     ThompsonSampling,
 )
+from armlet.types import Policy
 from armlet_lab.runner.hindsight import grid_of_p
 
 Form: TypeAlias = Literal["as given", "free"]

@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
+from armlet.environments.families import FAMILIES
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet_lab.contests.units.contestants import FORMS, contestants
 from armlet_lab.contests.units.problems import LENGTHS, LEVELS, TIES, draw_problem
 from armlet_lab.contests.units.report import Played, judge
-from armlet_lab.runner.families import FAMILIES
 from armlet_lab.runner import together
 from armlet_lab.runner.experiment import Experiment, Findings
 

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from armlet.environments import Linear, LinearArms, NearTies, Rescaled
+from armlet.environments.families import FAMILIES
 from armlet.environments.linear_arms import as_rows
 from armlet.parallel.seeds import Seeds
-from armlet_lab.runner.families import FAMILIES
 
 Maker = Callable[[np.random.Generator], LinearArms]
 

@@ -20,12 +20,12 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from armlet.core.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.core.kernel import Statistics
-from armlet.core.ridge import Ridge
-from armlet.core.state import Arrays, Table, table_shapes
-from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Float64, Interaction, Shapes, State
+from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
+from armlet.kernel import Statistics
+from armlet.policies.state import Arrays, Table, table_shapes
+from armlet.reference.ridge import Ridge
+from armlet.reference.statistics import record, sum_shapes
+from armlet.types import Float64, Interaction, Shapes, State
 from armlet_lab.literature.parts.experts import LinearExperts, from_tag
 
 

@@ -20,15 +20,15 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from armlet.core.checks import HUGE, SEEDS, chance, ends, one_of, positive, settle, whole
-from armlet.core.choosing import play_drawn
-from armlet.core.errors import InvalidValueError
-from armlet.core.files.shapes import check_room
-from armlet.core.policy import BasePolicy
-from armlet.core.refusals import MOST, check_between
-from armlet.core.rewards import Outside, unit
-from armlet.core.state import Arrays, fresh
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import HUGE, SEEDS, chance, ends, one_of, positive, settle, whole
+from armlet.inputs.rewards import Outside, unit
+from armlet.model_file.shapes import check_room
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import Arrays, fresh
+from armlet.reference.choosing import play_drawn
+from armlet.reference.refusals import MOST, check_between
+from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.experts import LinearExperts
 
 MASK = 2**64 - 1

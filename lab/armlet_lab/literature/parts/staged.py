@@ -23,13 +23,13 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from armlet.core.checks import NOISE_SCALE, chance, optional, positive, settle, whole
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.errors import InvalidTypeError, InvalidValueError
-from armlet.core.policy import BasePolicy
-from armlet.core.refusals import check_counted
-from armlet.core.state import Arrays
-from armlet.core.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
+from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.inputs.checks import NOISE_SCALE, chance, optional, positive, settle, whole
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import Arrays
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.refusals import check_counted
+from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 
 
 class StagedSums(Arrays):

@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.core.checks import one_of, settle
-from armlet.core.policy import BasePolicy
-from armlet.core.refusals import check_counted
-from armlet.core.state import ContextUse, Table
-from armlet.core.types import Float64, Interaction, Memory, StateT
+from armlet.inputs.checks import one_of, settle
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import ContextUse, Table
+from armlet.reference.refusals import check_counted
+from armlet.types import Float64, Interaction, Memory, StateT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Tabular(BasePolicy[StateT]):
     >>> from armlet.policies import UCB1
     >>> UCB1(contexts="tables")
     Traceback (most recent call last):
-    armlet.core.errors.InvalidValueError: contexts is 'tables'; choose 'ignored' or 'table'
+    armlet.errors.InvalidValueError: contexts is 'tables'; choose 'ignored' or 'table'
     """
 
     contexts: ContextUse = "ignored"

@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Float64, Policy
 from armlet.environments import FigureA, FigureB, LinearArms, Section7, Section7Growing
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
@@ -22,8 +21,9 @@ from armlet.policies.subset_search import Past, Subset, counts, estimate, exact,
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet_lab.runner.arena import Brief, brief
+from armlet.types import Float64, Policy
 from armlet_lab.paper.algorithm_2 import report
+from armlet_lab.runner.arena import Brief, brief
 from armlet_lab.runner.experiment import Experiment, Findings
 
 RARE, COMMON = np.array([1.0, 1.0]), np.array([1.0, 0.0])

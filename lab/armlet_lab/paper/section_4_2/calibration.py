@@ -2,7 +2,7 @@
 
 One constant is open: what predicted losses are multiplied by, `CAUTION`. Each value is tried on problems that no
 published figure uses, against the best fixed p of each problem. The value whose worst family does best is the one in
-`armlet.policies.parts.auto_p`; a test holds it against the table that this prints, in
+`armlet.policies.auto_p`; a test holds it against the table that this prints, in
 docs/how-to/how-much-to-explore.md.
 """
 
@@ -16,20 +16,19 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.kernel import AutoEvidence
-from armlet.core.ridge import Ridge
-from armlet.core.types import Float64
+from armlet.environments.families import FAMILIES, draw_problem
+from armlet.kernel import AutoEvidence
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.policies.parts.auto_p import EVEN, MOST, START
+from armlet.policies.auto_p import EVEN, MOST, START
+from armlet.reference.ridge import Ridge
 from armlet.report.tables import Table
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet_lab.runner import hindsight
-from armlet_lab.runner.families import FAMILIES, draw_problem
-from armlet_lab.runner import together
+from armlet.types import Float64
+from armlet_lab.runner import hindsight, together
 
 SEEDS: Final = Seeds(4242, "calibration")  # of calibration alone
 CAUTIONS: Final = (0.5, 0.7, 1.0, 1.4, 2.0)

@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, band, bootstrap
-from armlet.core.types import Float64, Int64
+from armlet.inference.means import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -20,6 +19,7 @@ from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64, Int64
 from armlet_lab.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings

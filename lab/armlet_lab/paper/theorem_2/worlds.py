@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.core.constants import Constants, noise_sigma
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64, Int64
+from armlet.environments.constants import Constants, noise_sigma
 from armlet.environments.figure_a import FigureA
+from armlet.environments.finite import FiniteWorld
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64, Int64
 
 C: Final = 128  # the least that the proof's own condition leaves for the theorem's constant
 MOST: Final = 10**7  # the largest p that is run

@@ -15,9 +15,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Bool, Float64, Policy
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.types import Bool, Float64, Policy
 
 World: TypeAlias = Literal["equal arms", "gaps", "0/1"]
 

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Float64
 from armlet.evaluation.checks import Checks, Word
 from armlet.evaluation.rows import Rows
 from armlet.parallel.seeds import Seeds
@@ -20,6 +19,7 @@ from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.validation.coverage import coefficients
 from armlet_lab.validation.coverage.logs import Held, play

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Bool, Float64, Policy
 from armlet.evaluation.rows import Blocks, Rows
+from armlet.types import Bool, Float64, Policy
 
 
 class Held(Blocks):

@@ -11,8 +11,6 @@ import math
 
 import numpy as np
 
-from armlet.core.kernel import gram, row_features
-from armlet.core.types import Bool, Float64, Int64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.estimators import estimate
 from armlet.evaluation.model import RIDGE
@@ -21,6 +19,8 @@ from armlet.evaluation.rows import Rows
 from armlet.evaluation.spans import plain, wilson
 from armlet.evaluation.sums import MOST, SHRINK
 from armlet.evaluation.targets import chance_of_played
+from armlet.kernel import gram, row_features
+from armlet.types import Bool, Float64, Int64
 
 
 def expected(X: Float64, arms: Int64, rewards: Float64, learned: Bool, n_arms: int) -> Float64:

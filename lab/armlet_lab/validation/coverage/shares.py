@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, bootstrap
+from armlet.types import Float64
 
 Columns: TypeAlias = Mapping[str, Float64]
 """By name, a number for each log."""

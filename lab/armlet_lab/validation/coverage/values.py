@@ -9,11 +9,11 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Bool, Float64
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.watch import Sequences
 from armlet.policies import ContextualEpsilonGreedy, Uniform
+from armlet.types import Bool, Float64
 from armlet_lab.validation.coverage.logs import Held, play
 from armlet_lab.validation.coverage.past import value_by_past
 

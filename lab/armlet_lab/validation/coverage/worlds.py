@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from armlet.core.types import Bool, Float64, Int64, Policy
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.types import Bool, Float64, Int64, Policy
 
 POINTS: Final = 512
 SETS: Final = 16

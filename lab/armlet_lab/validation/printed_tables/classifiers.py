@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Bool, Float64, Int64
 from armlet.datasets import Table
 from armlet.evaluation.arrays import ArrayBlocks
 from armlet.evaluation.estimators import Estimator
 from armlet.evaluation.evaluate import evaluate
+from armlet.types import Bool, Float64, Int64
 
 TABLES: Final = {
     "letter": "balanced/letter",

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.core.types import Float64, Int64
 from armlet.datasets import Table, load
 from armlet.evaluation.arrays import ArrayBlocks, gram_with
 from armlet.evaluation.estimators import Estimator, estimate
 from armlet.evaluation.evaluate import evaluate
+from armlet.types import Float64, Int64
 
 PRINTED: Final = {
     "dm": (0.093439, 0.015391),

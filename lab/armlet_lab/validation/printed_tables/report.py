@@ -8,10 +8,10 @@ from typing import Final, Self
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap, mean_of_runs
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.types import Float64
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.page import Section
 from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict

@@ -21,17 +21,16 @@ from armlet.advice.posterior import Posterior
 from armlet.advice.problem import Source
 from armlet.advice.sources import as_source
 from armlet.advice.spread import predictive
-from armlet.core.types import Float64
+from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.linear_arms import LinearArms
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.theory import asked_p
-from armlet_lab.runner import hindsight
+from armlet.types import Float64
 from armlet_lab.paper.section_4_2.advisor.report import Family, judge
-from armlet_lab.runner.families import FAMILIES, draw_problem
-from armlet_lab.runner import together
+from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import Experiment, Findings
 
 SURE: Final = 0.95  # of the law's problems ask for no more than the theorem's p

@@ -9,12 +9,12 @@ from typing import Final, Literal
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, bootstrap
 from armlet.report import plots
 from armlet.report.tables import Table
-from armlet_lab.runner.hindsight import ratio_of_means
+from armlet.types import Float64
 from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.hindsight import ratio_of_means
 from armlet_lab.runner.page import Section
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 

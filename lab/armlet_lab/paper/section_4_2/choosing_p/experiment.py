@@ -15,18 +15,17 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Float64, Int64
+from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import Block, InPython, draw
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet_lab.runner import hindsight
-from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
-from armlet_lab.runner.families import FAMILIES, draw_problem
+from armlet.types import Float64, Int64
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
-from armlet_lab.runner import together
+from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
+from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import Experiment, Findings
 
 FIRST: Final = "Figure (a)"
