@@ -29,8 +29,6 @@ constexpr std::size_t coarse = 8;    // counts of a context that are looked at f
 constexpr double sweep_gain = 1e-4;  // relative: less is not worth another sweep at the same ratio
 constexpr double least_gain = 1e-12;
 
-double dot(const double* a, const double* b, std::size_t d) { return std::inner_product(a, a + d, b, 0.0); }
-
 // f for two rows a and b, less a constant, in their plane: a = (a1, 0), b = (b1, b2), x = (u1, u2) and what is across.
 class Plane {
   public:
@@ -120,7 +118,6 @@ Subset search_two(const Past& past, const double* x) {
     }
     found.weights = {best.v, best.w}, found.tried = best.f.tried;
     found.value = width_of(past, found.weights, x);
-    if (found.exact) found.bound = found.value;
     return found;
 }
 
@@ -254,7 +251,7 @@ Subset search_few(const Past& past, const double* x) {
 Subset take_whole(const Past& past, const double* x) {
     Subset found;
     found.weights.assign(past.counts, past.counts + past.size);
-    found.value = found.bound = width_of(past, found.weights, x);
+    found.value = width_of(past, found.weights, x);
     found.exact = true, found.tried = 1;
     return found;
 }

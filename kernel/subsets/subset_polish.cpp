@@ -97,18 +97,15 @@ Weights shifted(const Past& past, const Weights& weights, const std::vector<doub
 }
 
 void shift(const Past& past, const double* x, Subset& best) {
-    const Columns columns(past);
+    Columns columns(past);
     const double total = past.total();
-    std::vector<double> slopes, other;
+    std::vector<double> slopes;
     Width width(x, past.dim);
     const std::size_t rounds = past.size > long_history ? 2 : 4;
     for (std::size_t round = 0; round < rounds; ++round) {
         const double n = std::accumulate(best.weights.begin(), best.weights.end(), 0.0);
         width(gram(past, best.weights).data(), n);
-        width.find_z();
-        columns.dot(width.y(), slopes);
-        columns.dot(width.z(), other);
-        for (std::size_t i = 0; i < past.size; ++i) slopes[i] *= other[i];
+        columns.slopes(width, slopes);
         const Subset before = best;
         for (const double change : {1.0, std::ceil(n / 64.0), std::ceil(n / 8.0)})
             for (const double sign : {1.0, -1.0}) {

@@ -31,12 +31,6 @@ Subset finish(const Past& past, const double* x, Weights weights) {
     return found;
 }
 
-double dot(const double* a, const double* b, std::size_t d) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < d; ++j) sum += a[j] * b[j];
-    return sum;
-}
-
 // Among many rows it does not matter which of two nearly equal ones comes first.
 int rough_bits(const Past& past) { return past.size > many_rows ? 10 : 0; }
 
@@ -97,24 +91,6 @@ void score_additions(const Past& past, Width& width, const std::vector<double>& 
     }
 }
 
-// For every row, how steeply f falls with its weight.
-void score_slopes(const Columns& columns, Width& width, std::vector<double>& scores, std::vector<double>& other) {
-    width.find_z();
-    columns.dot(width.y(), scores);
-    columns.dot(width.z(), other);
-    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] *= other[i];
-}
-
-}  // namespace
-
-double count_subsets(const Past& past) {
-    double subsets = 1.0;
-    for (std::size_t i = 0; i < past.size; ++i) subsets *= past.counts[i] + 1.0;
-    return subsets;
-}
-
-namespace {
-
 // All ways to count the rows from one on, given A and n of those before it: nothing is ever taken off a sum again, so
 // nothing is left behind by rounding.
 class Enumeration {
@@ -152,35 +128,8 @@ class Enumeration {
     double value_ = nothing;
 };
 
-}  // namespace
-
-Subset search_exactly(const Past& past, const double* x) {
-    Subset found = finish(past, x, Enumeration(past, x).best());
-    found.exact = true, found.bound = found.value;
-    return found;
-}
-
-Subset search_prefixes(const Past& past, const double* x) {
-    std::vector<double> similar(past.size), cosine(past.size);
-    double shortest = nothing, longest = 0.0;
-    for (std::size_t i = 0; i < past.size; ++i) {
-        const double length = std::sqrt(dot(past.row(i), past.row(i), past.dim));
-        shortest = std::min(shortest, length), longest = std::max(longest, length);
-        similar[i] = std::fabs(dot(past.row(i), x, past.dim));
-        cosine[i] = length > 0.0 ? similar[i] / length : 0.0;
-    }
-    Prefix best;
-    Order chosen;
-    for (const auto* scores : {&similar, &cosine}) {
-        if (scores == &cosine && longest <= shortest * (1.0 + same_length)) break;  // the same order
-        Order order(rough_bits(past));
-        order(*scores);
-        Prefix found = best_prefix(past, x, order);
-        if (found.value < best.value) best = std::move(found), chosen = std::move(order);
-    }
-    return finish(past, x, take_first(past, chosen, best.places));
-}
-
+// Adds the row that makes f smallest, again and again, keeps the best on the way and improves it by `polish`:
+// O(rows d^2) a row. After 64 rows it adds half of what it has at once.
 Subset search_greedily(const Past& past, const double* x) {
     Width width(x, past.dim);
     std::vector<double> A(packed_size(past.dim)), scores(past.size), room(past.counts, past.counts + past.size);
@@ -208,17 +157,52 @@ Subset search_greedily(const Past& past, const double* x) {
     return found;
 }
 
+}  // namespace
+
+double count_subsets(const Past& past) {
+    double subsets = 1.0;
+    for (std::size_t i = 0; i < past.size; ++i) subsets *= past.counts[i] + 1.0;
+    return subsets;
+}
+
+Subset search_exactly(const Past& past, const double* x) {
+    Subset found = finish(past, x, Enumeration(past, x).best());
+    found.exact = true;
+    return found;
+}
+
+Subset search_prefixes(const Past& past, const double* x) {
+    std::vector<double> similar(past.size), cosine(past.size);
+    double shortest = nothing, longest = 0.0;
+    for (std::size_t i = 0; i < past.size; ++i) {
+        const double length = std::sqrt(dot(past.row(i), past.row(i), past.dim));
+        shortest = std::min(shortest, length), longest = std::max(longest, length);
+        similar[i] = std::fabs(dot(past.row(i), x, past.dim));
+        cosine[i] = length > 0.0 ? similar[i] / length : 0.0;
+    }
+    Prefix best;
+    Order chosen;
+    for (const auto* scores : {&similar, &cosine}) {
+        if (scores == &cosine && longest <= shortest * (1.0 + same_length)) break;  // the same order
+        Order order(rough_bits(past));
+        order(*scores);
+        Prefix found = best_prefix(past, x, order);
+        if (found.value < best.value) best = std::move(found), chosen = std::move(order);
+    }
+    return finish(past, x, take_first(past, chosen, best.places));
+}
+
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps) {
-    const Columns columns(past);
+    Columns columns(past);
     Width width(x, past.dim);
-    std::vector<double> scores, other, A = gram(past, best.weights);
+    std::vector<double> scores, A = gram(past, best.weights);
     double n = std::accumulate(best.weights.begin(), best.weights.end(), 0.0);
     Order order(rough_bits(past));
     const std::size_t steps = past.size > many_rows ? few_steps : many_steps;
     std::size_t idle = 0;
     for (std::size_t step = 0; step < steps && idle < most_idle; ++step) {
         width(A.data(), n);
-        score_slopes(columns, width, scores, other);
+        columns.slopes(width, scores);
         order(scores);
         const Prefix found = best_prefix(past, x, order);
         const double share = 2.0 / (static_cast<double>(step) + 3.0);  // as usual for Frank-Wolfe without a line search
@@ -228,6 +212,15 @@ void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t 
         idle = past.size > every_place && !(found.value < best.value * (1.0 - idle_gain)) ? idle + 1 : 0;
         if (found.value < best.value) best.value = found.value, best.weights = take_first(past, order, found.places);
     }
+}
+
+Subset search_relaxed(const Past& past, const double* x) {
+    Subset best = search_prefixes(past, x);
+    follow_slopes(past, x, best, 4);
+    polish(past, x, best);
+    if (past.size > every_place) return best;
+    Subset other = search_greedily(past, x);
+    return other.value < best.value ? other : best;
 }
 
 }  // namespace armlet

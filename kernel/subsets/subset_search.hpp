@@ -16,10 +16,6 @@ Subset search_exactly(const Past& past, const double* x);
 // that grow by a tenth; of more than 1000, after a quarter of the rows, only while f is below 1.5 times the best.
 Subset search_prefixes(const Past& past, const double* x);
 
-// A start for short histories, O(rows d^2) a row. Adds the row that makes f smallest, again and again, keeps the best
-// on the way and improves it by `polish`. After 64 rows it adds half of what it has at once.
-Subset search_greedily(const Past& past, const double* x);
-
 // Changes the subset while that lowers f. Up to 24 rows: any row more, less or for another, O(rows^2 d^3) a move. Up to
 // 1000: by the slope of f, the best ones more or the worst ones less. Beyond: nothing.
 void polish(const Past& past, const double* x, Subset& best);
@@ -36,9 +32,5 @@ Subset search_counts(const Past& past, const double* x);
 
 // The best prefix, led on by the slope of f, and polished; of at most 64 rows the greedy one if that is better.
 Subset search_relaxed(const Past& past, const double* x);
-
-// A number that f of no subset is below. Looks at all rows up to `looks` times to raise it, until it reaches `enough`
-// or the relaxation is solved to a relative `precision` where it is lowest.
-double find_bound(const Past& past, const double* x, double enough, double precision, std::size_t looks);
 
 }  // namespace armlet

@@ -232,7 +232,6 @@ def test_search_finds_rows_whatever_their_size(search: str, dim: int) -> None:
             assert found.n >= 1
             assert 0.0 <= found.value <= dot(x, x)
             assert np.isfinite(subset_search.estimate(past, found)).all()
-            assert subset_search.certified(x, past, found).ratio >= 1.0 - 1e-12
 
 
 @pytest.mark.parametrize("search", ["relaxed", "counts"])
@@ -245,4 +244,3 @@ def test_search_ends_where_counts_do_not_add_up(search: str) -> None:
         x = rng.normal(size=3)
         found = SEARCHES[search](x, past)
         assert found.weights.sum() >= 1.0
-        assert subset_search.certified(x, past, found, steps=5).bound <= found.value

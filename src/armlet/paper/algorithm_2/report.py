@@ -139,10 +139,9 @@ def _search(
     )
     why = {
         Outcome.HOLDS: (
-            "The number of subsets doubles with every row. In practice the relaxation finds nearly the best one, with "
-            "a bound to prove it, in time that grows with the number of rows; and where contexts repeat, counting them "
-            "makes time and memory constant. What stays open is a proof of its regret: the rows an arm has are those "
-            "where it looked good."
+            "The number of subsets doubles with every row. In practice the relaxation finds nearly the best one, in "
+            "time that grows with the number of rows; and where contexts repeat, counting them makes time and memory "
+            "constant. What stays open is a proof of its regret: the rows an arm has are those where it looked good."
         )
     }
     verdict = Verdict(claim=claim, statistics=statistics, explanations=why)
