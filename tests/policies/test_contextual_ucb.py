@@ -129,7 +129,9 @@ def test_counts_take_no_more_memory_with_time() -> None:
 @pytest.mark.parametrize("search", ["relaxed", "counts"])
 def test_merged_histories_are_those_of_all_rows(search: str) -> None:
     rng, policy = np.random.default_rng(4), ContextualUCB(search=search)  # type: ignore[arg-type]
-    rows = [Interaction(t=t, x=rng.integers(0, 3, 2) * 1.0, arm=t % 2, reward=float(t)) for t in range(1, 40)]
+    rows = [
+        Interaction(t=t, x=rng.integers(0, 3, 2).astype(np.float64), arm=t % 2, reward=float(t)) for t in range(1, 40)
+    ]
     mine, other, whole = (policy.init(2, 2) for _ in range(3))
     for row in rows:
         policy.update(mine if row.t <= 20 else other, row)
