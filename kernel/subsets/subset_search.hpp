@@ -20,8 +20,11 @@ Subset search_prefixes(const Past& past, const double* x);
 // 1000: by the slope of f, the best ones more or the worst ones less. Beyond: nothing.
 void polish(const Past& past, const double* x, Subset& best);
 
-// Sorts rows by the slope of f and takes the best prefix, then again at a mixture of what was and what was taken: 12
-// times, or `few_steps` times for more than 1000 rows; of more than 64 rows until two steps gain next to nothing.
+// The slope: with fractional weights of sum n, B = I + A / sqrt(n), y = B^-1 x and z = B^-1 y, f falls with the weight
+// of row i by 2 (y'x_i)(z'x_i) / sqrt(n). Sorts rows by it and takes the best prefix, a step of Frank-Wolfe for all
+// sizes at once, then again at a mixture of what was and what was taken. f is not convex in the weights (t^-2 is not
+// operator convex), so where this ends is not proved to be the minimum. 12 times, or `few_steps` times for more than
+// 1000 rows; of more than 64 rows until two steps gain next to nothing.
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps);
 
 // How often each row should count, where rows were met many times. One row: all of it, which is the minimum. At most
