@@ -34,7 +34,7 @@ double Width::operator()(const double* A, double n) {
         const double whole = 1.0 + L[i * d + i];
         double pivot = whole;
         for (std::size_t j = 0; j < i; ++j) pivot -= L[i * d + j] * L[i * d + j];
-        // B >= I, whatever rounding makes of it; and a pivot that it has eaten must not blow up what it left below
+        // B >= I, even after rounding; and a pivot lost to rounding must not blow up the rows below it
         inverse_[i] = 1.0 / std::sqrt(std::max({pivot, 1.0, negligible * whole}));
     }
     solve(x_, y_);

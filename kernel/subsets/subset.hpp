@@ -1,6 +1,6 @@
 // What Contextual UCB (Algorithm 2) minimises: f(T) = |(I + A_T / sqrt(n))^-1 x|^2 over subsets T of an arm's past.
 //
-// A subset is given by how often it counts each row, so that rows met many times need to be kept only once.
+// A subset is given by how often it counts each row, so that equal rows need to be kept only once.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -28,10 +28,10 @@ struct Subset {
     Weights weights;
     double value = 0.0;     // f
     bool exact = false;     // proved to be the minimum
-    std::size_t tried = 0;  // subsets that were looked at, where the search keeps count
+    std::size_t tried = 0;  // subsets evaluated, where the search counts them
 };
 
-// f for one x, and the directions in which it falls.
+// f for one x, and what its slopes need.
 class Width {
   public:
     Width(const double* x, std::size_t dim);
@@ -49,7 +49,7 @@ class Width {
     double most_ = 0.0;  // |x|^2
 };
 
-// A sum of w x x' that grows, packed; rows are added some at a time.
+// A growing sum of w x x', packed; rows are added in blocks.
 class Sum {
   public:
     explicit Sum(std::size_t dim) : dim_(dim), A_(packed_size(dim)), rows_(at_once * padded(dim)), weights_(at_once) {}

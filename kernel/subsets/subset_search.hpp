@@ -27,13 +27,14 @@ void polish(const Past& past, const double* x, Subset& best);
 // 1000 rows; of more than 64 rows until two steps gain next to nothing.
 void follow_slopes(const Past& past, const double* x, Subset& best, std::size_t few_steps);
 
-// How often each row should count, where rows were met many times. One row: all of it, which is the minimum. At most
+// How often each row should count, where rows occurred many times. One row: all of it, which is the minimum. At most
 // 4096 subsets: all of them. Two rows: all of one, or nearly, and some of the other, on a grid of 33 counts refined
 // around the best. At most 24 rows: changes one count at a time, from several starts. More rows: as `search_relaxed`.
-// Up to 24 rows the number of subsets that are looked at is bounded whatever the counts: `tried`.
+// Up to 24 rows the number of subsets evaluated, `tried`, is bounded regardless of the counts.
 Subset search_counts(const Past& past, const double* x);
 
-// The best prefix, led on by the slope of f, and polished; of at most 64 rows the greedy one if that is better.
+// The best prefix, improved by `follow_slopes` and `polish`; of at most 64 rows the greedy one if that is better: the
+// row that makes f smallest is added, again and again.
 Subset search_relaxed(const Past& past, const double* x);
 
 }  // namespace armlet

@@ -182,9 +182,9 @@ def test_it_beats_uniform_play_on_figure_a() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"search": "best"}, "search is 'best'; choose one of 'exact'"),
-        ({"history": "some"}, "history is 'some'"),
-        ({"search": ["exact"]}, "search is .'exact'.; choose one of 'exact'"),
+        ({"search": "best"}, "search is 'best'; choose 'exact', 'relaxed' or 'counts'"),
+        ({"history": "some"}, "history is 'some'; choose 'all' or 'explored'"),
+        ({"search": ["exact"]}, "search is .'exact'.; choose 'exact'"),
         ({"alpha": -1.0}, "alpha is -1.0"),
         ({"history": "explored"}, "p is 0.0 but history is 'explored'"),
         ({"search": "exact", "history_limit": 17}, "history_limit is 17 but search='exact'"),

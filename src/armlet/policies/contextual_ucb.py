@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.core.checks import HUGE
+from armlet.core.checks import number, one_of, optional, settle, whole
 from armlet.core.choosing import best_chances, force, mixed, play_or_explore
 from armlet.core.errors import DecisionError, InvalidTypeError, InvalidValueError
 from armlet.core.policy import BasePolicy
@@ -33,7 +33,6 @@ SEARCHES: dict[str, Callable[[Float64, Past], Subset]] = {
     "relaxed": subset_search.relaxed,
     "counts": subset_search.counts,
 }
-HISTORIES = ("all", "explored")
 
 EXACT_LIMIT = 16  # rows, 2^16 subsets
 EXACT_DEFAULT = 12
@@ -82,22 +81,12 @@ class ContextualUCB(BasePolicy[Histories]):
     memory: ClassVar[Memory] = "grows with t"  # at worst: see the module
 
     def __post_init__(self) -> None:
-        _check_choice("search", self.search, tuple(SEARCHES))
-        _check_choice("history", self.history, HISTORIES)
-        for name, low, high in (("alpha", 0.0, HUGE), ("p", 0.0, HUGE)):
-            if not low <= getattr(self, name) <= high:
-                raise InvalidValueError(
-                    f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}"
-                )
+        settle(self, search=one_of(*SEARCHES), history=one_of("all", "explored"), alpha=number(0), p=number(0))
+        settle(self, history_limit=optional(whole()))
         if self.history == "explored" and self.p < 1:
             raise InvalidValueError(
                 f"p is {self.p} but history is 'explored'; give the p >= 1 of its exploration rate p/t"
             )
-        self._check_limit()
-
-    def _check_limit(self) -> None:
-        if not (isinstance(self.limit, int) and self.limit >= 1):
-            raise InvalidValueError(f"history_limit is {self.limit!r}; give a whole number of at least 1")
         if self.search == "exact" and self.limit > EXACT_LIMIT:
             raise InvalidValueError(
                 f"history_limit is {self.limit} but search='exact' tries all subsets of at most {EXACT_LIMIT} rows; "
@@ -194,8 +183,3 @@ def _check_subsets(past: Past, interaction: Interaction) -> None:
             f"weight is {i.weight}, but search='exact' tries all subsets of an arm's rows, at most 2^{EXACT_LIMIT}; "
             "give a smaller weight, or use search='counts'"
         )
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
