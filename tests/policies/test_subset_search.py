@@ -229,8 +229,9 @@ def test_f_is_not_convex_in_the_weights() -> None:
 @pytest.mark.parametrize(("spread", "most"), [([1, 1, 1, 1, 1], 1.05), ([5, 1, 0.2, 1, 1], 1.25)])
 @pytest.mark.parametrize("rows", [100, 300, 1000, 3000])
 def test_no_subset_of_a_long_history_is_much_better(rows: int, spread: list[float], most: float) -> None:
-    """A bound on all 2^rows subsets shows it. Without its slopes the search ends at 1.3 to 2.3 times the bound of uneven
-    rows, from 300 on; the bound itself is not tight there.
+    """A bound on all 2^rows subsets shows it; for uneven rows it is not tight.
+
+    Without its slopes the search ends at 1.3 to 2.3 times the bound of 300 uneven rows and more.
     """
     X = np.random.default_rng(3).normal(size=(rows, 5)) * np.array(spread)
     past, x = Past.of(X / np.linalg.norm(X, axis=1, keepdims=True)), X[0]
