@@ -1,4 +1,4 @@
-"""The compiled part of Armlet. Import it through armlet.core.kernel."""
+"""The compiled part of Armlet. Import it through armlet.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -8,7 +8,7 @@ import numpy
 import numpy.random
 from numpy.typing import NDArray
 
-from armlet.core.types import Arm, Context
+from armlet.types import Arm, Context
 
 class Decision:
     """What `decide` answers: the arm to play, and what `learn` needs when the reward comes."""

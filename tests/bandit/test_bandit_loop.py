@@ -16,18 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import (
-    Algorithm1,
-    AllDataEpsilonGreedy,
-    Bandit,
-    Decision,
-    DecisionError,
-    Oracle,
-    Policy,
-    Uniform,
-)
-from armlet.core import kernel
-from armlet.core.types import Arm
+from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Decision, DecisionError, Policy, Uniform, kernel
+from armlet.types import Arm
+from armlet_lab.literature import Oracle
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython

@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core import kernel
-from armlet.core.checks import HUGE
-from armlet.core.errors import ArmletError, DecisionError, InvalidValueError
-from armlet.core.refusals import MOST, check_between, check_mergeable
-from armlet.core.types import Array, Float64, Int64, Interaction
+from armlet import kernel
+from armlet.errors import ArmletError, DecisionError, InvalidValueError
+from armlet.inputs.checks import HUGE
+from armlet.reference.refusals import MOST, check_between, check_mergeable
+from armlet.types import Array, Float64, Int64, Interaction
 
 Kept: TypeAlias = Literal["rows", "contexts"]
 """One entry for every row, or one for every distinct context."""
