@@ -33,9 +33,9 @@ def lower_bound(x: Float64, X: Float64) -> float:
     (y'x_i)^2 / sqrt(m), for every subset of size m. y is improved by Frank-Wolfe for the size with the lowest bound.
     """
     sizes, bounds = np.arange(1, len(X) + 1), np.zeros(len(X))
-    for _ in range(30):
+    for _ in range(12):
         m, A = 1 + int(np.argmin(bounds)), np.zeros((len(x), len(x)))
-        for step in range(30):
+        for step in range(20):
             y = np.linalg.solve(np.eye(len(x)) + A / math.sqrt(m), x)
             rows = X[np.argsort(-((X @ y) ** 2))]
             A += (rows[:m].T @ rows[:m] - A) * 2 / (step + 2)
@@ -227,7 +227,7 @@ def test_f_is_not_convex_in_the_weights() -> None:
 
 
 @pytest.mark.parametrize(("spread", "most"), [([1, 1, 1, 1, 1], 1.05), ([5, 1, 0.2, 1, 1], 1.25)])
-@pytest.mark.parametrize("rows", [100, 300, 1000, 3000])
+@pytest.mark.parametrize("rows", [300, 3000])
 def test_no_subset_of_a_long_history_is_much_better(rows: int, spread: list[float], most: float) -> None:
     """A bound on all 2^rows subsets shows it; for uneven rows it is not tight.
 
