@@ -118,7 +118,7 @@ def test_every_float32_is_accepted() -> None:
             ("LinUCB", {"ridge": 1e-41}, "ridge is 1e-41; give a positive number from 1e-40 to 1e\\+40"),
             ("GreedyFirst", {"h": 1e41}, "h is 1e\\+41; give a number from 0 to 1e\\+40"),
             ("Algorithm1", {"p": 4, "ridge": 1e41}, "ridge is 1e\\+41; .* positive number from 1e-40 to 1e40"),
-            ("ContextualUCB", {"alpha": 1e41}, "alpha is 1e\\+41; give a number between 0 and 1e\\+40"),
+            ("ContextualUCB", {"alpha": 1e41}, "alpha is 1e\\+41; give a number from 0 to 1e\\+40"),
             ("Oracle", {"theta": [[1e41]]}, "of at most 1e\\+40 in size"),
             ("UCB1", {"reward_range": (0.0, 1e41)}, "reward_range is .* at most 1e\\+40 in size"),
             ("LinRel", {"horizon": 2**63}, "horizon is 9223372036854775808; give a whole number of at most"),
@@ -234,7 +234,6 @@ def test_search_finds_rows_whatever_their_size(search: str, dim: int) -> None:
             assert found.n >= 1
             assert 0.0 <= found.value <= dot(x, x)
             assert np.isfinite(subset_search.estimate(past, found)).all()
-            assert subset_search.certified(x, past, found).ratio >= 1.0 - 1e-12
 
 
 @pytest.mark.parametrize("search", ["relaxed", "counts"])
@@ -247,4 +246,3 @@ def test_search_ends_where_counts_do_not_add_up(search: str) -> None:
         x = rng.normal(size=3)
         found = SEARCHES[search](x, past)
         assert found.weights.sum() >= 1.0
-        assert subset_search.certified(x, past, found, steps=5).bound <= found.value

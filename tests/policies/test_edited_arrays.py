@@ -92,7 +92,7 @@ def load_with(name: str, settings: dict[str, Any], changes: dict[str, Any]) -> B
             ("Newtron", {}, {"W": 1e100}, "W holds 1e\\+100"),
             ("Newtron", {}, {"H": 1e-100}, "H holds 1e-100, .* between 1 and 1e\\+200"),
             ("Newtron", {"hessian": "full"}, {"H": -1.0}, "H holds -1.0"),
-            ("ContextualUCB", SETTINGS["ContextualUCB"][1], {"keys": 0}, "keys holds one twice for arm"),
+            ("ContextualUCB", SETTINGS["ContextualUCB"][1], {"rows": 0.5}, "rows holds one twice for arm"),
             ("UCB1", {"contexts": "table"}, {"contexts": 0.5}, "contexts holds one twice"),
             ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"sample": 1e150}, "beyond what rows lead to"),
             ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"records": 1e250}, "not those of any rows"),

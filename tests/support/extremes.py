@@ -49,7 +49,7 @@ MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contrac
     "ContextualUCB": [
         {},
         {"search": "exact", "history": "explored", "p": 4},
-        {"search": "counts", "history": "buckets"},
+        {"search": "counts"},
     ],
     "OFUL": [{"radius": "joint"}],
     "SCRiBLe": [{"eta": 0.05, "axes": "reflection"}],
