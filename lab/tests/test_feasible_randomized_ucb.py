@@ -119,6 +119,6 @@ def test_its_old_name_is_refused_and_the_new_one_named(tmp_path: Path) -> None:
     old, path = type("RandomizedUCB", (FeasibleRandomizedUCB,), {}), tmp_path / "model.armlet"
     armlet.Bandit(["a", "b"], 1, policy=old(n_policies=3), seed=1).save(path)
     with pytest.raises(
-        armlet.ModelFileError, match="its policy is RandomizedUCB, which is called FeasibleRandomizedUCB"
+        armlet.errors.ModelFileError, match="its policy is RandomizedUCB, which is called FeasibleRandomizedUCB"
     ):
         armlet.load(path)

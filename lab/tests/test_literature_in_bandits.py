@@ -99,7 +99,7 @@ def test_copies_of_a_table_are_exact_and_go_their_own_way() -> None:
 
 def test_a_state_that_is_no_sum_has_no_difference() -> None:
     clicks = Bandit(["a", "b"], 1, policy=literature.Banditron(), seed=1)
-    with pytest.raises(armlet.MergeError, match="there is no difference"):
+    with pytest.raises(armlet.errors.MergeError, match="there is no difference"):
         clicks.copy().since(clicks)
 
 

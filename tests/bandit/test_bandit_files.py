@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Policy, Uniform
+from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Policy, Uniform
+from armlet.errors import ModelFileError
 from armlet.model_file import encoding
 from armlet.policies import Oracle
 from armlet.types import Arm, LearnsFrom, Memory, RewardKind

@@ -16,7 +16,8 @@ import pytest
 from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped]
 
 import armlet
-from armlet import Algorithm1, Bandit, ModelFileError, Policy
+from armlet import Algorithm1, Bandit, Policy
+from armlet.errors import ModelFileError
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from support.policies import REGISTRY, SETTINGS
 

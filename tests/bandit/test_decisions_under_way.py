@@ -77,7 +77,7 @@ def test_what_nobody_waits_for_cannot_be_expired(how: str) -> None:
     else:
         d = new(seed=2).decide([0.0, 0.0]) if how == "another's" else "12-00"
     before = bandit.digest()
-    with pytest.raises(TypeError if how == "no decision" else armlet.DecisionError):
+    with pytest.raises(TypeError if how == "no decision" else armlet.errors.DecisionError):
         bandit.expire(d)
     assert bandit.digest() == before
 
@@ -177,7 +177,7 @@ def test_a_file_with_counts_that_are_none_is_refused(spoilt: Any, tmp_path: Path
     new().save(path)
     header, arrays = encoding.read_model(path)
     encoding.write_model(path, header, {**arrays, "under_way": spoilt})
-    with pytest.raises(armlet.ModelFileError, match="under_way"):
+    with pytest.raises(armlet.errors.ModelFileError, match="under_way"):
         armlet.load(path)
 
 
@@ -249,7 +249,7 @@ def test_what_is_under_way_is_replayed_and_audited(tmp_path: Path) -> None:
         elsewhere = armlet.Decision.from_dict(decisions[40].to_dict())
         bandit.expire(elsewhere)
         bandit.learn(elsewhere, 1.0)
-        with pytest.raises(armlet.DecisionError):
+        with pytest.raises(armlet.errors.DecisionError):
             bandit.expire(decisions[1])
     found = armlet.audit(path, log.start_path)
     assert found.ok, found
@@ -282,7 +282,7 @@ def test_a_decision_that_the_log_refuses_is_not_under_way(tmp_path: Path) -> Non
         bandit = new(log=log)
         decisions = decided(bandit, 5)
     for call in (lambda: bandit.decide([0.0, 0.0]), lambda: bandit.decide_many([[0.0, 0.0]] * 9)):
-        with pytest.raises(armlet.LogError):
+        with pytest.raises(armlet.errors.LogError):
             call()
     assert counts(bandit) == tally(decisions)
 

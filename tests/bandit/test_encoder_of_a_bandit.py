@@ -103,7 +103,7 @@ def test_merging_takes_the_same_encoder() -> None:
         make(armlet.Encoder().fit({"colour": ["red", "green"], "price": [1.0, 2.0]}), seed=9),
         make(_twisted(), seed=9),
     ):
-        with pytest.raises(armlet.MergeError, match="only sums of the same kind add up"):
+        with pytest.raises(armlet.errors.MergeError, match="only sums of the same kind add up"):
             whole.merge(other)
 
 
@@ -123,7 +123,7 @@ def test_a_bandit_keeps_the_encoder_that_it_was_given() -> None:
 
 def test_what_does_not_go_with_an_encoder_is_refused() -> None:
     for settings, error, message in (
-        ({"encoder": armlet.Encoder()}, armlet.NotFittedError, "call encoder.fit"),
+        ({"encoder": armlet.Encoder()}, armlet.errors.NotFittedError, "call encoder.fit"),
         ({"encoder": "one-hot"}, TypeError, "encoder is 'one-hot'; give an armlet.Encoder"),
         ({"encoder": ENCODER, "features": ["x"]}, ValueError, "features is .*leave features out"),
         ({"encoder": ENCODER, "dim": 3}, ValueError, "dim is 3 but features has 4 names"),

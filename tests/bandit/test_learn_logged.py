@@ -13,7 +13,8 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from armlet import Algorithm1, Bandit, DecisionError, Policy
+from armlet import Algorithm1, Bandit, Policy
+from armlet.errors import DecisionError
 from armlet.testing.plays import world
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet import Bandit, LinUCB, PolicyError
+from armlet import Bandit, LinUCB
+from armlet.errors import PolicyError
 from armlet.kernel import Schedule
 from armlet.policies.dispatch import compiled_rule
 from armlet.policies.fixed_epsilon import FixedEpsilon

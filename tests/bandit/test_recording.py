@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Algorithm1, Bandit, BusyError, ContextualEpsilonGreedy, Decision, DecisionError, Policy
+from armlet import Algorithm1, Bandit, ContextualEpsilonGreedy, Decision, Policy
+from armlet.errors import BusyError, DecisionError
 from armlet.kernel import Engine
 from armlet.testing.plays import world
 from support.bandits import facts

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Algorithm1, Bandit, Decision, DecisionError, MergeError, Policy
+from armlet import Algorithm1, Bandit, Decision, Policy
+from armlet.errors import DecisionError, MergeError
 from armlet.kernel import coins
 
 POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), armlet.HybridLinUCB()]

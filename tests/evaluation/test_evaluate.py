@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, EvaluationError
-from armlet.errors import ArgumentError
+from armlet import Bandit
+from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation import rows as rows_module
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import HeldBlocks, Rows, open_rows, rows_of

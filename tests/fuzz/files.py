@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import armlet
-from armlet import Bandit, Decision, ModelFileError
+from armlet import Bandit, Decision
+from armlet.errors import ModelFileError
 from fuzz import policies
 from fuzz.faults import REFUSALS, Fault, View, difference, look, require
 from fuzz.session import FOLDER

@@ -104,7 +104,7 @@ def test_what_cannot_be_played_is_a_mismatch_and_ends_a_replay(tmp_path: Path) -
         ({"kind": "learn", "id": "9-00ff00ff00ff00ff", "reward": 1.0, "weight": 1.0}, "which is not in the log"),
     ]
     for strange, what in cases:
-        with pytest.raises(armlet.LogError, match=what):
+        with pytest.raises(armlet.errors.LogError, match=what):
             armlet.log.replay([{"seq": 7, "at": 0, **strange}], start.copy())
     assert armlet.log.replay(events, start) == len(events)
     assert start.digest() == bandit.digest()

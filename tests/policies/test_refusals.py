@@ -358,7 +358,7 @@ def test_a_bandit_outlives_a_file_that_is_damaged(policy: Policy, tmp_path: Path
     whole = path.read_bytes()
     for damaged in (b"", whole[:20], whole[:-1], whole[:60] + b"?" + whole[61:], whole + b"x"):
         path.write_bytes(damaged)
-        with pytest.raises(armlet.ModelFileError):
+        with pytest.raises(armlet.errors.ModelFileError):
             armlet.load(path)
     assert_same(bandit, twin)
 

@@ -135,7 +135,7 @@ def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
         then = loop.model().to_bytes()
         store.backup(tmp_path / "copy.db")
         play(loop, 20, 5)
-        with pytest.raises(armlet.StoreError, match=r"copy.db exists"):
+        with pytest.raises(armlet.errors.StoreError, match=r"copy.db exists"):
             store.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600  # it holds seeds
     with armlet.open(tmp_path / "copy.db") as store:
@@ -193,7 +193,7 @@ def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     connection.pragma("user_version", VERSION + 1)
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(armlet.StoreError, match=f"is of version {VERSION + 1}.*install a newer"):
+    with pytest.raises(armlet.errors.StoreError, match=f"is of version {VERSION + 1}.*install a newer"):
         armlet.open(path)
     assert path.read_bytes() == before
 
@@ -206,7 +206,7 @@ def test_a_change_of_tables_that_fails_leaves_the_old_ones(tmp_path: Path, monke
     steps = (*STEPS, "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1);")
     monkeypatch.setattr("armlet.stores.sqlite.schema.STEPS", steps)
     monkeypatch.setattr("armlet.stores.sqlite.schema.VERSION", VERSION + 1)
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open(path)
     monkeypatch.undo()
     connection = apsw.Connection(str(path))
@@ -221,12 +221,12 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE people (name)")
     connection.close()
-    with pytest.raises(armlet.StoreError, match=r"not one of Armlet's"):
+    with pytest.raises(armlet.errors.StoreError, match=r"not one of Armlet's"):
         armlet.open(path)
     text = tmp_path / "notes.txt"
     text.write_text("no database at all, but long enough to be looked at " * 20)
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*not a database"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*not a database"):
         armlet.open(text)
     assert text.read_text().startswith("no database at all")
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened"):
         armlet.open(tmp_path / "nowhere" / "shop.db")

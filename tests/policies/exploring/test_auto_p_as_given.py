@@ -86,7 +86,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
             assert isinstance(state, Tuned)
             return state.p(rule_of(policy))
 
-        def update(self, state: armlet.Statistics, interaction: armlet.Interaction) -> None:
+        def update(self, state: armlet.Statistics, interaction: armlet.types.Interaction) -> None:
             policy.update(state, interaction)
 
     X = world.contexts(np.random.default_rng(1), 1500)
@@ -194,7 +194,7 @@ def test_files_from_before_the_horizon_still_load(tmp_path: Path) -> None:
     encoding.write_model(tmp_path / "model.armlet", header, arrays)
     assert armlet.load(tmp_path / "model.armlet").policy == bandit.policy
     assert armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=4)).policy == bandit.policy
-    with pytest.raises(armlet.ModelFileError, match="it was saved with"):
+    with pytest.raises(armlet.errors.ModelFileError, match="it was saved with"):
         armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=5))
 
 
