@@ -64,7 +64,7 @@ def test_since_a_base_without_a_common_arm_is_all_of_it() -> None:
 
 def test_a_policy_without_estimates_has_no_greedy_law() -> None:
     with pytest.raises(TypeError, match="keeps no linear estimates"):
-        make(literature.Exp3(horizon=10)).greedy_proba(contexts(4))
+        make(literature.Exp3(horizon=10)).predict_proba(contexts(4), mode="greedy")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from armlet.inputs.settings import (
     Settings,
     check_design,
     check_encoder,
+    check_mode,
     check_reward_range,
     check_seed,
     check_step,
@@ -43,7 +44,7 @@ from armlet.policies.state import subtract
 from armlet.reference.choosing import best_chances
 from armlet.reference.units import Units, in_units, units_of
 from armlet.replacing import check_replaceable
-from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
+from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Mode, Policy, State
 
 if TYPE_CHECKING:
     from armlet.inference import model as inference
@@ -408,30 +409,29 @@ class Bandit(Engine):
         _, _, rows, theta, base = self._estimated(X, None)
         return self._settings.sign * (base + expectations(rows, theta))
 
-    def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
-        """Give the probability with which the next decision would play each arm, (n, K).
+    def predict_proba(self, X: Contexts, *, mode: Mode = "exploring", eligible: Iterable[Arm] | None = None) -> Float64:
+        """Return the probability of each arm, (n, K); columns in the order of `arms`.
 
-        That is the policy at this very step, with what it explores: early on it is close to random play, and a turn
-        of a round-robin warm-up has probability 1 whatever the context is. What was learned is `greedy_proba`.
-        """
-        return self._probabilities(self._reader.matrix(X), None, eligible)
-
-    def greedy_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
-        """Give the law that only exploits: 1 for the arm that looks best, shared by those that tie, (n, K).
-
-        This is what to evaluate on a log, if the question is what the bandit has learned. It is `predict` as
-        probabilities, but for ties.
+        Parameters
+        ----------
+        mode
+            "exploring": the policy at this very step, with its exploration. Early on that is close to random play, and
+            in a round-robin warm-up the arm whose turn it is has probability 1 in every context. "greedy": what was
+            learned, without exploration; 1 for the highest estimate, shared by those that tie. This is `predict` as
+            probabilities, and usually what to evaluate on a log.
 
         Examples
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), seed=1)
-        >>> bandit.greedy_proba([[1.0]])  # nothing is known: a tie
+        >>> bandit.predict_proba([[1.0]], mode="greedy")  # nothing is known: a tie
         array([[0.5, 0.5]])
         >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
-        >>> bandit.predict_proba([[1.0]]), bandit.greedy_proba([[1.0]])  # the turn of step 4, and what was learned
+        >>> bandit.predict_proba([[1.0]]), bandit.predict_proba([[1.0]], mode="greedy")  # step 4 is the turn of a
         (array([[1., 0.]]), array([[0., 1.]]))
         """
+        if check_mode(mode) == "exploring":
+            return self._probabilities(self._reader.matrix(X), None, eligible)
         _, playable, rows, theta, _ = self._estimated(X, eligible)
         return best_chances(ordered_scores(rows, theta), playable)
 

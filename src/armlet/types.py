@@ -27,6 +27,9 @@ Array: TypeAlias = npt.NDArray[np.generic]
 Shapes: TypeAlias = Mapping[str, tuple[int | None, ...]]
 """What arrays a state has, by name, said without making them; None where any length will do."""
 
+Mode: TypeAlias = Literal["exploring", "greedy"]
+"""How a bandit plays: as its next decision would, with its exploration; or the arm with the highest estimate."""
+
 LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
 
 RewardKind: TypeAlias = Literal["any", "bounded", "binary"]

@@ -516,7 +516,7 @@ def test_a_bandit_is_valued_as_the_function_that_plays_as_it_does(policy: armlet
     rows = rows_of(X, arms, (rng.random(n) < 0.4).astype(np.float64), np.full(n, 0.25), n_arms=4)
 
     def plays(contexts: Float64, _: Bool) -> Float64:
-        return bandit.greedy_proba(contexts)
+        return bandit.predict_proba(contexts, mode="greedy")
 
     found = evaluate(held(rows), {"bandit": bandit, "function": plays}, checks="none").estimates
     for word, point in found["bandit"].items():

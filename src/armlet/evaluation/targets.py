@@ -158,7 +158,7 @@ class Played(Target):
             theirs = np.zeros((len(X), len(places)))
             theirs[np.arange(len(X)), best] = 1.0
             tied = np.flatnonzero(~clear)
-            theirs[tied] = self.bandit.greedy_proba(X[tied], eligible=known)
+            theirs[tied] = self.bandit.predict_proba(X[tied], eligible=known, mode="greedy")
         else:
             theirs = self.bandit.predict_proba(X, eligible=known)
         law = np.zeros((len(X), len(self.arms)))

@@ -13,7 +13,7 @@ from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.checks import ends
 from armlet.inputs.contexts import ContextReader, feature_names
 from armlet.inputs.rewards import Range
-from armlet.types import Policy
+from armlet.types import Mode, Policy
 
 if TYPE_CHECKING:
     from armlet.inputs.encoding.encoder import Encoder
@@ -172,6 +172,12 @@ def check_design(design: Design) -> Design:
     """Refuse words that say nothing about how rows came about."""
     _check_choice("design", design, get_args(Design))
     return design
+
+
+def check_mode(mode: Mode) -> Mode:
+    """Refuse what is not a way to play."""
+    _check_choice("mode", mode, get_args(Mode))
+    return mode
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
