@@ -56,10 +56,10 @@ def test_since_a_base_without_a_common_arm_is_all_of_it() -> None:
     bandit.learn(bandit.decide([1.0, 0.0]), 1.0)
     base = Bandit(["gone"], 2, policy=policy, seed=1)
     base.add_arm("left")
-    assert bandit.since(base).digest() == bandit.digest()
+    assert bandit.difference(base).digest() == bandit.digest()
     other = Bandit(["gone"], 2, policy=policy, seed=1)
     other.learn(other.decide([0.0, 1.0]), 1.0)
-    assert bandit.since(other).t == 0
+    assert bandit.difference(other).t == 0
 
 
 def test_a_policy_without_estimates_has_no_greedy_law() -> None:
@@ -100,7 +100,7 @@ def test_copies_of_a_table_are_exact_and_go_their_own_way() -> None:
 def test_a_state_that_is_no_sum_has_no_difference() -> None:
     clicks = Bandit(["a", "b"], 1, policy=literature.Banditron(), seed=1)
     with pytest.raises(armlet.errors.MergeError, match="there is no difference"):
-        clicks.copy().since(clicks)
+        clicks.copy().difference(clicks)
 
 
 @pytest.mark.parametrize(

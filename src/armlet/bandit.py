@@ -552,7 +552,7 @@ class Bandit(Engine):
         """Add what another bandit learned, arm by arm, and its count of decisions; or refuse and change nothing.
 
         From then on its pending decisions may be learned here. Workers that started from one model would count it once
-        each: let them ship `worker.since(model)` instead.
+        each: let them ship `worker.difference(model)` instead.
         """
         if not isinstance(other, Bandit):
             raise InvalidTypeError(f"other is {other!r}; merge takes a Bandit")
@@ -570,8 +570,8 @@ class Bandit(Engine):
         total.merge(other)
         return total
 
-    def since(self, base: Bandit) -> Bandit:
-        """Give what was learned since a copy was taken: sums and clock, less those of the copy, exact to rounding.
+    def difference(self, base: Bandit) -> Bandit:
+        """Return what was learned since a copy was taken: sums and clock minus those of the copy, exact to rounding.
 
         Parameters
         ----------
@@ -585,12 +585,12 @@ class Bandit(Engine):
         >>> model.learn(model.decide([1.0]), 0.5)
         >>> base, worker = model.copy(), model.copy(seed=2)
         >>> worker.learn(worker.decide([1.0]), 0.7)
-        >>> model.merge(worker.since(base))
+        >>> model.merge(worker.difference(base))
         >>> model.t, model.state.n.sum()
         (2, np.float64(2.0))
         """
         if not isinstance(base, Bandit):
-            raise InvalidTypeError(f"base is {base!r}; since takes the Bandit that this one started from")
+            raise InvalidTypeError(f"base is {base!r}; difference takes the Bandit that this one started from")
         self._settings.check_same(base._settings)
         t, labels, active, state, seed, streams = self._snapshot()
         base_t, base_labels, _, base_state, *_ = base._snapshot()

@@ -225,7 +225,7 @@ def test_a_worker_ships_what_it_learned_of_the_model_s_decisions() -> None:
     for d in decisions[:20]:
         worker.learn(armlet.Decision.from_dict(d.to_dict()), 1.0)
     later, own = decided(model, 10, seed=7), decided(worker, 5, seed=8)
-    news = worker.since(base)
+    news = worker.difference(base)
     assert sum(counts(news).values()) == 5 - 20
     model.merge(armlet.from_bytes(news.to_bytes()))
     assert counts(model) == tally(decisions[20:] + later + own)

@@ -97,7 +97,7 @@ def test_merging_takes_the_same_encoder() -> None:
     same.learn(same.decide(ROWS[0]), 1.0)
     whole = make() + same
     assert whole.t == 1
-    assert same.since(make()).encoder == ENCODER
+    assert same.difference(make()).encoder == ENCODER
     for other in (
         armlet.Bandit(["a", "b"], features=ENCODER.features, policy=armlet.LinUCB(), seed=9),
         make(armlet.Encoder().fit({"colour": ["red", "green"], "price": [1.0, 2.0]}), seed=9),

@@ -312,7 +312,7 @@ def test_one_row_that_may_have_been_chosen_ends_it(change: Any) -> None:
 def test_copies_files_and_merges_know_of_a_fixed_rule() -> None:
     bandit = _logged("fixed")
     twice = bandit + _logged("fixed")
-    for other in (bandit.copy(), armlet.from_bytes(bandit.to_bytes()), twice, twice.since(bandit)):
+    for other in (bandit.copy(), armlet.from_bytes(bandit.to_bytes()), twice, twice.difference(bandit)):
         assert "ordinary regression" in other.intervals().words
     bandit.fit([[1.0, 1.0]] * 3, ["a"] * 3, [0.5, 0.1, 0.2])
     assert "chosen by what had been learned" in bandit.intervals().words

@@ -268,7 +268,7 @@ def test_copies_sums_and_pickles_are_without_the_log() -> None:
     told, base = list(notebook.lines), bandit.copy()
     others = [
         *(bandit.copy(seed=3), copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))),
-        *(bandit + base, bandit.since(base), armlet.from_bytes(bandit.to_bytes())),
+        *(bandit + base, bandit.difference(base), armlet.from_bytes(bandit.to_bytes())),
     ]
     for other in others:
         assert type(other) is Bandit

@@ -140,7 +140,7 @@ def test_workers_that_ship_differences_count_their_start_once(policy: Policy) ->
             worker.learn(decision := worker.decide(x), float(x[1]))
             everything.partial_fit([x], [decision.arm], [float(x[1])], explored=True)
     for worker in workers:
-        base.merge(armlet.from_bytes(worker.since(start).to_bytes()))
+        base.merge(armlet.from_bytes(worker.difference(start).to_bytes()))
     assert base.t == 168 + 4 * 39
     assert base.state.n.sum() == 324.0
     np.testing.assert_allclose(base.state.records(), everything.state.records(), rtol=1e-9, atol=1e-9)
@@ -155,7 +155,7 @@ def test_difference_knows_arms_that_came_and_went() -> None:
     worker.remove_arm("a")
     worker.add_arm("new")
     worker.partial_fit([[1.0, 0.0]], ["new"], [5.0], explored=True)
-    rest = worker.since(base)
+    rest = worker.difference(base)
     assert rest.arms == ["b", "c", "new"]
     assert rest.state.n.tolist() == [0.0, 0.0, 1.0]
     assert not rest.state.records()[:2].any()
@@ -169,14 +169,14 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
     worker.forget(decisions[0], 1.0)
     before = worker.to_bytes()
     with pytest.raises(MergeError, match=r"fewer than the 2\.0 of the earlier state"):
-        worker.since(base)
+        worker.difference(base)
     assert worker.to_bytes() == before
     with pytest.raises(MergeError, match="base must be the earlier one"):
-        make().since(base)
+        make().difference(base)
     with pytest.raises(MergeError, match="p=500"):
-        make(Algorithm1(p=600)).since(base)
-    with pytest.raises(TypeError, match="base is 3; since takes the Bandit"):
-        base.since(3)  # type: ignore[arg-type]
+        make(Algorithm1(p=600)).difference(base)
+    with pytest.raises(TypeError, match="base is 3; difference takes the Bandit"):
+        base.difference(3)  # type: ignore[arg-type]
 
 
 # ---- an arm that was removed and added again is another one

@@ -127,7 +127,7 @@ def streams(s: Session) -> Call:
     """A new stream of coins, and what was learned since."""
     if s.rng.random() < 0.5:
         base: Any = s.rng.choice([s.other, None, s.bandit])
-        return Call("since", lambda: s.bandit.since(base), "reads")
+        return Call("difference", lambda: s.bandit.difference(base), "reads")
     return Call("reseed", lambda: s.bandit.reseed(s.rng.choice([None, 1, -1, s.rng.randrange(2**128)])), "changes")
 
 
