@@ -14,7 +14,7 @@ from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 def test_policies_without_sums_say_so() -> None:
     bandit = armlet.Bandit(["a", "b"], 1, policy=literature.Exp3(horizon=10), seed=1)
     with pytest.raises(TypeError, match="Exp3 keeps no sums of rows by arm"):
-        bandit.intervals()
+        bandit.inference.intervals()
 
 
 N_ARMS, DIM, SEED = 3, 2, 11
@@ -40,11 +40,11 @@ def test_range_must_lie_in_that_of_the_policy() -> None:
     narrow = literature.EXP4(horizon=100, reward_range=(0.0, 1.0))
     with pytest.raises(ValueError, match=r"reward_range is \(0\.0, 5\.0\), but EXP4 learns from 0\.0 to 1\.0 only"):
         Bandit(["a", "b"], 1, policy=narrow, reward_range=(0, 5))
-    assert Bandit(["a", "b"], 1, policy=narrow, reward_range=(0.25, 0.5)).reward_range == (0.25, 0.5)
+    assert Bandit(["a", "b"], 1, policy=narrow, reward_range=(0.25, 0.5)).settings.reward_range == (0.25, 0.5)
     with pytest.raises(ValueError, match="Banditron learns from"):
         Bandit(["a", "b"], 1, policy=literature.Banditron(), reward_range=(0, 5))
     costs = literature.EXP4(horizon=100, reward_range=(-4.0, 0.0))  # it sees minus the cost
-    assert Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(0, 4)).reward_range == (0.0, 4.0)
+    assert Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(0, 4)).settings.reward_range == (0.0, 4.0)
     with pytest.raises(ValueError, match="EXP4 learns from"):
         Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(-4, 0))
 

@@ -6,6 +6,7 @@ change arms at any time: each call sees and leaves a whole state, and looks labe
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -42,16 +43,12 @@ from armlet.policies import check_given, default_policy, find_policy, is_registe
 from armlet.policies.dispatch import compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choosing import best_chances
-from armlet.reference.units import Units, in_units, units_of
+from armlet.reference.units import Units, in_units
 from armlet.replacing import check_replaceable
-from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Mode, Policy, State
+from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, State
 
 if TYPE_CHECKING:
-    from armlet.inference import model as inference
-    from armlet.inference.bounds import Looks
-    from armlet.inference.coefficients import Coefficients, Summary
-    from armlet.inference.contrasts import Contrast
-    from armlet.inference.explanation import Explanation
+    from armlet.inference.view import Inference
     from armlet.inputs.encoding.encoder import Encoder
     from armlet.model_file.disk import Source, Target
     from armlet.model_file.model import Model
@@ -270,7 +267,7 @@ class Bandit(Engine):
             How many decisions the log stands for, if not one a row: more where only a part of the decisions was
             logged, 0 where this very bandit took them, so that they have been counted.
         design
-            How the arms of these rows were chosen, which `summary` and `intervals` need to know. "adaptive": by
+            How the arms of these rows were chosen, which `inference` needs to know. "adaptive": by
             something that learned from rewards, as every bandit does. "fixed": by a rule that no reward of these rows
             changed; contexts may decide. "randomized": drawn at random regardless of the context, so that `explored`
             is True unless it is given. While all rows are fixed or randomized, intervals are those of ordinary
@@ -359,7 +356,7 @@ class Bandit(Engine):
     ) -> None:
         """Forget all sums, then learn from a log as `partial_fit` does; the clock advances as there."""
         fresh = self._twin()
-        blank = self.policy.init(len(fresh.arms), self.dim)
+        blank = self.policy.init(len(fresh.arms), self._settings.dim)
         fresh._restore(blank, fresh.arms, 0)
         before, fresh._fixed_rows = fresh.t, 0.0
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps, design=design)
@@ -383,12 +380,12 @@ class Bandit(Engine):
     def _slopes(self, eligible: Iterable[Arm]) -> tuple[Bool, Float64] | None:
         """Give which arms may be played and the theta that they are ranked by; None if not on contexts as they come."""
         _, playable, theta, units = self._view(eligible)
-        return None if units is not None or self.normalize is not None else (playable, theta)
+        return None if units is not None or self._settings.normalize is not None else (playable, theta)
 
     def _leading(self, X: Float64, eligible: Iterable[Arm]) -> Int64:
         """Give the place of the arm that looks best, (n,): -1 where another is close, or a row is no context."""
         _, playable, theta, units = self._view(eligible)
-        rows = X if self.normalize is None else self._scaled(X)  # which would copy them
+        rows = X if self._settings.normalize is None else self._scaled(X)  # which would copy them
         rows = rows if units is None else units.standard(rows)
         arms = np.flatnonzero(playable)
         best = clear_argmax(rows, theta[arms])
@@ -435,98 +432,22 @@ class Bandit(Engine):
         _, playable, rows, theta, _ = self._estimated(X, eligible)
         return best_chances(ordered_scores(rows, theta), playable)
 
-    # ---- what it knows, and how surely: from the sums alone
-
-    def intervals(
-        self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None
-    ) -> Coefficients:
-        """Give every coefficient of every arm, by least squares, with an interval; in the user's units.
-
-        What is guaranteed depends on how rows came about, and is said in `words` of the result. A coefficient that the
-        rows do not tell has no interval and says why.
-
-        Parameters
-        ----------
-        interval
-            "fixed": for one look, at a time that was fixed beforehand. "anytime": for all looks at once.
-        level
-            How often an interval covers.
-        noise_scale
-            For policies that choose rows by what they learned: a bound on the sub-Gaussian scale of noise, which is the
-            deviation of normal noise. Left out, it is half of `reward_range`; without either there is no interval.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
-        >>> for t in range(60):
-        ...     decision = bandit.decide([t % 7])
-        ...     bandit.learn(decision, (t % 7) * (decision.arm == "b") + 0.1 * (t % 3))
-        >>> found = bandit.intervals().of("b", "0")
-        >>> found.low < 1.0 < found.high
-        True
-        """
-        from armlet.inference.coefficients import coefficients
-        from armlet.inference.model import Ask
-
-        return coefficients(self._inference(), Ask(interval, level, noise_scale))
-
-    def contrast(
-        self,
-        first: Arm,
-        second: Arm,
-        x: Context | None = None,
-        *,
-        interval: Looks = "fixed",
-        level: float = 0.95,
-        noise_scale: float | None = None,
-    ) -> Contrast:
-        """Say what one arm gives more than another, in a context or on average over contexts; Welch's t.
-
-        Parameters
-        ----------
-        x
-            The context; left out, the mean of those that were learned from, and its own error counts too.
-        interval, level, noise_scale
-            As in `intervals`; "anytime" needs x.
-        """
-        from armlet.inference.contrasts import contrast
-        from armlet.inference.model import Ask
-
-        row = None if x is None else self._scaled(self._reader.row(x)[None])[0]
-        return contrast(self._inference(), first, second, row, Ask(interval, level, noise_scale))
-
-    def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
-        """Give the model as people read it: arms, rows, mean rewards, coefficients with errors; prints as tables."""
-        from armlet.inference.coefficients import summary
-        from armlet.inference.model import Ask
-
-        return summary(self._inference(), Ask(interval, level, noise_scale), self.retired)
-
-    def explain(self, x: Context) -> Explanation:
-        """Say what each feature of a context adds to the estimate of each arm: they add up to `predict_expectations`.
+    @property
+    def inference(self) -> Inference:
+        """Coefficients with intervals, contrasts of arms, a summary and explanations, from the sums alone.
 
         Examples
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), features=["age"], seed=1)
-        >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
-        >>> print(bandit.explain({"age": 2.0}))
-        arm  estimate  base    age
-        a           0     0      0
-        b       1.172     0  1.172
+        >>> bandit.partial_fit([[1.0], [2.0], [3.0], [4.0]], ["b"] * 4, [1.0, 2.1, 3.0, 3.9], explored=True)
+        >>> found = bandit.inference.intervals().of("b", "age")
+        >>> found.low < 1.0 < found.high
+        True
         """
-        from armlet.inference.explanation import explanation
+        from armlet.inference.view import Inference  # not before it is needed: it slows down `import armlet`
 
-        labels, _, rows, theta, base = self._estimated(self._reader.row(x)[None], None)
-        names = list(self.features or map(str, range(self.dim)))
-        return explanation(labels, names, rows[0], theta, base, self._settings.sign)
-
-    def _inference(self) -> inference.Model:
-        from armlet.inference.model import model_of
-
-        t, labels, _, state, *_ = self._snapshot()
-        return model_of(self._settings, labels, state, t, self._fixed_rows)
+        return Inference(self)
 
     # ---- arms: from any thread, while others decide and learn
 
@@ -645,7 +566,7 @@ class Bandit(Engine):
         """
         check_given(policy)
         settings = self._settings.with_policy(policy)
-        check_replaceable(self.policy, policy, self.state, len(self.arms), self.dim)
+        check_replaceable(self.policy, policy, self.state, len(self.arms), self._settings.dim)
         self._replace(policy, compiled_rule(policy))
         self._settings = settings
 
@@ -771,55 +692,20 @@ class Bandit(Engine):
         return self._settings.policy
 
     @property
-    def dim(self) -> int:
-        """Values in a context."""
-        return self._settings.dim
-
-    @property
-    def features(self) -> tuple[str, ...] | None:
-        """Names of the values in a context, if given."""
-        return self._settings.features
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """A copy of the encoder that contexts by column go through, if there is one."""
-        return None if self._settings.encoder is None else self._settings.encoder.copy()
-
-    @property
-    def objective(self) -> Objective:
-        """Whether rewards are sought or costs avoided."""
-        return self._settings.objective
-
-    @property
-    def normalize(self) -> Normalize | None:
-        """How contexts are scaled."""
-        return self._settings.normalize
-
-    @property
-    def units(self) -> Units:
-        """Whether what it decides is free of the units of features and rewards."""
-        return units_of(self.policy)
-
-    @property
-    def reward_range(self) -> tuple[float, float] | None:
-        """The lowest and the highest reward that is learned, if given."""
-        return self._settings.reward_range
+    def settings(self) -> Settings:
+        """What the bandit was made with: policy, dim, features, encoder, objective, normalize, units, reward_range."""
+        s = self._settings
+        return s if s.encoder is None else dataclasses.replace(s, encoder=s.encoder.copy())
 
     @property
     def seed(self) -> int:
         """The seed of its coins."""
         return self._seed
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the state takes."""
-        held: int = self.state.nbytes
-        return held
-
     def __repr__(self) -> str:
         if "_settings" not in vars(self):  # in the traceback of a refused one, for instance
             return f"<{type(self).__name__} that was not set up>"
-        return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
+        return f"Bandit(arms={self.arms}, dim={self._settings.dim}, policy={self.policy}, t={self.t})"
 
 
 def load(path: Source, *, policy: Policy | None = None, seed: int | None = None, log: Recorder | None = None) -> Bandit:

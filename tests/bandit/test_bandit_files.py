@@ -191,7 +191,7 @@ def test_arms_beyond_p_that_came_after_the_warmup_come_back(path: Path) -> None:
 
 
 def fill(bandit: Bandit, steps: int) -> None:
-    X = np.random.default_rng(1).normal(size=(steps, bandit.dim))
+    X = np.random.default_rng(1).normal(size=(steps, bandit.settings.dim))
     bandit.learn_many(bandit.decide_many(X), X[:, 0])
 
 
@@ -207,8 +207,8 @@ def test_state_is_as_small_as_what_it_has_to_hold(dim: int, n_arms: int, path: P
     header = sum(len(line) + 1 for line in content.split(b"\n", 2)[:2])
     assert len(content) - header <= 1.1 * needed
     assert header <= 1000 + 10 * n_arms  # settings, and labels of a few digits
-    assert needed <= bandit.nbytes <= 2.5 * needed
-    assert armlet.load(path).nbytes <= 2.5 * needed
+    assert needed <= bandit.state.nbytes <= 2.5 * needed
+    assert armlet.load(path).state.nbytes <= 2.5 * needed
 
 
 def test_state_does_not_grow_with_t(path: Path) -> None:
@@ -218,7 +218,7 @@ def test_state_does_not_grow_with_t(path: Path) -> None:
         fill(bandit, steps)
         bandit.predict(np.zeros((1, 3)))
         bandit.save(path)
-        sizes.append((bandit.nbytes, path.stat().st_size - len(str(bandit.t))))
+        sizes.append((bandit.state.nbytes, path.stat().st_size - len(str(bandit.t))))
     assert bandit.t == 100_000
     assert len(set(sizes)) == 1
 
@@ -230,7 +230,7 @@ def test_arms_that_come_and_go_leave_nothing_behind() -> None:
         fill(bandit, 10)
         bandit.remove_arm(100 + round_)
     bandit.predict(np.zeros((1, 3)))
-    assert bandit.nbytes <= 2 * fresh.nbytes
+    assert bandit.state.nbytes <= 2 * fresh.state.nbytes
 
 
 # ---- policies of others

@@ -21,22 +21,22 @@ def make(policy: Policy, **settings: object) -> armlet.Bandit:
 
 
 def test_a_bandit_says_its_units() -> None:
-    assert make(armlet.LinUCB()).units == "free"
-    assert make(armlet.LinUCB(units="as given")).units == "as given"
-    assert make(armlet.Algorithm1(p=60)).units == "as given"
+    assert make(armlet.LinUCB()).settings.units == "free"
+    assert make(armlet.LinUCB(units="as given")).settings.units == "as given"
+    assert make(armlet.Algorithm1(p=60)).settings.units == "as given"
 
 
 @pytest.mark.parametrize("units", ["free", "as given"])
 def test_units_of_a_bandit_are_a_setting_of_its_policy(units: Units) -> None:
     bandit = make(armlet.Greedy(), units=units)
-    assert bandit.units == units
+    assert bandit.settings.units == units
     assert bandit.policy == armlet.Greedy(units=units)
-    assert armlet.from_bytes(bandit.to_bytes()).units == units
+    assert armlet.from_bytes(bandit.to_bytes()).settings.units == units
 
 
 @pytest.mark.parametrize("policy", [armlet.Algorithm1(p=60), InPython(p=60)], ids=repr)
 def test_free_units_are_refused_where_a_policy_cannot(policy: Policy) -> None:
-    assert make(policy, units="as given").units == "as given"
+    assert make(policy, units="as given").settings.units == "as given"
     with pytest.raises(ValueError, match=r"units is 'free', but \w+ takes units as given; leave units out"):
         make(policy, units="free")
 

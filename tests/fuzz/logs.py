@@ -410,7 +410,7 @@ def resumes(path: Path) -> None:
     shutil.copy(path.with_name("a.start.armlet"), again.with_name("a.start.armlet"))
     with armlet.Log(again) as log:
         bandit = armlet.log.resume(log)
-        bandit.decide([0.0] * bandit.dim)
+        bandit.decide([0.0] * bandit.settings.dim)
 
 
 def command(*words: str) -> None:

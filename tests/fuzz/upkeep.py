@@ -151,7 +151,7 @@ def another(s: Session) -> Call:
 def look_around(s: Session) -> Call:
     ways: list[Callable[[], Any]] = [
         lambda: repr(s.bandit),
-        lambda: s.bandit.nbytes,
+        lambda: s.bandit.state.nbytes,
         lambda: [pickle.loads(pickle.dumps(d)) for d in s.decisions[-2:]],
         lambda: [copy.deepcopy(d) for d in s.decisions[-2:]],
         lambda: [(repr(d), d == d, hash(d)) for d in s.decisions[-2:]],

@@ -100,4 +100,4 @@ def _fit(arguments: argparse.Namespace) -> None:
     except (ModuleNotFoundError, OSError, ArmletError) as error:
         fail(a, error, "pyarrow", "distributed")
     how = "sums of rows" if is_sums(bandit) else "row by row, since what it knows is no sum of rows"
-    print(f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.dim} features, {how}: {a.out}")
+    print(f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")

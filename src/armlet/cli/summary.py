@@ -48,7 +48,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _summary(arguments: argparse.Namespace) -> None:
     try:
-        found = _bandit(arguments).summary(**_asked(arguments))
+        found = _bandit(arguments).inference.summary(**_asked(arguments))
         print(found)
         if arguments.plot is not None:
             found.plot().savefig(arguments.plot)
@@ -60,7 +60,7 @@ def _summary(arguments: argparse.Namespace) -> None:
 
 def _intervals(arguments: argparse.Namespace) -> None:
     try:
-        found = _bandit(arguments).intervals(**_asked(arguments))
+        found = _bandit(arguments).inference.intervals(**_asked(arguments))
     except (ValueError, TypeError) as error:
         arguments.parser.error(str(error))
     columns = found.columns()

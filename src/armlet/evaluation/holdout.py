@@ -91,7 +91,7 @@ class Holdout:
         level: float = LEVEL,
         seed: int | None = None,
     ) -> None:
-        declared = bandit.reward_range if reward_range is None else reward_range
+        declared = bandit.settings.reward_range if reward_range is None else reward_range
         if declared is None:
             raise InvalidValueError(
                 "reward_range is None and the bandit has none; a holdout needs it to know when to stop"
@@ -100,7 +100,7 @@ class Holdout:
         if not ramp or not all(0.0 < chance < 1.0 for chance in ramp):
             raise InvalidValueError(f"ramp is {tuple(ramp)!r}; give chances between 0 and 1 that the baseline plays")
         self.bandit, self._baseline, self._ramp = bandit, baseline, tuple(ramp)
-        self._sign = 1.0 if bandit.objective == "max" else -1.0
+        self._sign = 1.0 if bandit.settings.objective == "max" else -1.0
         ends = declared if self._sign > 0 else (-declared[1], -declared[0])
         self._tolerance = (ends[1] - ends[0]) / 10 if tolerance is None else tolerance
         self._every, self._worth = every, worth

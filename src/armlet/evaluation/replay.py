@@ -183,7 +183,7 @@ class _InPython:
 
 def _learner(bandit: Bandit, seed: int) -> _Learner:
     policy = bandit.policy
-    rule, state = compiled_rule(policy), policy.init(len(bandit.arms), bandit.dim)
+    rule, state = compiled_rule(policy), policy.init(len(bandit.arms), bandit.settings.dim)
     return _InPython(policy, state, seed) if rule is None else _InKernel(rule, state, seed)
 
 

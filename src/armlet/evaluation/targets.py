@@ -128,13 +128,13 @@ class Played(Target):
     def slopes(self, rows: Rows) -> tuple[Float64, Bool] | None:
         """Give the theta of every arm, (K, d), and which are playable, (K,), if it plays the best by x' theta."""
         sets, _ = distinct_sets(rows.eligible)
-        if self.playing != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.dim:
+        if self.playing != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.settings.dim:
             return None
         known, places = self._playable(sets[0])
         found = self.bandit._slopes(known)
         if found is None:
             return None
-        theta, may = np.zeros((len(self.arms), self.bandit.dim)), np.zeros(len(self.arms), dtype=np.bool_)
+        theta, may = np.zeros((len(self.arms), self.bandit.settings.dim)), np.zeros(len(self.arms), dtype=np.bool_)
         theta[places[found[0]]], may[places[found[0]]] = found[1][found[0]], True
         return theta, may
 
@@ -176,7 +176,7 @@ def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[In
     >>> greedy_arms(bandit, np.ones((1, 1)), ["a", "b"])
     (array([0]), array([False]))
     """
-    if X.shape[1] != bandit.dim:
+    if X.shape[1] != bandit.settings.dim:
         return _compared(bandit, X, eligible)  # which refuses it
     best = bandit._leading(X, eligible)
     clear = best >= 0

@@ -54,6 +54,11 @@ class Settings:
         return EncodingReader(self.encoder)
 
     @property
+    def units(self) -> str:
+        """Whether decisions are free of the units of features and rewards, by the policy's own setting."""
+        return getattr(self.policy, "units", "as given")
+
+    @property
     def sign(self) -> float:
         """1 for rewards; -1 for costs, of which policies see the negative."""
         return 1.0 if self.objective == "max" else -1.0

@@ -130,7 +130,7 @@ def terms_of(bandit: Bandit, about: Mapping[str, Any]) -> Terms:
         window=None if window is None else round(window * SECOND),
         default=about["default_reward"],
         aggregation=about["aggregation"],
-        reward_range=bandit.reward_range or USUAL,
+        reward_range=bandit.settings.reward_range or USUAL,
         binary=bandit.policy.rewards == "binary",
     )
 

@@ -79,7 +79,7 @@ class Player:
     def reader(self, pen: Pen) -> ContextReader:
         """Give what reads contexts of the loop, in the callers' threads."""
         bandit = self._awake(pen)
-        return ContextReader(bandit.dim, bandit.features)
+        return ContextReader(bandit.settings.dim, bandit.settings.features)
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
@@ -293,7 +293,7 @@ class Player:
         return self._last
 
     def _keep_snapshot(self, pen: Pen, bandit: Bandit) -> None:
-        if self._last - self._snapshot >= max(SPACING, bandit.nbytes // BYTES_A_ROW):
+        if self._last - self._snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
             self.save(pen)
 
     def save(self, pen: Pen) -> None:

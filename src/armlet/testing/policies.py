@@ -89,7 +89,7 @@ def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
     if policy.memory == "grows with t":  # nothing is promised
         return
     bandit, (X, rewards) = new_bandit(policy, n_arms, dim), world(policy, n_arms, dim, 2 * STEPS)
-    sizes = [bandit.nbytes for _ in play(bandit, X, rewards)]
+    sizes = [bandit.state.nbytes for _ in play(bandit, X, rewards)]
     if policy.memory == "constant":
         require(min(sizes) == max(sizes), f"the state took between {min(sizes)} and {max(sizes)} bytes")
     elif policy.memory == "grows with contexts":

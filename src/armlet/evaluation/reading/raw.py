@@ -53,5 +53,5 @@ def _encoders(target: object) -> list[tuple[str, Encoder]]:
     name = os.fspath(target) if isinstance(target, os.PathLike) else str(target)
     if isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet")):
         target = load(name)
-    encoder = target.encoder if isinstance(target, Bandit) else None
+    encoder = target.settings.encoder if isinstance(target, Bandit) else None
     return [] if encoder is None else [(name, encoder)]
