@@ -726,7 +726,7 @@ class Act(Enum):
     rehearse = 1
 
 class ArmSet:
-    """Arms that were looked up beforehand; see `Bandit.arm_set`."""
+    """Arms that were looked up beforehand; see `Bandit.arms`."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str | int]: ...
@@ -763,7 +763,7 @@ class Engine:
             A numpy row, a list, or a mapping by feature name.
         eligible
             The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
-            `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+            `bandit.arms` as a numpy row, or `bandit.arms.subset(labels)`, which need no look-up.
         probabilities
             "all" for `decision.probabilities`, those of every arm at this very step.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,39 @@ if TYPE_CHECKING:
     from armlet.recorder import Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
+
+
+class Arms(list[Arm]):
+    """A copy of a bandit's labels, in the order of columns, retired arms included."""
+
+    __slots__ = ("_bandit",)
+
+    def __init__(self, bandit: Bandit) -> None:
+        super().__init__(bandit._labels)
+        self._bandit = bandit
+
+    def __reduce__(self) -> tuple[type[list[Arm]], tuple[list[Arm]]]:
+        return list, (list(self),)  # without the bandit
+
+    @property
+    def retired(self) -> list[Arm]:
+        """The labels of arms that are retired now."""
+        return [arm for arm, active in zip(self._bandit._labels, self._bandit._active, strict=True) if not active]
+
+    def subset(self, labels: Iterable[Arm]) -> ArmSet:
+        """Look labels up once, for the `eligible` of many decisions.
+
+        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
+        >>> some = bandit.arms.subset(["a", "c"])
+        >>> bandit.decide([0.5], eligible=some).eligible
+        ('a', 'c')
+        """
+        return self._bandit._arm_set(labels)
 
 
 class Bandit(Engine):
@@ -242,36 +275,49 @@ class Bandit(Engine):
     def partial_fit(
         self,
         X: Contexts,
-        arms: npt.ArrayLike,
-        rewards: npt.ArrayLike,
+        arms: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | None = None,
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
         design: Design = "adaptive",
     ) -> None:
-        """Learn from a log, all of it or nothing. Its rows count as decisions: the clock advances by one a row.
+        """Learn from logged rows, or from a log's table of decisions; all of it or nothing.
 
-        So a bandit that was trained on a log exploits from its first decision on, as much as its policy allows.
+        Rows given as `X, arms, rewards` count as decisions: the clock advances by one a row, so a bandit that was
+        trained on a log exploits from its first decision on, as much as its policy allows. A table alone is learned as
+        `learn` would learn its decisions one by one, bit for bit, and the clock stays: `replace(t=)` sets it. Decisions
+        of any bandit are learned, also again if they have been.
 
         Parameters
         ----------
         X, arms, rewards
-            One row, label and reward per logged step.
+            One row, label and reward per logged step. Or X alone, a table: a mapping of columns, a pandas or polars
+            data frame, or an Arrow table, in the order of learning:
+
+            - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
+              every feature; arm; reward;
+            - propensity, explored: as the decision said;
+            - tag (0), weight (1): the same, if there are such columns;
+            - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
+              or NaN in rows that are new.
+
+            Columns of other names are ignored.
         explored
-            Which steps were played at random: a column of booleans, or one for all. Policies that learn from
-            explored steps only insist on it.
+            Which steps were played at random: a column of booleans, or one for all. Required by policies that learn
+            from explored steps only.
         weights
             How much each step counts; 1 if left out.
         steps
-            How many decisions the log stands for, if not one a row: more where only a part of the decisions was
+            How many decisions the rows stand for, if not one a row: more where only a part of the decisions was
             logged, 0 where this very bandit took them, so that they have been counted.
         design
-            How the arms of these rows were chosen, which `inference` needs to know. "adaptive": by
-            something that learned from rewards, as every bandit does. "fixed": by a rule that no reward of these rows
-            changed; contexts may decide. "randomized": drawn at random regardless of the context, so that `explored`
-            is True unless it is given. While all rows are fixed or randomized, intervals are those of ordinary
-            regression, else wider ones. It is kept in model files; a log does not keep it.
+            How the arms of these rows were chosen, which `inference` needs to know. "adaptive": by something that
+            learned from rewards, as every bandit does. "fixed": by a rule that no reward of these rows changed;
+            contexts may decide. "randomized": drawn at random regardless of the context, so that `explored` is True
+            unless it is given. While all rows are fixed or randomized, intervals are those of ordinary regression,
+            else wider ones. It is kept in model files; a log does not keep it.
 
         Examples
         --------
@@ -280,7 +326,25 @@ class Bandit(Engine):
         >>> bandit.partial_fit([[1.0], [2.0]], ["a", "b"], [0.5, 3.0])
         >>> bandit.t, bandit.decide([1.0]).arm
         (2, 'b')
+
+        A table of decisions and rewards, as `Decision.to_dict` names them:
+
+        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
+        >>> decision = one.decide([0.5])
+        >>> one.learn(decision, 1.0)
+        >>> row = decision.to_dict()
+        >>> other.partial_fit({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
+        >>> other.replace(t=one.t)
+        >>> other.digest() == one.digest()
+        True
         """
+        if arms is None and rewards is None:
+            others = {"explored": explored, "weights": weights, "steps": steps}
+            self._learn_table(X, {name: value for name, value in others.items() if value is not None}, design)
+            return
+        if arms is None or rewards is None:
+            missing = "arms" if arms is None else "rewards"
+            raise InvalidTypeError(f"{missing} is missing; give X, arms and rewards, or a table of decisions alone")
         if check_design(design) == "randomized" and explored is None:
             explored = True
         if explored is None and self.policy.learns_from == "explored steps":
@@ -297,39 +361,16 @@ class Bandit(Engine):
         if design != "adaptive":
             self._fixed_rows += float(sizes.sum())
 
-    def learn_logged(self, table: object) -> None:
-        """Learn the rows of a log as `learn` would learn its decisions one by one, bit for bit; all of it or nothing.
-
-        The clock stays: `advance_to` sets it. Decisions of any bandit are learned, once more if they have been.
-
-        Parameters
-        ----------
-        table
-            A mapping of columns, a pandas or polars data frame, or an Arrow table, in the order of learning:
-
-            - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
-              every feature; arm; reward;
-            - propensity, explored: as the decision said;
-            - tag (0), weight (1): likewise, if there are such columns;
-            - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
-              or NaN in rows that are new.
-
-            Columns of other names are passed over.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
-        >>> decision = one.decide([0.5])
-        >>> one.learn(decision, 1.0)
-        >>> row = decision.to_dict()
-        >>> other.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
-        >>> other.advance_to(one.t)
-        >>> other.digest() == one.digest()
-        True
-        """
+    def _learn_table(self, table: object, others: dict[str, object], design: Design) -> None:
         from armlet.inputs.logged import read_logged  # not before a log comes
 
+        if design != "adaptive":
+            others["design"] = design
+        for name, value in others.items():
+            raise InvalidValueError(
+                f"{name} is {value!r}, but X comes without arms and rewards, and the columns of such a table tell all; "
+                f"leave {name} out, or give arms and rewards"
+            )
         rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
             rows.X,
@@ -346,15 +387,15 @@ class Bandit(Engine):
     def fit(
         self,
         X: Contexts,
-        arms: npt.ArrayLike,
-        rewards: npt.ArrayLike,
+        arms: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | None = None,
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
         design: Design = "adaptive",
     ) -> None:
-        """Forget all sums, then learn from a log as `partial_fit` does; the clock advances as there."""
+        """Forget all sums, then learn as `partial_fit` does; the clock advances as there."""
         fresh = self._twin()
         blank = self.policy.init(len(fresh.arms), self._settings.dim)
         fresh._restore(blank, fresh.arms, 0)
@@ -541,19 +582,26 @@ class Bandit(Engine):
         """
         twin = self._twin()
         if seed is not None:
-            twin.reseed(seed)
+            twin.replace(seed=seed)
         return twin
 
-    def replace(self, *, policy: Policy) -> None:
-        """Go on with other settings of the same policy, such as another p or width; all that was learned stays.
-
-        Refused where the state would mean something else: another policy, other units, other experts. What it takes
-        of `bandit.state` before is not that of the bandit any more.
+    def replace(
+        self, *, policy: Policy | None = None, seed: int | Literal["random"] | None = None, t: int | None = None
+    ) -> None:
+        """Continue with other settings of the policy, another seed or a later clock; what was learned stays.
 
         Parameters
         ----------
         policy
-            The policy with the settings that it is to have from the next decision on.
+            The same policy with other settings, such as another p or width, from the next decision on. Refused where
+            the state would mean something else: another policy, other units, other experts. A `bandit.state` taken
+            before is no longer that of the bandit.
+        seed
+            Of a new stream of coins; "random" draws it from the operating system. One that was in use is refused.
+            Pending decisions of the old stream can still be learned.
+        t
+            The decisions taken so far, those taken elsewhere included; not fewer than now. The next decision is step
+            t + 1.
 
         Examples
         --------
@@ -563,22 +611,26 @@ class Bandit(Engine):
         >>> bandit.replace(policy=armlet.Algorithm1(p=10))
         >>> bandit.policy, bandit.t, bandit.state.n.tolist()
         (Algorithm1(p=10, ridge='paper', warmup='round-robin'), 1, [0.0, 1.0])
+        >>> bandit.replace(t=1000)
+        >>> bandit.decide([1.0]).t
+        1001
         """
+        given = [name for name, value in (("policy", policy), ("seed", seed), ("t", t)) if value is not None]
+        if len(given) != 1:  # so that a refused call has changed nothing
+            raise InvalidTypeError(f"replace got {' and '.join(given) or 'nothing'}; give one of policy, seed and t")
+        if policy is not None:
+            self._replace_policy(policy)
+        elif seed is not None:
+            self._reseed(check_seed(None if seed == "random" else seed))
+        elif t is not None:
+            self.advance_to(t)
+
+    def _replace_policy(self, policy: Policy) -> None:
         check_given(policy)
         settings = self._settings.with_policy(policy)
         check_replaceable(self.policy, policy, self.state, len(self.arms), self._settings.dim)
         self._replace(policy, compiled_rule(policy))
         self._settings = settings
-
-    def reseed(self, seed: int | None = None) -> None:
-        """Go on with a new stream of coins; pending decisions of the old one can still be learned.
-
-        Parameters
-        ----------
-        seed
-            Of the new stream; drawn from the operating system if left out. One that was in use already is refused.
-        """
-        self._reseed(check_seed(seed))
 
     def __copy__(self) -> Self:
         return self._twin()
@@ -613,21 +665,6 @@ class Bandit(Engine):
         from armlet.model_file import model
 
         return model.encode(self._model())
-
-    def arm_set(self, labels: Iterable[Arm]) -> ArmSet:
-        """Look labels up beforehand, for the `eligible` of many decisions.
-
-        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
-        >>> some = bandit.arm_set(["a", "c"])
-        >>> bandit.decide([0.5], eligible=some).eligible
-        ('a', 'c')
-        """
-        return self._arm_set(labels)
 
     def digest(self) -> str:
         """Give 64 hexadecimal digits that tell two bandits apart unless they decide and learn alike, but for coins.
@@ -677,14 +714,9 @@ class Bandit(Engine):
     # ---- what it is
 
     @property
-    def arms(self) -> list[Arm]:
-        """The labels, retired ones included, in the order of columns."""
-        return self._labels
-
-    @property
-    def retired(self) -> list[Arm]:
-        """The labels of retired arms."""
-        return [arm for arm, active in zip(self.arms, self._active, strict=True) if not active]
+    def arms(self) -> Arms:
+        """The labels, retired ones included, in the order of columns; `arms.retired` are those not played."""
+        return Arms(self)
 
     @property
     def policy(self) -> Policy:
@@ -741,7 +773,7 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
         check_given(policy)
     bandit = _from_model(model.read(path, find_policy, policy), Bandit)
     if seed is not None:
-        bandit.reseed(seed)
+        bandit.replace(seed=seed)
     if log is not None:
         bandit._tell_to(log)
     return bandit

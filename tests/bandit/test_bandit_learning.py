@@ -238,7 +238,7 @@ def test_retired_arms_of_a_sum() -> None:
     b.retire_arm("both")
     b.retire_arm("shared")
     b.retire_arm("old")
-    assert (a + b).retired == ["both", "old"]
+    assert (a + b).arms.retired == ["both", "old"]
     assert (a + b).arms == ["both", "left", "shared", "old", "new"]
 
 
@@ -541,7 +541,7 @@ def test_fit_forgets_everything_first(policy: Policy) -> None:
     fresh.fit(X, arms, rewards, weights=sizes, explored=explored)
     assert bandit.state.records().tobytes() == fresh.state.records().tobytes()
     np.testing.assert_array_equal(bandit.state.estimates(), fresh.state.estimates())
-    assert (bandit.t, bandit.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts
+    assert (bandit.t, bandit.arms.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts
     bandit.learn(pending, 1.0)
 
 

@@ -99,7 +99,7 @@ def test_rows_that_others_decided_leave_the_count_alone() -> None:
     X, arms, rewards = np.ones((20, D)), ["a", "b"] * 10, np.arange(20.0)
     bandit.partial_fit(X, arms, rewards)
     rows = {"t": [1, 2], "x": [[1.0, 2.0], [3.0, 4.0]], "arm": ["a", "b"], "reward": [1.0, 2.0]}
-    bandit.learn_logged({**rows, "propensity": [1.0, 1.0], "explored": [True, False]})
+    bandit.partial_fit({**rows, "propensity": [1.0, 1.0], "explored": [True, False]})
     assert counts(bandit) == tally(decisions)
 
 

@@ -35,7 +35,7 @@ def live(bandit: Bandit, steps: int, seed: int) -> None:
     """Everything that a log knows, now and then, from one thread of several."""
     rng, known = random.Random(seed), []
     for step in range(steps):
-        arms = [arm for arm in bandit.arms if arm not in bandit.retired]
+        arms = [arm for arm in bandit.arms if arm not in bandit.arms.retired]
         some = rng.sample(arms, rng.randint(1, len(arms))) if rng.random() < 0.3 else None
         try:
             decision = bandit.decide([rng.gauss(0, 1), rng.gauss(0, 1)], eligible=some)
@@ -249,7 +249,7 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
         lambda: bandit.decide([1.0]),
         lambda: bandit.partial_fit([[1.0, 2.0]] * 2, ["a", "a"], [0.5, 2.0], explored=True),
         lambda: bandit.merge(Bandit(["a"], 3, policy=policy)),
-        lambda: bandit.reseed(9),
+        lambda: bandit.replace(seed=9),
         lambda: bandit.fit([[1.0, 2.0]], ["a"], [0.5], explored=True),
     ]
     for call in refused:

@@ -66,7 +66,7 @@ def test_decision_stays_learnable_wherever_its_stream_is_known(way: str, route: 
         target = armlet.load(tmp_path / "model.armlet", seed=77)
     elif route == "reseeded":
         target = made
-        target.reseed()
+        target.replace(seed="random")
     elif route == "copied":
         target = made.copy(seed=8)
     elif route == "merged":
@@ -75,8 +75,8 @@ def test_decision_stays_learnable_wherever_its_stream_is_known(way: str, route: 
     elif route == "sum":
         target = make(seed=9) + made
     else:
-        made.reseed(3)
-        made.reseed(4)
+        made.replace(seed=3)
+        made.replace(seed=4)
         target = armlet.from_bytes(make(seed=5).to_bytes())
         target.merge(armlet.from_bytes(made.to_bytes()))
     target.learn(decision, 1.0)
@@ -87,14 +87,14 @@ def test_new_stream_tosses_other_coins_and_an_old_one_is_refused() -> None:
     bandit = make(seed=1)
     old = bandit.decide([1.0, 2.0])
     twin = bandit.copy()
-    bandit.reseed(2)
+    bandit.replace(seed=2)
     ours, theirs = bandit.decide([1.0, 2.0]), twin.decide([1.0, 2.0])
     assert (ours.t, theirs.t) == (2, 2)
     assert ours.id == f"2-{coins(2, 2).mark:016x}"
     assert theirs.id == f"2-{coins(1, 2).mark:016x}"
     for used in (1, 2):
         with pytest.raises(ValueError, match=f"seed is {used}, which was in use already"):
-            bandit.reseed(used)
+            bandit.replace(seed=used)
     assert bandit.seed == 2
     bandit.learn(old, 1.0)
 

@@ -41,7 +41,7 @@ def arms(s: Session) -> Call | None:
         return None
 
     def check(_: None, before: View) -> None:
-        held, gone = list(map(plain, s.bandit.arms)), list(map(plain, s.bandit.retired))
+        held, gone = list(map(plain, s.bandit.arms)), list(map(plain, s.bandit.arms.retired))
         done = {
             "add_arm": len(held) == len(before.arms) + 1 and plain(arm) == held[-1],
             "remove_arm": len(held) == len(before.arms) - 1 and plain(arm) not in held,
@@ -128,7 +128,11 @@ def streams(s: Session) -> Call:
     if s.rng.random() < 0.5:
         base: Any = s.rng.choice([s.other, None, s.bandit])
         return Call("difference", lambda: s.bandit.difference(base), "reads")
-    return Call("reseed", lambda: s.bandit.reseed(s.rng.choice([None, 1, -1, s.rng.randrange(2**128)])), "changes")
+    return Call(
+        "replace seed",
+        lambda: s.bandit.replace(seed=s.rng.choice(["random", 1, -1, s.rng.randrange(2**128)])),
+        "changes",
+    )
 
 
 def another(s: Session) -> Call:

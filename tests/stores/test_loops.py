@@ -72,7 +72,7 @@ def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -
 def arms_of(loop: Loop) -> dict[Arm, bool]:
     """Give the arms of a loop, and whether each is played."""
     model = loop.model()
-    return {arm: arm not in model.retired for arm in model.arms}
+    return {arm: arm not in model.arms.retired for arm in model.arms}
 
 
 def test_a_list_of_arms_is_what_is_played_from_then_on(tmp_path: Path) -> None:

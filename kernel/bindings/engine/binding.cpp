@@ -58,7 +58,7 @@ void bind_engine(nb::module_& m) {
     nb::enum_<Act>(m, "Act", "Whether a call is to change the bandit, or only to be refused if it would be.")
         .value("perform", Act::perform)
         .value("rehearse", Act::rehearse);
-    nb::class_<ArmSet>(m, "ArmSet", nb::is_final(), "Arms that were looked up beforehand; see `Bandit.arm_set`.")
+    nb::class_<ArmSet>(m, "ArmSet", nb::is_final(), "Arms that were looked up beforehand; see `Bandit.arms`.")
         .def("__len__", [](const ArmSet& s) { return s.keys.size(); })
         .def(
             "__iter__", [](const ArmSet& s) { return nb::iter(listed(s)); },

@@ -183,7 +183,7 @@ x
     A numpy row, a list, or a mapping by feature name.
 eligible
     The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
-    `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+    `bandit.arms` as a numpy row, or `bandit.arms.subset(labels)`, which need no look-up.
 probabilities
     "all" for `decision.probabilities`, those of every arm at this very step.
 )"},

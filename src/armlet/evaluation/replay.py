@@ -200,7 +200,7 @@ def _walk(blocks: Blocks, drawn: Drawn, bandit: Bandit, coins: np.random.Generat
         n_drawn, n_kept, t = n_drawn + len(some), n_kept + len(rows), t + len(at)
         taken.append((rows.reward[at], rows.t[at], explored))
     bandit._restore(learner.state, list(bandit.arms), 0)
-    bandit.advance_to(t)
+    bandit.replace(t=t)
     rewards, steps, tried = (np.concatenate(column) for column in zip(*taken, strict=True))
     return _Steps(rewards, steps, tried, n_drawn, n_kept)
 

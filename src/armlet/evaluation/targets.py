@@ -141,7 +141,7 @@ class Played(Target):
     def _playable(self, eligible: Bool) -> tuple[list[Arm], Int64]:
         """Give the arms that it might play, and the place in the log of each of its own; -1 if it has none."""
         there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}
-        retired = set(self.bandit.retired)
+        retired = set(self.bandit.arms.retired)
         known = [arm for arm in self.bandit.arms if arm in there and arm not in retired]
         if not known:
             text = "{targets} has {name!r}, which plays none of the arms {arms} that were eligible; give one that does"

@@ -114,14 +114,14 @@ class Player:
         self.bandit.remove_arm(event["arm"])
 
     def _play_advance(self, event: Event) -> None:
-        self.bandit.advance_to(event["t"])
+        self.bandit.replace(t=event["t"])
 
     def _play_partial_fit(self, event: Event) -> None:
         fields = {name: value for name, value in event.items() if name not in HEAD}
         self.bandit.partial_fit(**fields)
 
     def _play_learn_logged(self, event: Event) -> None:
-        self.bandit.learn_logged(event["columns"])
+        self.bandit.partial_fit(event["columns"])
 
     def _play_replace(self, event: Event) -> None:
         bandit: Any = self.bandit  # which must be able to, or the event is refused by name

@@ -112,7 +112,7 @@ class Making:
         start, about = from_bytes(kept.start, policy=own), _read_about(kept)
         given: dict[str, tuple[object, object]] = {name: (getattr(self, name), about[name]) for name in TERMS}
         for name in ("policy", "dim", "features", "objective", "normalize", "reward_range"):
-            given[name] = getattr(made, name), getattr(start, name)
+            given[name] = getattr(made.settings, name), getattr(start.settings, name)
         if self.seed is not None:
             given["seed"] = made.seed, start.seed
         for name, (ours, theirs) in given.items():

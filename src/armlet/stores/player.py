@@ -261,7 +261,7 @@ class Player:
     def want(self, pen: Pen, now: Moment, arms: Iterable[Arm]) -> None:
         """Add, restore and retire arms until those of a list are the ones that are played."""
         bandit = self._awake(pen)
-        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.retired)
+        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.arms.retired)
         added = wanted.keys() - set(known)
         changes = [("add_arm", arm) for arm in wanted if arm in added]
         changes += [("restore_arm", arm) for arm in wanted if arm in retired]

@@ -68,7 +68,7 @@ def _newest_model(pen: Pen, kept: Kept, policy: Policy | None) -> tuple[int, Ban
 def apply(bandit: Bandit, row: Row, decided: Row | None) -> None:
     """Do what a row says was done; `decided` is the row of the decision that it is about, if it is about one."""
     if row.kind == "decide":
-        bandit.advance_to(_step(row))
+        bandit.replace(t=_step(row))
         bandit._begin_decision(row.fields["arm"])
     elif row.kind in _CHANGES:
         _CHANGES[row.kind](bandit, row)

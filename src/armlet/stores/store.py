@@ -106,7 +106,7 @@ class Store:
         >>> with armlet.open("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8))
         ...     loop = store.loop("homepage", arms=["c", "a"], dim=1, policy=armlet.Algorithm1(p=8))
-        ...     loop.model().arms, loop.model().retired
+        ...     loop.model().arms, loop.model().arms.retired
         ...     store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.Algorithm1(p=8))
         Traceback (most recent call last):
         armlet.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...

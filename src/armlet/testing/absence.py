@@ -92,7 +92,7 @@ def check_many_arms(policy: Policy, n_arms: int, dim: int) -> None:
     for step, x in enumerate(X):
         if step == MANY:
             bandit.retire_arm(MANY - 1)
-        eligible = [arm for arm in range(MANY) if arm != step % MANY and arm not in bandit.retired]
+        eligible = [arm for arm in range(MANY) if arm != step % MANY and arm not in bandit.arms.retired]
         decision = bandit.decide(x, eligible=eligible)
         require(decision.arm in eligible, f"arm {decision.arm} was played at step {decision.t} but is not eligible")
         chances = bandit.predict_proba([x])[0]
