@@ -25,7 +25,7 @@ from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, log_slope
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64, Int64
 from armlet_lab.runner import events
@@ -54,8 +54,10 @@ class Settings:
     long_p_runs: int = 10  # at long_p, where a run explores more often
 
 
-QUICK: Final = Settings()
-FULL: Final = Settings(thetas=10, runs=200, long_runs=200, long_p_runs=40)
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(),
+    "full": Settings(thetas=10, runs=200, long_runs=200, long_p_runs=40),
+}
 
 SAYS: Final = "Regret is logarithmic: over 100,000 steps, on a log scale of t, its curve ends in a straight line."
 READING: Final = (
@@ -167,7 +169,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 def _run(lab: Lab) -> Findings:
-    return find(FULL if lab.scale == "full" else QUICK, lab)
+    return find(SCALES[lab.scale], lab)
 
 
 EXPERIMENT: Final = Experiment(name="fig-a", title="Figure (a): logarithmic regret", run=_run)
