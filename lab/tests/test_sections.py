@@ -13,10 +13,12 @@ import pytest
 
 from armlet import kernel
 from armlet.environments import FigureA
+from armlet.environments.linear_arms import bit_law, scale_bits
 from armlet.environments.section7_growing import Rate
 from armlet.environments.section41 import Section41
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
+from armlet.reference.statistics import smallest_eigenvalue
 from armlet.simulation.lab import Archive, Lab
 from armlet.simulation.shelf import Shelf, as_floats
 from armlet.types import Float64, Int64
@@ -206,3 +208,29 @@ def test_workers_with_a_share_of_p_explore_as_much_as_one(steps: merge.Steps) ->
 def test_steps_that_cannot_be_shared_out_evenly_are_refused() -> None:
     with pytest.raises(ValueError, match="horizon is 4001 but must be a multiple of workers, 4"):
         merge.Settings(p=120.0, horizon=4_001, runs=2)
+
+
+@pytest.mark.parametrize(("dim", "w"), [(1, 0.3), (2, 0.9), (3, 0.5), (6, 0.05), (9, 1.0)])
+def test_section_41_formulas_are_the_eigenvalues_of_all_contexts(dim: int, w: float) -> None:
+    bits, chances = bit_law((w,) * dim)
+    X = scale_bits(bits)
+    moment = (X.T * chances) @ X
+    assert section_4_1.sigma_min(dim=dim, w=w) == pytest.approx(smallest_eigenvalue(moment), rel=1e-12)
+    assert section_4_1.sigma_max(dim=dim, w=w) == pytest.approx(float(np.linalg.eigvalsh(moment)[-1]), rel=1e-12)
+    assert section_4_1.sigma_min(dim=dim, w=w) == Section41(theta=((1.0,) * dim,), w=w).sigma_min()
+
+
+def test_section_41_noise_bound_covers_both_readings_of_the_noise() -> None:
+    theta = ((1.0,) * 5, (0.5,) * 5)
+    for entries in ("independent", "together"):
+        world = Section41(theta=theta, F=0.5, entries=entries)
+        assert world.constants().sigma <= section_4_1.noise_bound(dim=5, F=0.5)
+
+
+def test_the_claimed_gap_of_section_41_is_not_reached() -> None:
+    """Its median falls by 0.8 bits a dimension below the claim (`armlet-lab paper`); a tenth is enough here."""
+    rng, ratios = np.random.default_rng(41), []
+    for _ in range(40):
+        found = Section41.draw(rng, n_arms=6, dim=9).constants().delta_min
+        ratios.append(found / section_4_1.claimed_delta_min(n_arms=6, dim=9, w=0.5))
+    assert np.median(ratios) < 0.1

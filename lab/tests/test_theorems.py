@@ -199,3 +199,18 @@ def test_the_clock_moves_to_each_t_before_timing() -> None:
     bandit, contexts = theorem_1.make(2, 3, 10, Seeds(1), 0)
     assert theorem_1.steps(bandit, contexts, 25) > 0
     assert bandit.t == 25
+
+
+def test_the_p_of_the_experiment_is_equation_4_with_C_of_128() -> None:
+    for world in (worlds.one_context(), worlds.figure_a(np.random.default_rng(1))):
+        c, K = world.constants, world.table.means.shape[1]
+        by_hand = 128 * K * max(1, c.L) ** 2 / (min(1, c.delta_min) ** 2 * min(1, c.sigma_min) ** 2)
+        assert world.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
+
+
+def test_the_bound_of_the_experiment_is_the_printed_one_to_the_letter() -> None:
+    world, T = worlds.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
+    c, (K, d) = world.constants, (world.table.means.shape[1], world.table.contexts.shape[1])
+    assert c.Q > 1  # so that e^(Q/4) tells rewards in their own unit from divided ones
+    by_hand = c.delta_max * math.sqrt(d) * (world.p + 14 * K * math.exp(c.Q / 4) + world.p * np.log(T))
+    assert world.bound(world.p, T) == pytest.approx(by_hand, rel=1e-14)

@@ -22,8 +22,8 @@ from armlet.report import plots
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet.theory.lemmas import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
 from armlet.types import Float64
+from armlet_lab.paper.proof import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
