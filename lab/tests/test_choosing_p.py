@@ -21,8 +21,7 @@ from armlet_lab.paper.section_4_2 import calibration
 from armlet_lab.paper.section_4_2.choosing_p import experiment as choosing_p
 from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet_lab.runner import hindsight, together
-from armlet_lab.runner.experiment import SEED
-from armlet_lab.runner.verdicts import Outcome
+from armlet_lab.runner.experiment import SEED, Outcome
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 

@@ -11,7 +11,7 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
 from armlet.types import Float64
-from armlet_lab.runner.verdicts import Outcome, Verdict
+from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
 from armlet_lab.validation.coverage.logs import Held, play
 from armlet_lab.validation.coverage.past import expected

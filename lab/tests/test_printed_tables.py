@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armlet.datasets import read_table
-from armlet_lab.runner.verdicts import Outcome, Verdict
+from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.printed_tables import adaptive, classifiers, digits
 from armlet_lab.validation.printed_tables.report import Adaptive, Classified, Digits, judge
 from support.tables import made_text

@@ -23,9 +23,7 @@ from armlet.simulation.shelf import Arrays
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import lemma_2
 from armlet_lab.runner import reproduce as paper
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings, Section, Statistic, Verdict
 
 
 def quiet(_: str) -> Progress:

@@ -24,18 +24,17 @@ from armlet.simulation.shelf import Shelf, as_floats
 from armlet.types import Float64, Int64
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import merge, section_4_1, section_7
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import render
-from armlet_lab.runner.verdicts import Role, to_json
+from armlet_lab.runner.experiment import Findings, Role
+from armlet_lab.runner.reproduce import render, to_json
 
 SMALL_41 = section_4_1.Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
 SMALL_7 = section_7.Settings(rarities=(5, 20), worlds=10, repeats=20, p=60.0, horizon=2_000, runs=13)
 SMALL_MERGE = merge.Settings(p=120.0, horizon=4_000, runs=4)
 
 ANALYSES: dict[str, Callable[[Lab], Findings]] = {
-    "section-4-1": lambda lab: section_4_1.analyse(SMALL_41, lab),
-    "section-7": lambda lab: section_7.analyse(SMALL_7, lab),
-    "merge": lambda lab: merge.analyse(SMALL_MERGE, lab),
+    "section-4-1": lambda lab: section_4_1.find(SMALL_41, lab),
+    "section-7": lambda lab: section_7.find(SMALL_7, lab),
+    "merge": lambda lab: merge.find(SMALL_MERGE, lab),
 }
 CLAIMS = {
     "section-4-1": ["section41-sigma-min", "section41-noise", "section41-delta-min", "section41-implied-p"],
@@ -54,15 +53,6 @@ def analysed(request: pytest.FixtureRequest) -> tuple[str, Findings]:
 def test_experiments_have_the_names_they_are_registered_under(name: str, module: ModuleType) -> None:
     assert module.EXPERIMENT.name == name
     assert EXPERIMENTS[name] == module.__name__
-
-
-@pytest.mark.parametrize("module", [section_4_1, section_7])
-def test_the_scale_of_the_lab_chooses_the_settings(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(module, "analyse", lambda settings, _lab: asked.append(settings))
-    for scale in ("quick", "full"):
-        module.EXPERIMENT.run(Lab(seed=3, scale=scale))
-    assert asked == [module.QUICK, module.FULL]
 
 
 def test_every_claim_has_a_verdict_a_section_and_a_picture(analysed: tuple[str, Findings]) -> None:

@@ -16,9 +16,8 @@ from armlet.simulation.shelf import as_floats
 from armlet_lab.paper import lemma_2, theorem_1
 from armlet_lab.paper.theorem_2 import experiment as theorem_2
 from armlet_lab.paper.theorem_2 import worlds
-from armlet_lab.runner.experiment import SEED, Findings
-from armlet_lab.runner.page import render
-from armlet_lab.runner.verdicts import Finding, Outcome, Role, to_json
+from armlet_lab.runner.experiment import SEED, Finding, Findings, Outcome, Role
+from armlet_lab.runner.reproduce import render, to_json
 
 LEMMA = lemma_2.Settings(p=60, steps=(100, 200, 400, 3_000), checked=400, runs=60)
 THEOREM = theorem_2.Settings(runs=5, horizon=10**5, long_runs=2, long_horizon=10**6, cap=2_000, thetas=8)

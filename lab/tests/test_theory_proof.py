@@ -15,11 +15,11 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.reference.ridge import RidgeName
 from armlet.simulation import streams
+from armlet.simulation.player import play_table
 from armlet.theory import theorem
 from armlet.types import Float64
 from armlet_lab.paper import proof
 from armlet_lab.paper.theorem_2 import worlds
-from armlet_lab.runner import events
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -278,8 +278,8 @@ STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
     policy = Algorithm1(p=p, ridge=ridge)
-    played = events.play(table, policy, STEPS, [streams.of_table(Seeds(20), 0, run) for run in range(runs)])
-    return np.asarray(played.regret.mean(axis=0))
+    pairs = [streams.of_table(Seeds(20), 0, run) for run in range(runs)]
+    return np.asarray(np.mean([play_table(table, policy, STEPS, pair, jumps=True).regret for pair in pairs], axis=0))
 
 
 @pytest.mark.parametrize("ridge", ["paper", "1/n"])

@@ -21,13 +21,21 @@ from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import play_table
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
 from armlet_lab.paper.proof import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
-from armlet_lab.runner import events
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 BATCH: Final = 500  # runs of a task
 
@@ -68,7 +76,7 @@ class Settings:
         return lemma2_printed(p=self.p, n_arms=self.n_arms, t=t).chance
 
 
-SCALES: dict[Scale, Settings] = {
+SCALES: Final[dict[Scale, Settings]] = {
     "quick": Settings(),
     "full": Settings(steps=(1_000, 5_000, 20_000, 100_000, 1_000_000, 5_000_000), runs=2_000),
 }
@@ -114,8 +122,8 @@ def play(task: Runs) -> Arrays:
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
     policy, end = Algorithm1(p=task.p), np.array([task.horizon])
-    pairs = (streams.of_table(task.seeds, run) for run in range(task.first, task.last))
-    return {"rows": events.play(table, policy, end, pairs).rows}
+    pairs = [streams.of_table(task.seeds, run) for run in range(task.first, task.last)]
+    return {"rows": np.array([play_table(table, policy, end, pair, jumps=True).statistics.n for pair in pairs])}
 
 
 def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
@@ -138,6 +146,11 @@ def simulate(settings: Settings, lab: Lab) -> Float64:
     return shares
 
 
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
+
+
 def find(settings: Settings, lab: Lab) -> Findings:
     """Compute the chances, compare them with the bound, and check them against simulated runs.
 
@@ -149,9 +162,15 @@ def find(settings: Settings, lab: Lab) -> Findings:
     """
     grid = np.geomspace(settings.p + 1, settings.steps[-1], 40).round().astype(int)
     steps = sorted({*grid.tolist(), *settings.steps, settings.checked})
-    law, shares = compute(settings, steps, lab), simulate(settings, lab)
+    return judge(settings, steps, compute(settings, steps, lab), simulate(settings, lab), lab.rng("intervals"))
+
+
+def judge(
+    settings: Settings, steps: Sequence[int], law: Float64, shares: Float64, rng: np.random.Generator
+) -> Findings:
+    """Compare the law of the count with the bound, and the simulated shares with the law."""
     exact = law[0, steps.index(settings.checked)]
-    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=lab.rng("intervals"))
+    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=rng)
     at = [steps.index(t) for t in settings.steps]
     statistics = (
         *(_against_bound(settings, t, law[0, i], Role.WRITTEN) for t, i in zip(settings.steps, at, strict=True)),
@@ -227,9 +246,4 @@ def _picture(steps: Sequence[int], law: Float64) -> plots.Picture:
     return plots.picture(figure, key="lemma-2", alt=alt, caption=caption)
 
 
-def run(lab: Lab) -> Findings:
-    """Judge Lemma 2 by the exact law of the counts."""
-    return find(SCALES[lab.scale], lab)
-
-
-EXPERIMENT = Experiment("lemma-2", "Lemma 2: how often an arm is explored", run)
+EXPERIMENT: Final = Experiment("lemma-2", "Lemma 2: how often an arm is explored", run)

@@ -9,6 +9,7 @@ O(worlds 2^d K d) time for the largest d, a task for each; O(2^d (K + d)) memory
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,12 +27,20 @@ from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series
 from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
 MEDIANS: Final = "Median over draws of theta with 95 % intervals, and the claimed order."
@@ -51,8 +60,10 @@ class Settings:
     F: float = 0.5
 
 
-QUICK: Final = Settings(dims=tuple(range(3, 11)), worlds=200, draws=1_000)
-FULL: Final = Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000)
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(dims=tuple(range(3, 11)), worlds=200, draws=1_000),
+    "full": Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,17 +153,17 @@ def _check(dim: int, w: float) -> None:
 
 
 def run(lab: Lab) -> Findings:
-    """Test the four claims of Section 4.1."""
-    return analyse(FULL if lab.scale == "full" else QUICK, lab)
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
-def analyse(settings: Settings, lab: Lab) -> Findings:
-    """Test the four claims with given settings.
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Compute every delta_min, draw rewards, and judge.
 
     Examples
     --------
     >>> tiny = Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
-    >>> [verdict.claim.key.removeprefix("section41-") for verdict in analyse(tiny, Lab(seed=1)).verdicts]
+    >>> [verdict.claim.key.removeprefix("section41-") for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['sigma-min', 'noise', 'delta-min', 'implied-p']
     """
     K, w, worlds = settings.n_arms, settings.w, settings.worlds
@@ -160,10 +171,24 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
     label = f"Section 4.1: delta_min of {worlds} worlds in up to {settings.dims[-1]} dimensions"
     found = lab.map("losses", smallest_losses, tasks, label)
     losses, entries = ([as_floats(arrays[name]) for arrays in found] for name in ("losses", "entries"))
-    delta = _delta_min(settings, losses, entries, lab.rng("delta_min intervals"))
-    implied = _implied_p(settings, losses, lab.rng("p intervals"))
-    each = (_sigma_min(settings), _noise(settings, lab), delta, implied)
-    return Findings(tuple(verdict for verdict, _ in each), tuple(section for _, section in each))
+    dims, n, F = settings.long_dims, settings.draws, settings.F
+    noisy = [Noise(seeds=lab.seeds, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
+    noise = lab.map("noise", draw_noise, noisy, f"Section 4.1: {n} rewards in up to {dims[-1]} dimensions")
+    return judge(settings, losses, entries, noise, lab.seeds)
+
+
+def judge(
+    settings: Settings, losses: list[Float64], entries: list[Float64], noise: Sequence[Arrays], seeds: Seeds
+) -> Findings:
+    """Judge the four claims."""
+    return Findings.of(
+        [
+            _sigma_min(settings),
+            _noise(settings, noise, seeds),
+            _delta_min(settings, losses, entries, seeds.rng("delta_min intervals")),
+            _implied_p(settings, losses, seeds.rng("p intervals")),
+        ]
+    )
 
 
 def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
@@ -191,11 +216,11 @@ def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
     )
 
 
-def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
-    dims, found, rules, series = settings.long_dims, _all_noise(settings, lab), [], []
+def _noise(settings: Settings, found: Sequence[Arrays], seeds: Seeds) -> tuple[Verdict, Section]:
+    dims, rules, series = settings.long_dims, [], []
     for index, entries in enumerate(READINGS):
         columns = [as_floats(arrays["noise"]) ** 2 for arrays in found[index :: len(READINGS)]]
-        rng = lab.rng("variance intervals", entries)
+        rng = seeds.rng("variance intervals", entries)
         slope = power_slope(dims, columns, rng, pairing="independent")
         rules.append(Statistic(f"exponent of d in the variance, entries {entries}", slope, Criterion("below", 1.1)))
         spread = tuple(bootstrap(lambda column: column.mean(-1), column, rng=rng) for column in columns)
@@ -220,13 +245,6 @@ def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     return Verdict(claim=claim, statistics=(bound, *rules)), Section(
         claim=claim.key, heading="The noise is at most of order sqrt d", pictures=(picture,), notes=(note,)
     )
-
-
-def _all_noise(settings: Settings, lab: Lab) -> list[Arrays]:
-    """Draw rewards for each d, and there for each reading."""
-    dims, n, w, F = settings.long_dims, settings.draws, settings.w, settings.F
-    tasks = [Noise(seeds=lab.seeds, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
-    return lab.map("noise", draw_noise, tasks, f"Section 4.1: {n} rewards in up to {dims[-1]} dimensions")
 
 
 def draw_noise(task: Noise) -> Arrays:

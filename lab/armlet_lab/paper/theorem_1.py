@@ -24,9 +24,17 @@ from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 N_ARMS, DIM, P = 6, 8, 60  # where they are not varied
 BUSY: Final = 400  # p, and so the warm-up, of the runs against d and K
@@ -129,6 +137,11 @@ def measure(task: Timing) -> Arrays:
             return {"seconds": np.array([busy(k, DIM, task.steps, *drawn) for k in given])}
 
 
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
+
+
 def find(settings: Settings, lab: Lab) -> Findings:
     """Time steps and count bytes, and judge both parts of the theorem.
 
@@ -139,11 +152,18 @@ def find(settings: Settings, lab: Lab) -> Findings:
     >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['theorem-1-time', 'theorem-1-space']
     """
-    time_verdict, time_section = _time(settings, _measured(settings, lab), lab.rng("intervals"))
+    seconds = _measured(settings, lab)
     task = Sizes(seeds=lab.seeds, times=settings.times, dims=settings.dims, arms=settings.arms)
     (found,) = lab.alone("bytes", sizes, [task], "Theorem 1: bytes of state")
-    space_verdict, space_section = _space(settings, {name: as_floats(array) for name, array in found.items()})
-    return Findings((time_verdict, space_verdict), (time_section, space_section))
+    nbytes = {name: as_floats(array) for name, array in found.items()}
+    return judge(settings, seconds, nbytes, lab.rng("intervals"))
+
+
+def judge(
+    settings: Settings, seconds: Mapping[Axis, Float64], nbytes: Mapping[str, Float64], rng: np.random.Generator
+) -> Findings:
+    """Judge both parts of the theorem."""
+    return Findings.of([_judge_time(settings, seconds, rng), _judge_space(settings, nbytes)])
 
 
 def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
@@ -168,7 +188,9 @@ def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
     return best
 
 
-def _time(settings: Settings, seconds: Mapping[Axis, Float64], rng: np.random.Generator) -> tuple[Verdict, Section]:
+def _judge_time(
+    settings: Settings, seconds: Mapping[Axis, Float64], rng: np.random.Generator
+) -> tuple[Verdict, Section]:
     by_time, by_dim, by_arm = seconds["t"], seconds["d"], seconds["K"]
     along, late = _series("t", settings.times, by_time, rng), len(settings.times) // 2
     control = _series("rows", settings.stored, seconds["rows"], rng)
@@ -206,7 +228,7 @@ def sizes(task: Sizes) -> Arrays:
     }
 
 
-def _space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verdict, Section]:
+def _judge_space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verdict, Section]:
     growth = float(np.ptp(found["t"]))
     d, K = _exponent(settings.dims, found["d"]), _exponent(settings.arms, found["K"])
     statistics = (
@@ -285,11 +307,6 @@ TIME_WHY: Final = {
     Outcome.UNSETTLED: "Timings on this machine were too noisy to tell; run it again with nothing else running.",
 }
 SPACE_WHY: Final = {Outcome.HOLDS: "Not only in expectation: the state is a few sums for each arm, of fixed size."}
-
-
-def run(lab: Lab) -> Findings:
-    """Judge Theorem 1 by the clock and by counting bytes."""
-    return find(SCALES[lab.scale], lab)
 
 
 EXPERIMENT: Final = Experiment("theorem-1", "Theorem 1: time and space of a step", run)

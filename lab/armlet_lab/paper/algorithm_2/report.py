@@ -12,9 +12,7 @@ from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.tables import Table
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Outcome, Role, Section, Statistic, Verdict
 
 OURS, FIRST = "Contextual UCB", "Algorithm 1"
 GROWING: Final = ("I = 2 + log^2 t", "I = 2 + sqrt t")

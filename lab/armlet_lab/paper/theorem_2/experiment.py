@@ -18,13 +18,21 @@ from armlet.report import plots
 from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import play_table
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64, Int64
 from armlet_lab.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
-from armlet_lab.runner import events
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 FIGURE_HORIZON: Final = 100_000  # of Section 6
 BOUNDED: Final = Criterion("below", 1)
@@ -80,9 +88,10 @@ def checkpoints(horizon: int) -> Int64:
 def play(task: Task) -> Arrays:
     """Give regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
     table, policy = WORLDS[task.world](task.seeds).table, Algorithm1(p=task.p)
-    pairs = (streams.of_table(task.seeds, task.world, run) for run in range(task.first, task.last))
-    played = events.play(table, policy, checkpoints(task.horizon), pairs)
-    return {"regret": played.regret, "exploiting": played.regret - played.exploring}
+    pairs = [streams.of_table(task.seeds, task.world, run) for run in range(task.first, task.last)]
+    runs = [play_table(table, policy, checkpoints(task.horizon), pair, jumps=True) for pair in pairs]
+    regret = np.array([run.regret for run in runs])
+    return {"regret": regret, "exploiting": regret - np.array([run.exploring for run in runs])}
 
 
 def _play(lab: Lab, stage: str, whole: Task, batch: int) -> tuple[Float64, Float64]:

@@ -10,9 +10,7 @@ import numpy as np
 from armlet.inference.means import bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Role, Section, Statistic, Verdict
 from armlet_lab.validation.coverage import plots
 from armlet_lab.validation.coverage.plots import percent
 from armlet_lab.validation.coverage.shares import (

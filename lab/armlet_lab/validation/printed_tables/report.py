@@ -12,9 +12,7 @@ from armlet.inference.means import Estimate, bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Role, Section, Statistic, Verdict
 from armlet_lab.validation.coverage.shares import exact, mean_share
 from armlet_lab.validation.printed_tables import adaptive
 from armlet_lab.validation.printed_tables.classifiers import WORDS, share

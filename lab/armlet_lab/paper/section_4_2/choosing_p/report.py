@@ -12,10 +12,8 @@ from armlet.inference.means import Estimate, band, bootstrap
 from armlet.report import plots
 from armlet.report.tables import Table
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Outcome, Role, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
 
 BOUND: Final = 1.5
 WHY: Final = {
