@@ -13,7 +13,7 @@ EXPERIMENTS: Final = {
     "section-7": "armlet_lab.paper.section_7",
     "contextual-ucb": "armlet_lab.paper.algorithm_2.experiment",
     "theorem-1": "armlet_lab.paper.theorem_1",
-    "theorem-2": "armlet_lab.paper.theorem_2.experiment",
+    "theorem-2": "armlet_lab.paper.theorem_2",
     "lemma-2": "armlet_lab.paper.lemma_2",
     "merge": "armlet_lab.paper.merge",
     "leaderboard": "armlet_lab.contests.leaderboard.experiment",

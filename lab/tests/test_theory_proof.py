@@ -18,8 +18,7 @@ from armlet.simulation import streams
 from armlet.simulation.player import play_table
 from armlet.theory import theorem
 from armlet.types import Float64
-from armlet_lab.paper import proof
-from armlet_lab.paper.theorem_2 import worlds
+from armlet_lab.paper import proof, theorem_2
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -269,8 +268,8 @@ def rank_two() -> FiniteWorld:
 
 
 TABLES = {
-    "one context": worlds.one_context().table,
-    "two contexts": worlds.two_contexts().table,
+    "one context": theorem_2.one_context().table,
+    "two contexts": theorem_2.two_contexts().table,
     "rank two, long contexts, a tie": rank_two(),
 }
 STEPS = np.array([10**4, 10**5, 10**6, 10**7])
