@@ -93,7 +93,7 @@ printed: $(VENV)/installed ## Rebuild what others have printed about off-policy 
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results
-	$(BIN)/python -m armlet_lab.paper.section_4_2.calibration > results/calibration.md
+	$(BIN)/python -m armlet_lab.paper.calibration > results/calibration.md
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md calibration results/calibration.md
 
 explore: calibrate ## Rebuild the trials and figures of how much to explore

@@ -42,7 +42,7 @@ class Lengths(NamedTuple):
     cap: int
 
     def of(self, epoch: int) -> int:
-        """Give s_l.
+        """Return s_l.
 
         Examples
         --------
@@ -55,7 +55,7 @@ class Lengths(NamedTuple):
         return self.cap if exponent >= math.log(self.cap) else max(1, math.floor(math.exp(exponent)))
 
     def last_alike(self, epoch: int) -> int:
-        """Give the last epoch that is as long as this one, which is shorter than the cap."""
+        """Return the last epoch that is as long as this one, which is shorter than the cap."""
         s = self.of(epoch)
         reach = ((s + 1) / self.c) ** 2 if self.growth == "root" else math.log(s + 1) / self.c
         last = max(epoch, math.floor(self.unit * reach))
@@ -68,7 +68,7 @@ class Lengths(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _runs(lengths: Lengths, horizon: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Give the first step and s_l of every run of epochs of one length, up to the horizon."""
+    """Return the first step and s_l of every run of epochs of one length, up to the horizon."""
     starts, sizes, epoch, t = [1], [lengths.of(1)], 1, 1
     while sizes[-1] < lengths.cap:
         last = lengths.last_alike(epoch)
@@ -82,7 +82,7 @@ def _runs(lengths: Lengths, horizon: int) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def opens_epoch(t: int, lengths: Lengths) -> bool:
-    """Say whether step t is the first of its epoch, the one that explores.
+    """Return whether step t is the first of its epoch, the one that explores.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class EpochGreedy(BasePolicy[State]):
         return TabularOracle() if self.oracle == "tabular" else RidgeOracle(Ridge.parse(self.ridge))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return self._oracle().shapes(n_arms, dim)
 
     def init(self, n_arms: int, dim: int) -> State:
@@ -162,22 +162,22 @@ class EpochGreedy(BasePolicy[State]):
         return self._oracle().init(n_arms, dim)
 
     def estimates(self, state: Any) -> Float64:
-        """Give the estimates of the "ridge" oracle; the others have none."""
+        """Return the estimates of the "ridge" oracle; the others have none."""
         return self._oracle().estimates(state)
 
     def lengths(self, n_arms: int, dim: int) -> Lengths:
-        """Give the rule for s_l."""
+        """Return the rule for s_l."""
         if self.gap is not None:
             return Lengths("exponential", self.c, n_arms / self.gap**2, self.cap)
         usual = math.log(self.n_policies) if self.oracle == "finite" else float(n_arms * dim)
         return Lengths("root", self.c, n_arms * (usual if self.log_class is None else self.log_class), self.cap)
 
     def explores(self, t: int, *, n_arms: int, dim: int) -> bool:
-        """Say whether step t explores."""
+        """Return whether step t explores."""
         return opens_epoch(t, self.lengths(n_arms, dim))
 
     def probabilities(self, state: Any, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give all arms the same at the start of an epoch, else 1 to the arm of the best policy."""
+        """Return all arms the same at the start of an epoch, else 1 to the arm of the best policy."""
         if self.explores(t, n_arms=state.n_arms, dim=state.dim):
             return eligible / np.count_nonzero(eligible)
         return best_chances(self._oracle().scores(state, x), eligible)

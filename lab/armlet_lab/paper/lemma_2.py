@@ -64,15 +64,15 @@ class Settings:
             raise ValueError(f"steps are {self.steps} but must lie after the warm-up of {self.p} steps")
 
     def printed(self, t: float) -> float:
-        """Give n_c as the lemma has it, (p / 2K) log t."""
+        """Return n_c as the lemma has it, (p / 2K) log t."""
         return lemma2_printed(p=self.p, n_arms=self.n_arms, t=t).rows
 
     def repaired(self, t: float) -> float:
-        """Give n_c as half of what an arm has on average, (p / 2K) (1 + log(t / p))."""
+        """Return n_c as half of what an arm has on average, (p / 2K) (1 + log(t / p))."""
         return lemma2_repaired(p=self.p, n_arms=self.n_arms, t=t).rows
 
     def bound(self, t: float) -> float:
-        """Give the lemma's bound on the chance, t^(-p / 16K)."""
+        """Return the lemma's bound on the chance, t^(-p / 16K)."""
         return lemma2_printed(p=self.p, n_arms=self.n_arms, t=t).chance
 
 
@@ -105,7 +105,7 @@ class Runs:
 
 
 def chances(law: Law) -> Arrays:
-    """Give P(|T_a,t-1| < n) for every rule's n and every t: (rules, steps).
+    """Return P(|T_a,t-1| < n) for every rule's n and every t: (rules, steps).
 
     Examples
     --------
@@ -117,7 +117,7 @@ def chances(law: Law) -> Arrays:
 
 
 def play(task: Runs) -> Arrays:
-    """Give the explored rows of every arm at the end of every run: (runs, K)."""
+    """Return the explored rows of every arm at the end of every run: (runs, K)."""
     table = FigureA.draw(task.seeds.rng("world"), n_arms=task.n_arms).table()
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
@@ -127,7 +127,7 @@ def play(task: Runs) -> Arrays:
 
 
 def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
-    """Give the chance of fewer rows than n_c, as printed and in our reading, at the steps: (2, steps)."""
+    """Return the chance of fewer rows than n_c, as printed and in our reading, at the steps: (2, steps)."""
     rows = tuple(tuple(math.ceil(rule(t)) for t in steps) for rule in (settings.printed, settings.repaired))
     # a task for each rule: adding the coins takes seconds
     laws = [Law(p=settings.p, n_arms=settings.n_arms, steps=tuple(steps), rows=(rule,)) for rule in rows]
@@ -136,7 +136,7 @@ def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
 
 
 def simulate(settings: Settings, lab: Lab) -> Float64:
-    """Give for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
+    """Return for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
     t, n = settings.checked, settings.runs
     whole = Runs(seeds=lab.seeds, p=settings.p, n_arms=settings.n_arms, horizon=t - 1, first=0, last=n)
     tasks = [replace(whole, first=run, last=min(run + BATCH, n)) for run in range(0, n, BATCH)]

@@ -248,7 +248,7 @@ def _noise(settings: Settings, found: Sequence[Arrays], seeds: Seeds) -> tuple[V
 
 
 def draw_noise(task: Noise) -> Arrays:
-    """Give the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
+    """Return the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
     rng, d = task.seeds.rng("rewards", task.entries, task.dim), task.dim
     world = Section41.draw(rng, n_arms=1, dim=d, w=task.w, F=task.F, entries=task.entries)
     largest, noise = 0.0, np.empty(0)
@@ -259,7 +259,7 @@ def draw_noise(task: Noise) -> Arrays:
 
 
 def smallest_losses(task: Losses) -> Arrays:
-    """Give the delta_min of every world, and the smallest difference between entries of two theta."""
+    """Return the delta_min of every world, and the smallest difference between entries of two theta."""
     rng, X = task.seeds.rng("worlds", task.dim), scale_bits(_bits(task.dim)[1:])  # in the context of zeros all arms tie
     worlds = [Section41.draw(rng, n_arms=task.n_arms, dim=task.dim, w=task.w) for _ in range(task.worlds)]
     theta = np.array([world.theta for world in worlds])  # (worlds, K, d)
@@ -345,7 +345,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
 
 
 def _printed_p(settings: Settings, d: int, losses: Float64) -> Float64:
-    """Give the condition of Theorem 2 with C = 1 for each delta_min: (worlds,)."""
+    """Return the condition of Theorem 2 with C = 1 for each delta_min: (worlds,)."""
     known = {"sigma_min": sigma_min(dim=d, w=settings.w), "sigma": settings.F * math.sqrt(d / 3)}  # entries together
     unused = {"delta_max": math.nan, "Q": math.nan}  # not in the condition; if they were, nan would tell
     each = (Constants(delta_min=loss, **known, **unused) for loss in losses.tolist())

@@ -171,7 +171,7 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
 
 
 def rows_needed(task: Search) -> Arrays:
-    """Give for every world the rows from which on the wrong arm is chosen seldom enough: (worlds,)."""
+    """Return for every world the rows from which on the wrong arm is chosen seldom enough: (worlds,)."""
     theta = _draw_theta(task.seeds.rng("worlds"), task.worlds, gap=0.0)  # the same for every task
     (ridge, noise), rng = CASES[task.case], task.seeds.rng("estimates", task.case, task.rarity)
     sizes = np.unique(np.geomspace(2, MOST, 51).astype(np.int64))
@@ -238,7 +238,7 @@ def _join(label: str, T: int, found: list[Arrays]) -> Played:
 
 
 def play(task: Runs) -> Arrays:
-    """Give at every step kept the regret, and how often the exploited (1, 1) was played wrong and met: (runs, C)."""
+    """Return at every step kept the regret, and how often the exploited (1, 1) was played wrong and met: (runs, C)."""
     thetas = _draw_theta(task.seeds.rng("worlds with growing I"), task.stop, gap=GAP)  # the same whatever the rate
     kept = np.array([_one_run(task, index, as_rows(thetas[index])) for index in range(task.first, task.stop)])
     regret, wrong, met = kept.transpose(1, 0, 2)

@@ -81,7 +81,7 @@ class Sizes:
 
 
 def make(n_arms: int, dim: int, p: float, seeds: Seeds, attempt: int) -> tuple[Bandit, list[Float64]]:
-    """Give a fresh bandit, and 256 contexts of length 1 for it."""
+    """Return a fresh bandit, and 256 contexts of length 1 for it."""
     X = seeds.rng("unit contexts", attempt, dim).standard_normal((256, dim))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return Bandit(range(n_arms), dim, policy=Algorithm1(p=p), seed=seeds.seed("bandits", attempt)), list(X)
@@ -124,7 +124,7 @@ def refit(n: int, repeats: int, seeds: Seeds, attempt: int) -> float:
 
 
 def measure(task: Timing) -> Arrays:
-    """Give the seconds of a step, or of refitting, at each setting."""
+    """Return the seconds of a step, or of refitting, at each setting."""
     given, drawn = task.given, (task.seeds, task.attempt)
     match task.varied:
         case "t":
@@ -167,7 +167,7 @@ def judge(
 
 
 def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
-    """Give the best of the tries, for each run, by what is varied: (settings, runs)."""
+    """Return the best of the tries, for each run, by what is varied: (settings, runs)."""
     tries, window, busy_steps = settings.runs * settings.tries, settings.window, settings.busy_steps
     varied: dict[Axis, tuple[tuple[int, ...], int]] = {
         "t": (settings.times, window),

@@ -33,26 +33,26 @@ class EpochOracle(Protocol):
     """Learns from explored steps and scores the arms of a context; the best policy plays the highest score."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
 
     def init(self, n_arms: int, dim: int) -> State:
         """Make the state of an oracle without rows."""
 
     def estimates(self, state: Any) -> Float64:
-        """Give theta_hat, (K, d), or TypeError."""
+        """Return theta_hat, (K, d), or TypeError."""
 
     def scores(self, state: Any, x: Float64) -> Float64:
         """Score every arm, (K,)."""
 
     def prefers(self, state: Any) -> bool:
-        """Say whether some context may have a best arm; until then steps explore, and are learned."""
+        """Return whether some context may have a best arm; until then steps explore, and are learned."""
 
     def learn(self, state: Any, interaction: Interaction) -> None:
         """Take in an explored step."""
 
 
 def _gain(interaction: Interaction) -> float:
-    """Give what the step adds to the sum of a policy that agrees with it: r / propensity, by weight."""
+    """Return what the step adds to the sum of a policy that agrees with it: r / propensity, by weight."""
     i = interaction
     reward = i.reward if i.replaces is None else i.reward - i.replaces
     return i.weight * reward / i.propensity
@@ -65,7 +65,7 @@ class RidgeOracle:
     ridge: Ridge
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return sum_shapes(n_arms, dim)
 
     def init(self, n_arms: int, dim: int) -> Statistics:
@@ -77,11 +77,11 @@ class RidgeOracle:
         return state.estimates()
 
     def scores(self, state: Statistics, x: Float64) -> Float64:
-        """Give x' theta_hat."""
+        """Return x' theta_hat."""
         return state.scores(x)
 
     def prefers(self, state: Statistics) -> bool:
-        """Say whether there is a row."""
+        """Return whether there is a row."""
         return bool(state.n.any())
 
     def learn(self, state: Statistics, interaction: Interaction) -> None:
@@ -94,7 +94,7 @@ class TabularOracle:
     """All maps from contexts to arms."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return table_shapes(n_arms, dim, "value")
 
     def init(self, n_arms: int, dim: int) -> Table:
@@ -106,11 +106,11 @@ class TabularOracle:
         raise InvalidTypeError("EpochGreedy(oracle='tabular') keeps no linear estimates; ask predict_proba")
 
     def scores(self, state: Table, x: Float64) -> Float64:
-        """Give the sums of the context."""
+        """Return the sums of the context."""
         return state.read("value", x)
 
     def prefers(self, state: Table) -> bool:
-        """Say whether a context was met."""
+        """Return whether a context was met."""
         return state.n_contexts > 0
 
     def learn(self, state: Table, interaction: Interaction) -> None:
@@ -165,7 +165,7 @@ class FiniteOracle:
     seed: int
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:  # noqa: ARG002
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return {"value": (self.n_policies,)}
 
     def init(self, n_arms: int, dim: int) -> PolicyValues:
@@ -177,7 +177,7 @@ class FiniteOracle:
         raise InvalidTypeError("EpochGreedy(oracle='finite') keeps no linear estimates; ask predict_proba")
 
     def scores(self, state: PolicyValues, x: Float64) -> Float64:
-        """Give what the best policy, the first of those that tie, thinks of each arm."""
+        """Return what the best policy, the first of those that tie, thinks of each arm."""
         best: Float64 = state.policies.theta[:, int(state["value"].argmax())] @ x
         return best
 

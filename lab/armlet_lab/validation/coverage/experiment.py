@@ -143,7 +143,7 @@ def play_own(task: Task) -> Arrays:
 
 
 def play_coefficients(task: Task) -> Arrays:
-    """Say which coefficients every run's intervals cover."""
+    """Return which coefficients every run's intervals cover."""
     name, _, law = task.kind.partition(", ")
     (world,) = (each for each in coefficients.WORLDS if each == name)
     rows = []
@@ -160,7 +160,7 @@ def play_coefficients(task: Task) -> Arrays:
 
 
 def play_tested(task: Task) -> Arrays:
-    """Say of every log whether its propensities are accused: right ones, or wrong ones of a uniform log."""
+    """Return for every log whether its propensities are accused: right ones, or wrong ones of a uniform log."""
     accused = []
     for log in task.numbers:
         rng = task.seeds.rng("tested", task.kind, log)
@@ -173,14 +173,14 @@ def play_tested(task: Task) -> Arrays:
 
 
 def is_accused(rows: Rows) -> bool:
-    """Say whether the check of propensities refuses a log."""
+    """Return whether the check of propensities refuses a log."""
     checks = Checks(range(rows.eligible.shape[1]), rows.X.shape[1], [])
     checks.add(rows, {})
     return any(check.name == "propensities" and check.word is Word.REFUSED for check in checks.found())
 
 
 def _spoilt(rows: Rows, log: int) -> Rows:
-    """Give the rows of a uniform log with wrong propensities of one arm, too high or too low in turn."""
+    """Return the rows of a uniform log with wrong propensities of one arm, too high or too low in turn."""
     wrong: Float64 = np.where(rows.arm == 0, (WRONG if log % 2 else 2.0 - WRONG) / 3, 1 / 3)
     return replace(rows, propensity=wrong, given_exploring=wrong, smallest=np.full(len(rows), wrong.min()))
 

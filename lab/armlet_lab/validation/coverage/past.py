@@ -24,7 +24,7 @@ from armlet.types import Bool, Float64, Int64
 
 
 def expected(X: Float64, arms: Int64, rewards: Float64, learned: Bool, n_arms: int) -> Float64:
-    """Say what is expected of every arm in every row by ridge regression on the rows before it, (n, K).
+    """Predict the reward of every arm in every row by ridge regression on the rows before it, (n, K).
 
     Examples
     --------
@@ -43,7 +43,7 @@ def expected(X: Float64, arms: Int64, rewards: Float64, learned: Bool, n_arms: i
 
 
 def _thetas(Y: Float64, rewards: Float64) -> Float64:
-    """Give what is estimated before the first row, after it, ..., after the last: (n + 1, d + 1)."""
+    """Return what is estimated before the first row, after it, ..., after the last: (n + 1, d + 1)."""
     size = Y.shape[1]
     V, b = np.zeros((len(Y) + 1, size, size)), np.zeros((len(Y) + 1, size))
     V[1:], b[1:] = np.cumsum(Y[:, :, None] * Y[:, None, :], axis=0), np.cumsum(Y * rewards[:, None], axis=0)
@@ -51,7 +51,7 @@ def _thetas(Y: Float64, rewards: Float64) -> Float64:
 
 
 def value_by_past(rows: Rows, law: Float64, level: float) -> tuple[float, float, float]:
-    """Give the value of a target that plays by a law, (n, K), and the ends of its interval."""
+    """Return the value of a target that plays by a law, (n, K), and the ends of its interval."""
     basis = Basis.of(rows)
     q = expected(rows.X, rows.arm, rows.reward, basis.learned, law.shape[1])
     pi = chance_of_played(law, rows.arm)

@@ -47,7 +47,7 @@ def judge(
     horizon: int,
     rng: np.random.Generator,
 ) -> Findings:
-    """Give the verdicts and their sections."""
+    """Return the verdicts and their sections."""
     parts = (
         _fixed(worlds, horizon),
         _looks(worlds),

@@ -15,7 +15,7 @@ Columns: TypeAlias = Mapping[str, Float64]
 
 
 def share(hits: Float64) -> Estimate:
-    """Give the share of logs, with Wilson's 95 % interval.
+    """Return the share of logs, with Wilson's 95 % interval.
 
     Examples
     --------
@@ -29,24 +29,24 @@ def share(hits: Float64) -> Estimate:
 
 
 def covers(columns: Columns, word: str) -> Float64:
-    """Say of every log whether the interval of an estimator holds the truth."""
+    """Return for every log whether the interval of an estimator holds the truth."""
     return ((columns[f"{word} low"] <= columns["truth"]) & (columns["truth"] <= columns[f"{word} high"])).astype(float)
 
 
 def mean_share(hits: Mapping[str, Float64]) -> Estimate:
-    """Give the mean over worlds of the share of logs; logs are drawn within each world."""
+    """Return the mean over worlds of the share of logs; logs are drawn within each world."""
     mean = float(np.mean([each.mean() for each in hits.values()]))
     spread = float(np.sqrt(sum(float(each.var()) / len(each) for each in hits.values()))) / len(hits)
     return Estimate(mean, mean - 1.959964 * spread, mean + 1.959964 * spread)
 
 
 def error(columns: Columns, word: str) -> Float64:
-    """Give how far each value is from the truth."""
+    """Return how far each value is from the truth."""
     return columns[f"{word} value"] - columns["truth"]
 
 
 def bias(columns: Columns, word: str) -> float:
-    """Give the mean error in standard errors."""
+    """Return the mean error in standard errors."""
     errors = error(columns, word)
     return float(errors.mean() / errors.std() * np.sqrt(len(errors)))
 
@@ -57,11 +57,11 @@ def larger(ratios: Mapping[str, Estimate]) -> float:
 
 
 def rmse_ratio(columns: Columns, rng: np.random.Generator, other: str) -> Estimate:
-    """Give the root mean squared error of all rows, weighed, over that of another way."""
+    """Return the root mean squared error of all rows, weighed, over that of another way."""
     ours, theirs = (error(columns, word) ** 2 for word in ("weighted", other))
     return bootstrap(lambda a, b: np.sqrt(a.mean(-1) / b.mean(-1)), ours, theirs, rng=rng)
 
 
 def exact(value: float) -> Estimate:
-    """Give a number that is no estimate: a count, say."""
+    """Return a number that is no estimate: a count, say."""
     return Estimate(value, value, value)

@@ -30,7 +30,7 @@ FRESH: Final = 4096  # contexts for the truth
 
 
 def values(log: Held, target: Function, truth: float) -> dict[str, float]:
-    """Give values and ends of intervals by name, and whether intervals covered at all looks."""
+    """Return values and ends of intervals by name, and whether intervals covered at all looks."""
     result = evaluate(log, {NAME: target}, interval="fixed", checks="none")
     points, auto = result.estimates[NAME], result[NAME]
     told = {word: (points[word].value, points[word].interval) for word in ("weighted", "explored")}
@@ -78,7 +78,7 @@ def _at_looks(log: Held, rows: Rows, target: Function, truth: float) -> dict[str
 
 
 def _covered(rewards: Float64, w: Float64, truth: float) -> bool:
-    """Say whether the usual interval of a weighted mean covers."""
+    """Return whether the usual interval of a weighted mean covers."""
     value = float(w @ rewards / w.sum()) if w.sum() > 0 else math.nan
     se = math.sqrt(float((w * w) @ (rewards - value) ** 2)) / float(w.sum()) if w.sum() > 0 else math.nan
     return bool(abs(value - truth) <= 1.96 * se)

@@ -62,12 +62,12 @@ class World:
     sets: Bool  # (sets, K): which arms are eligible, one set at a time
 
     def target(self, X: Float64, eligible: Bool) -> Float64:
-        """Give what the policy to be valued plays, (n, K) probabilities."""
+        """Return what the policy to be valued plays, (n, K) probabilities."""
         scores = np.where(eligible, X @ self.slopes.T, -np.inf)
         return np.asarray(np.eye(self.kind.n_arms)[scores.argmax(axis=1)])
 
     def value(self) -> float:
-        """Give the mean reward of the target over all contexts and sets of eligible arms."""
+        """Return the mean reward of the target over all contexts and sets of eligible arms."""
         every = np.ones((POINTS, 1), dtype=np.bool_)
         paid = [(self.target(self.contexts, every & plays) * self.means).sum(axis=1).mean() for plays in self.sets]
         return float(np.mean(paid))

@@ -58,16 +58,16 @@ class Classified:
         return np.asarray(np.sqrt((self.errors**2).mean(axis=0)))
 
     def bias(self, word: str) -> float:
-        """Give that of an estimator, in standard errors."""
+        """Return that of an estimator, in standard errors."""
         errors = self.errors[:, WORDS.index(word)]
         return float(errors.mean() / errors.std(ddof=1) * len(errors) ** 0.5)
 
     def hits(self, word: str) -> Float64:
-        """Say of every log whether the interval of an estimator covers; one that is missing does not."""
+        """Return for every log whether the interval of an estimator covers; one that is missing does not."""
         return np.nan_to_num(self.covered[:, WORDS.index(word)])
 
     def ratio(self, one: str, other: str, rng: np.random.Generator) -> Estimate:
-        """Give the RMSE of an estimator over that of another on the same logs."""
+        """Return the RMSE of an estimator over that of another on the same logs."""
         squares = [self.errors[:, WORDS.index(word)] ** 2 for word in (one, other)]
         return bootstrap(lambda a, b: np.sqrt(a.mean(-1) / b.mean(-1)), *squares, rng=rng)
 
@@ -93,7 +93,7 @@ def judge(
     horizon: int,
     rng: np.random.Generator,
 ) -> Findings:
-    """Give the verdicts and their sections."""
+    """Return the verdicts and their sections."""
     parts = (_digits(digits, rng), _classified(classified, rng), _adaptive(adaptive, horizon, rng))
     return Findings(tuple(verdict for verdict, _ in parts), tuple(section for _, section in parts))
 
