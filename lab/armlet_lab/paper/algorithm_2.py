@@ -37,6 +37,7 @@ from armlet_lab.runner.experiment import (
     Section,
     Statistic,
     Verdict,
+    certain,
 )
 
 RARE, COMMON = np.array([1.0, 1.0]), np.array([1.0, 0.0])
@@ -294,9 +295,9 @@ def _memory(memory: Mapping[int, Mapping[str, float]]) -> tuple[Verdict, Section
         ),
     )
     statistics = (
-        Statistic("estimate of Algorithm 1", _exact(last[FIRST]), Criterion("below", 0.6)),
-        Statistic("estimate of Algorithm 2", _exact(last[OURS]), Criterion("above", 0.9)),
-        Statistic("with ridge 1/n", _exact(last["Algorithm 1, ridge 1/n"]), Criterion("above", 0.9), Role.CONTROL),
+        Statistic("estimate of Algorithm 1", certain(last[FIRST]), Criterion("below", 0.6)),
+        Statistic("estimate of Algorithm 2", certain(last[OURS]), Criterion("above", 0.9)),
+        Statistic("with ridge 1/n", certain(last["Algorithm 1, ridge 1/n"]), Criterion("above", 0.9), Role.CONTROL),
     )
     why = {
         Outcome.HOLDS: (
@@ -344,11 +345,11 @@ def _search(
         ),
     )
     statistics = (
-        Statistic("time of the exact search, for each row more", _exact(factor), Criterion("above", 1.5)),
+        Statistic("time of the exact search, for each row more", certain(factor), Criterion("above", 1.5)),
         *(
             Statistic(
                 f"worst ratio to the best subset, {name}",
-                _exact(worst[name]),
+                certain(worst[name]),
                 Criterion("below", CAPS[name]),
                 Role.READING,
             )
@@ -356,7 +357,7 @@ def _search(
         ),
         Statistic(
             f"milliseconds for {longest:,} rows, relaxed",
-            _exact(1000 * seconds["relaxed", longest]),
+            certain(1000 * seconds["relaxed", longest]),
             Criterion("below", 1000 * BUDGET),
             Role.READING,
         ),
@@ -448,10 +449,6 @@ def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
 
 def _ratio(regret: Mapping[str, Float64], name: str, rng: np.random.Generator) -> Estimate:
     return bootstrap(lambda a, b: a.mean(-1) / b.mean(-1), regret[name], regret[FIRST], rng=rng)
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value, value, value)
 
 
 EXPERIMENT: Final = Experiment("contextual-ucb", "Algorithm 2: memory, search and regret of Contextual UCB", run)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.figure_a import FigureA
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.means import bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -35,6 +35,7 @@ from armlet_lab.runner.experiment import (
     Section,
     Statistic,
     Verdict,
+    certain,
 )
 
 BATCH: Final = 500  # runs of a task
@@ -194,7 +195,7 @@ def judge(
 
 def _against_bound(settings: Settings, t: int, chance: float, role: Role) -> Statistic:
     ratio = chance / settings.bound(t)
-    return Statistic(f"chance / bound at t = {t:,}", Estimate(ratio, ratio, ratio), Criterion("below", 1), role)
+    return Statistic(f"chance / bound at t = {t:,}", certain(ratio), Criterion("below", 1), role)
 
 
 def _claim(settings: Settings) -> Claim:

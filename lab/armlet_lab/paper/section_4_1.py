@@ -40,6 +40,7 @@ from armlet_lab.runner.experiment import (
     Section,
     Statistic,
     Verdict,
+    certain,
 )
 
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
@@ -198,15 +199,17 @@ def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
         f"w = {w:g}": [sigma_min(dim=d, w=w) for d in dims],
         f"w = {settings.group:g}/d": [sigma_min(dim=d, w=settings.group / d) for d in dims],
     }
-    slopes = {name: _exact(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
-    series = [Series(name, dims, tuple(map(_exact, found)), slopes[name]) for name, found in columns.items()]
+    slopes = {name: certain(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
+    series = [Series(name, dims, tuple(map(certain, found)), slopes[name]) for name, found in columns.items()]
     claim = Claim(
         key="section41-sigma-min",
         where="Section 4.1, first item",
         says="The smallest eigenvalue of E xx' falls no faster than 1/d, also when contexts keep their mean size.",
         reading="A context of zeros stays zero. The slope on log-log scales is exact: no draws are involved.",
     )
-    formula = Statistic("largest relative error of the formula", _exact(error), Criterion("below", 1e-10), Role.CONTROL)
+    formula = Statistic(
+        "largest relative error of the formula", certain(error), Criterion("below", 1e-10), Role.CONTROL
+    )
     rules = [Statistic(f"exponent of d, {name}", slopes[name], Criterion("within", -1.05, -0.95)) for name in columns]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="sigma_min")
     alt = "sigma_min against the dimension, falling as 1/d"
@@ -233,7 +236,7 @@ def _noise(settings: Settings, found: Sequence[Arrays], seeds: Seeds) -> tuple[V
         reading="Entries of Theta are uniform within F of theta, either independent of each other or moving together; "
         "variances are taken in the context of all ones, where the noise is widest. L^2 may grow as d at most.",
     )
-    bound = Statistic("largest |x'(Theta - theta)| / (F sqrt d)", _exact(reach), Criterion("below", 1 + 1e-9))
+    bound = Statistic("largest |x'(Theta - theta)| / (F sqrt d)", certain(reach), Criterion("below", 1 + 1e-9))
     figure = plots.power_law(series, xlabel="dimension d", ylabel="noise variance")
     alt = "Variance of the noise against the dimension: flat if entries are independent, growing as d if together"
     said = "Variance in the context of all ones, with 95 % intervals."
@@ -299,7 +302,7 @@ def _delta_min(
         Outcome.HOLDS: "In these dimensions the smallest loss falls no faster than claimed.",
     }
     middle = tuple(_median(loss, rng) for loss in losses)
-    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(map(_exact, order)))
+    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(map(certain, order)))
     series = [Series("median delta_min", settings.dims, middle), claimed]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="delta_min")
     alt = "Median delta_min against the dimension, falling far faster than the claimed order"
@@ -331,7 +334,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
         Outcome.HOLDS: "In these dimensions p grows no faster than claimed.",
     }
     middle = tuple(_median(p, rng) for p in needed)
-    series = [Series("median p", settings.dims, middle), Series("K^3 d^5", settings.dims, tuple(map(_exact, order)))]
+    series = [Series("median p", settings.dims, middle), Series("K^3 d^5", settings.dims, tuple(map(certain, order)))]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="p with C = 1")
     alt = "The p that the theorem asks for against the dimension, overtaking the claimed order"
     picture = plots.picture(figure, key=claim.key, alt=alt, caption=MEDIANS)
@@ -371,10 +374,6 @@ def _second_moment(d: int, w: float) -> Float64:
 
 def _median(column: Float64, rng: np.random.Generator) -> Estimate:
     return bootstrap(lambda values: np.median(values, axis=-1), column, rng=rng)
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(float(value), float(value), float(value))
 
 
 EXPERIMENT: Final = Experiment("section-4-1", "Section 4.1: how the constants grow with d", run)

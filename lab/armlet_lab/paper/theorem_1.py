@@ -34,6 +34,7 @@ from armlet_lab.runner.experiment import (
     Section,
     Statistic,
     Verdict,
+    certain,
 )
 
 N_ARMS, DIM, P = 6, 8, 60  # where they are not varied
@@ -232,7 +233,7 @@ def _judge_space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verd
     growth = float(np.ptp(found["t"]))
     d, K = _exponent(settings.dims, found["d"]), _exponent(settings.arms, found["K"])
     statistics = (
-        Statistic("bytes gained over all t", Estimate(growth, growth, growth), Criterion("within", 0, 0)),
+        Statistic("bytes gained over all t", certain(growth), Criterion("within", 0, 0)),
         Statistic("exponent of the bytes in d", d, Criterion("within", 0, 2)),
         Statistic("over the last doubling of d", _last(settings.dims, found["d"]), Criterion("within", 0, 2)),
         Statistic("exponent of the bytes in K", K, Criterion("within", 0, 1)),
@@ -267,12 +268,12 @@ def _tail(
 
 
 def _exact(label: str, given: Sequence[int], values: Float64, slope: Estimate) -> plots.Series:
-    return plots.Series(label, tuple(map(float, given)), tuple(Estimate(v, v, v) for v in values.tolist()), slope)
+    return plots.Series(label, tuple(map(float, given)), tuple(certain(v) for v in values.tolist()), slope)
 
 
 def _exponent(given: Sequence[int], values: Float64) -> Estimate:
     slope = round(float(np.polyfit(np.log(given), np.log(values), 1)[0]), 9)  # bytes that double have 1, not 1 + 1e-16
-    return Estimate(slope, slope, slope)
+    return certain(slope)
 
 
 def _last(given: Sequence[int], values: Float64) -> Estimate:

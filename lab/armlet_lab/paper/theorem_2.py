@@ -40,6 +40,7 @@ from armlet_lab.runner.experiment import (
     Section,
     Statistic,
     Verdict,
+    certain,
 )
 
 C: Final = 128  # the least that the proof's own condition leaves for the theorem's constant
@@ -330,7 +331,7 @@ def judge_own(settings: Settings, played: Played, seeds: Seeds) -> tuple[Verdict
     slope = log_slope(steps, regret, rng, start=10 * p, unit=unit)
     statistics = (
         Statistic("R(T) / bound", _mean(regret[:, -1] / bound[-1], rng), BOUNDED, role),
-        Statistic("most lost exploiting in a run", Estimate(worst, worst, worst), Criterion("below", gap), role),
+        Statistic("most lost exploiting in a run", certain(worst), Criterion("below", gap), role),
         Statistic("doubling ratio", doubling_ratio(steps, regret, rng), Criterion("within", 0.8, 1.3), role),
         Statistic("slope on log t / (p gap)", slope, Criterion("within", 0.95, 1.35), role),
     )

@@ -113,6 +113,11 @@ class Criterion:
         return Finding.PASSES if passes else Finding.FAILS if fails else Finding.OPEN
 
 
+def certain(value: float) -> Estimate:
+    """Return a number that nothing is uncertain about, such as a count, as an estimate."""
+    return Estimate(float(value), float(value), float(value))
+
+
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A measured number, None if it is not defined, and the criterion it has to meet.
