@@ -10,11 +10,12 @@ import pytest
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
+from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
 from armlet_lab.validation.coverage.experiment import SPOILT, judge
-from armlet_lab.validation.coverage.logs import KINDS, Held, draw_steps, draw_world, expected, own_values, play, values
+from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world, expected, own_values, values
 from armlet_lab.validation.coverage.shares import Columns, share
 
 SMALL = experiment.Settings(worlds=("p/t", "auto"), logs=3, own=3, runs=2, tested=3, laws=("evidence",), horizon=300)

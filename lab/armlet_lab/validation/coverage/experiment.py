@@ -21,6 +21,7 @@ from armlet.report.tables import Table
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
+from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -34,15 +35,15 @@ from armlet_lab.runner.experiment import (
     certain,
 )
 from armlet_lab.validation.coverage import coefficients
-from armlet_lab.validation.coverage.logs import (
+from armlet_lab.validation.coverage.worlds import (
     BY_EVIDENCE,
     KINDS,
     OWN_ROWS,
-    Held,
+    
     draw_steps,
     draw_world,
     own_values,
-    play,
+    
     values,
 )
 from armlet_lab.validation.coverage.shares import (
