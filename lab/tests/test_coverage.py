@@ -15,8 +15,8 @@ from armlet.types import Float64
 from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
 from armlet_lab.validation.coverage.experiment import SPOILT, judge
-from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world, expected, own_values, values
 from armlet_lab.validation.coverage.shares import Columns, share
+from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world, expected, own_values, values
 
 SMALL = experiment.Settings(worlds=("p/t", "auto"), logs=3, own=3, runs=2, tested=3, laws=("evidence",), horizon=300)
 

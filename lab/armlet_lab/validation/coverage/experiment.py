@@ -35,17 +35,6 @@ from armlet_lab.runner.experiment import (
     certain,
 )
 from armlet_lab.validation.coverage import coefficients
-from armlet_lab.validation.coverage.worlds import (
-    BY_EVIDENCE,
-    KINDS,
-    OWN_ROWS,
-    
-    draw_steps,
-    draw_world,
-    own_values,
-    
-    values,
-)
 from armlet_lab.validation.coverage.shares import (
     Columns,
     bias,
@@ -57,6 +46,15 @@ from armlet_lab.validation.coverage.shares import (
     picture_of,
     rmse_ratio,
     share,
+)
+from armlet_lab.validation.coverage.worlds import (
+    BY_EVIDENCE,
+    KINDS,
+    OWN_ROWS,
+    draw_steps,
+    draw_world,
+    own_values,
+    values,
 )
 
 A_TASK: Final = 25  # logs
