@@ -96,16 +96,16 @@ def restart_walk(folder: Path) -> Callable[[], object]:
 
 
 def figure_walk(folder: Path) -> Callable[[], object]:
-    """Prepare `armlet-lab paper --only fig-a`, in this process and at a tiny scale."""
-    from armlet_lab.cli import main
+    """Prepare what `armlet-lab paper --only fig-a` does, in this process and at a tiny scale."""
     from armlet_lab.paper import figure_a
+    from armlet_lab.runner.reproduce import reproduce
 
     tiny = replace(figure_a.SCALES["quick"], thetas=1, runs=4, long_runs=4, long_p_runs=2, long_p=1200)
 
     def draw() -> None:
         figure_a.SCALES["quick"] = tiny
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            main(["paper", "--only", "fig-a", "--engine", "serial", "--out", str(folder / "paper")])
+            reproduce(["fig-a"], out=folder / "paper", engine="serial")
 
     return draw
 
