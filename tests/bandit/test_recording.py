@@ -102,7 +102,7 @@ def test_every_policy_is_replayed_from_its_log(policy: Policy) -> None:
 @POLICIES
 def test_the_rarer_calls_are_replayed_too(policy: Policy) -> None:
     bandit, notebook = logged(policy, objective="min")
-    bandit.advance_to(5)
+    bandit.replace(t=5)
     bandit.partial_fit(
         [[1.0, 2.0], [0.5, -1.0]], ["a", "b"], [0.5, 1.5], explored=[True, False], weights=[1, 2], steps=7
     )
@@ -179,7 +179,7 @@ def calls(bandit: Bandit, pending: Decision, done: Decision) -> dict[str, Callab
         "retire_arm": lambda: bandit.retire_arm("a"),
         "restore_arm": lambda: bandit.restore_arm("c"),
         "remove_arm": lambda: bandit.remove_arm("b"),
-        "advance_to": lambda: bandit.advance_to(100),
+        "advance_to": lambda: bandit.replace(t=100),
         "partial_fit": lambda: bandit.partial_fit([[1.0, 2.0]], ["a"], [1.0], explored=True),
         "merge": lambda: bandit.merge(bandit.copy(seed=5)),
     }
@@ -244,7 +244,7 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
         lambda: bandit.add_arm("a"),
         lambda: bandit.retire_arm("d"),
         lambda: bandit.remove_arm("d"),
-        lambda: bandit.advance_to(0),
+        lambda: bandit.replace(t=0),
         lambda: bandit.decide_at(1, [1.0, 2.0]),
         lambda: bandit.decide([1.0]),
         lambda: bandit.partial_fit([[1.0, 2.0]] * 2, ["a", "a"], [0.5, 2.0], explored=True),
