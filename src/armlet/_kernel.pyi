@@ -1,7 +1,6 @@
 """The compiled part of Armlet. Import it through armlet.core.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
@@ -719,12 +718,6 @@ class Paced(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Act(Enum):
-    """Whether a call is to change the bandit, or only to be refused if it would be."""
-
-    perform = 0
-    rehearse = 1
-
 class ArmSet:
     """Arms that were looked up beforehand; see `Bandit.arm_set`."""
 
@@ -856,11 +849,7 @@ class Engine:
 
     def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions: ...
     def _learn_many(
-        self,
-        decisions: list[Decision],
-        rewards: NDArray[numpy.float64],
-        weights: NDArray[numpy.float64],
-        act: Act = ...,
+        self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
     ) -> None: ...
     def _learn_rows(
         self,
@@ -870,7 +859,6 @@ class Engine:
         weights: NDArray[numpy.float64],
         explored: NDArray[numpy.bool],
         steps: int,
-        act: Act = ...,
     ) -> None: ...
     def _learn_logged(
         self,
@@ -883,7 +871,6 @@ class Engine:
         propensities: NDArray[numpy.float64],
         tags: NDArray[numpy.int64],
         replaces: NDArray[numpy.float64],
-        act: Act = ...,
     ) -> None: ...
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
@@ -899,26 +886,12 @@ class Engine:
         """(n, d): contexts as the policy sees them."""
 
     def _arm_set(self, labels: Iterable[str | int]) -> ArmSet: ...
-    def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None: ...
-    def _add_arm(self, label: object, act: Act = ...) -> None: ...
-    def _remove_arm(self, label: object, act: Act = ...) -> None: ...
-    def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...
-    def _check_learn(self, decision: Decision, reward: float, weight: float, since: int) -> dict[str, Any]:
-        """
-        What a recorder is told: the decision's id, or all of it if it was not made here since a step, reward and weight.
-        """
-
-    def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
-    def _check_forget(self, decision: Decision, reward: float) -> None: ...
-    def _check_expire(self, decision: Decision) -> None: ...
+    def _replace(self, policy: object, rule: object | None, fields: Callable[[], dict[str, Any]]) -> None: ...
+    def _add_arm(self, label: object) -> None: ...
+    def _remove_arm(self, label: object) -> None: ...
+    def _set_active(self, label: object, active: bool) -> None: ...
     def _begin_decision(self, label: str | int) -> None:
         """A decision of this arm, made elsewhere, waits for its reward."""
-
-    def _check_advance(self, t: int) -> None: ...
-    def _named(self, decision: Decision, since: int) -> dict[str, Any]:
-        """
-        The decision's id; and its record, unless it came from this bandit's own coins, in this process, since a step.
-        """
 
     def _advance(self, steps: int) -> None: ...
     def _reseed(self, seed: object) -> None: ...
@@ -943,8 +916,13 @@ class Engine:
         retired: list[str | int],
         steps: int,
         seeds: list[int],
-        act: Act = ...,
+        fields: Callable[[], dict[str, Any]],
     ) -> None: ...
+    def _attach(self, recording: object) -> None:
+        """
+        From now on `recording.recorder` receives every change, under `recording.lock`.
+        """
+
     @property
     def _seed(self, /) -> int: ...
     @property

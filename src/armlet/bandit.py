@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from armlet.core.inference.coefficients import Coefficients, Summary
     from armlet.core.inference.contrasts import Contrast
     from armlet.core.inference.explanation import Explanation
-    from armlet.core.recorder import Recorder
+    from armlet.core.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -136,7 +136,7 @@ class Bandit(Engine):
         policy.check(len(labels), dim, 0)
         self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
         if log is not None:
-            self._tell_to(log)
+            self._attach_log(log)
 
     def _set_up(
         self,
@@ -171,26 +171,19 @@ class Bandit(Engine):
         for arm in retired:
             self._set_active(arm, False)
 
-    def _tell_to(self, log: Recorder) -> None:
-        from armlet.core.files import model
-        from armlet.core.running.recording import attach
+    def _attach_log(self, log: Recorder) -> None:
+        from armlet.core.running.recording import attach  # not before it is needed: files slow down `import armlet`
 
-        now = self._model()
-        attach(self, log, model.encode(now), model.describe(now))
+        attach(self, log, self._model(), self.digest)
 
-    def _kind(self) -> type[Self]:
-        """Give its class; that of a bandit with a log is another one inside."""
-        return getattr(type(self), "_unrecorded", type(self))
-
-    def _own(self) -> dict[str, Any]:
-        """Give what a subclass or a user keeps on it."""
-        ours = ("_settings", "_reader", "_recording", "_fixed_rows")
+    def _user_attributes(self) -> dict[str, Any]:
+        """Return what a subclass or a user keeps on it."""
+        ours = ("_settings", "_reader", "_fixed_rows")
         return {name: value for name, value in vars(self).items() if name not in ours}
 
     def _twin(self) -> Self:
         t, labels, active, state, seed, streams = self._snapshot()
-        kind = self._kind()
-        twin = kind.__new__(kind)
+        twin = type(self).__new__(type(self))
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
         twin._set_up(
             self._settings,
@@ -203,7 +196,7 @@ class Bandit(Engine):
             fixed_rows=self._fixed_rows,
         )
         twin._continue_lives(self)
-        twin.__dict__.update(self._own())
+        twin.__dict__.update(self._user_attributes())
         return twin
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
@@ -559,7 +552,13 @@ class Bandit(Engine):
         self._settings.check_same(other._settings)
         t, labels, active, state, seed, streams = other._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        self._merge(state, labels, retired, t, [seed, *streams])
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.core.running.recording import merge_fields
+
+            return merge_fields(self._settings, labels, retired, t, state)
+
+        self._merge(state, labels, retired, t, [seed, *streams], fields)
         self._fixed_rows += other._fixed_rows
 
     def __add__(self, other: Bandit) -> Bandit:
@@ -646,7 +645,13 @@ class Bandit(Engine):
         check_given(policy)
         settings = self._settings.with_policy(policy)
         check_replaceable(self.policy, policy, self.state, len(self.arms), self.dim)
-        self._replace(policy, compiled_rule(policy))
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.core.running.recording import replace_fields
+
+            return replace_fields(policy)
+
+        self._replace(policy, compiled_rule(policy), fields)
         self._settings = settings
 
     def reseed(self, seed: int | None = None) -> None:
@@ -670,7 +675,7 @@ class Bandit(Engine):
     def __reduce__(self) -> tuple[Any, ...]:
         is_known = POLICIES.get(type(self.policy).__name__) is type(self.policy)
         own = None if is_known else self.policy  # pickle itself must find its class
-        return (_unpickle, (self._kind(), self.to_bytes(), own), self._own() or None)
+        return (_unpickle, (type(self), self.to_bytes(), own), self._user_attributes() or None)
 
     # ---- files
 
@@ -728,15 +733,6 @@ class Bandit(Engine):
         from armlet.core.files import model
 
         return model.digest(self._model())
-
-    def _as_bytes(self, state: State, labels: list[Arm], retired: list[Arm], t: int) -> bytes:
-        """Give what was learned elsewhere as a model with the settings of this one, and a seed that nobody used."""
-        from armlet.core.files import model
-
-        saved = model.Model(
-            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=check_seed(None), streams=[]
-        )
-        return model.encode(saved)
 
     def _model(self) -> Model:
         from armlet.core.files.model import Model
@@ -858,7 +854,7 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     if seed is not None:
         bandit.reseed(seed)
     if log is not None:
-        bandit._tell_to(log)
+        bandit._attach_log(log)
     return bandit
 
 
@@ -878,7 +874,7 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
         check_given(policy)
     bandit = _from_model(model.decode(data, POLICIES, policy), Bandit)
     if log is not None:
-        bandit._tell_to(log)
+        bandit._attach_log(log)
     return bandit
 
 

@@ -179,10 +179,19 @@ Word Engine::step_ahead(std::optional<Word> at) const {
     return *at;
 }
 
-void Engine::advance_to(Word step, Act act) {
-    const auto turn = decide_turn();
-    const Word after = step == t ? t : step_ahead(step);
-    if (act == Act::perform) t = after;
+void Engine::advance_to(Word step) {
+    if (recording_ && step == 0)  // no event is of a step before the first
+        fail(PyExc_ValueError, "t is 0; give a step, a whole number from 1 to 2^63 - 1");
+    const auto fields = [&] {
+        nb::dict out;
+        out["t"] = step;
+        return out;
+    };
+    change("advance", fields, [&](Act act) {
+        const auto turn = decide_turn();
+        const Word after = step == t ? t : step_ahead(step);
+        if (act == Act::perform) t = after;
+    });
 }
 
 // ---- one step
@@ -203,6 +212,19 @@ void Engine::tell_state() {
 }
 
 nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
+    if (!recording_) return make_decision(x, eligible, probabilities, at);
+    const Recording::Locked lock(*recording_);
+    nb::object made = make_decision(x, eligible, probabilities, at);
+    try {
+        recording_->decided(made);
+    } catch (const nb::python_error&) {
+        expire(decision_of(made), Act::perform);
+        throw;
+    }
+    return made;
+}
+
+nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
     const auto wanted = wanted_of(eligible);
     const bool wants_all = !probabilities.is_none();
     if (wants_all && !(PyUnicode_Check(probabilities.ptr()) && text(probabilities) == "all"))
@@ -307,30 +329,37 @@ void Engine::rehearse(const Event& event) const {
     if (asked_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
 }
 
-nb::dict Engine::named(nb::handle decision, Word since) const {
-    const Decision& d = as_decision(decision);
+nb::dict Engine::recorded(const Decision& d) const {
     nb::dict out;
     out["id"] = nb::str(d.id().c_str());
     if (d.expired && !d.learned) out["expired"] = true;
-    if (!(d.has_stream && d.stream == streams_.own() && d.t > since)) out["decision"] = to_dict(d);
+    if (!(d.has_stream && d.stream == streams_.own() && d.t > recording_->since)) out["decision"] = to_dict(d);
     return out;
 }
 
 // In the next four, all that may run Python comes first: between the look at `learned` and its change nobody else
-// runs, or, for a policy in Python, nobody else has the turn.
+// runs, or, for a policy in Python, nobody else has the turn. Numbers are read once, so that a recorder receives those
+// that are learned.
 
-void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act) {
+void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     watch(d.x, d.dim(), r);
-    const auto turn = learn_turn();
-    check_state();
-    check_learnable(d);
-    const auto arm = locate(d);
-    const Event event = event_of(d, arm, r, w, std::nullopt);
-    if (act == Act::rehearse) return rehearse(event);
-    update(event);
-    note_learned(d, arm, r, w);
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["reward"] = r, out["weight"] = w;
+        return out;
+    };
+    change("learn", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learnable(d);
+        const auto arm = locate(d);
+        const Event event = event_of(d, arm, r, w, std::nullopt);
+        if (act == Act::rehearse) return rehearse(event);
+        update(event);
+        note_learned(d, arm, r, w);
+    });
 }
 
 void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double weight) {
@@ -338,37 +367,55 @@ void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double 
     d.learned = true, d.reward = reward, d.weight = weight, d.life = arms_.life(arm);
 }
 
-void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act) {
+void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward) {
     Decision& d = as_decision(decision);
     const double before = armlet::read_reward(old_reward), after = read_reward(new_reward);
-    const auto turn = learn_turn();
-    check_state();
-    check_learned(d, before, "old_reward");
-    const auto arm = locate(d);
-    check_can_take_back(d, arm, "correct");
-    const Event event = event_of(d, arm, after, d.weight, before);
-    if (act == Act::rehearse) return rehearse(event);
-    update(event);
-    d.reward = after;
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["old_reward"] = before, out["new_reward"] = after, out["weight"] = d.weight;
+        return out;
+    };
+    change("correct", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learned(d, before, "old_reward");
+        const auto arm = locate(d);
+        check_can_take_back(d, arm, "correct");
+        const Event event = event_of(d, arm, after, d.weight, before);
+        if (act == Act::rehearse) return rehearse(event);
+        update(event);
+        d.reward = after;
+    });
 }
 
-void Engine::forget(nb::handle decision, nb::handle reward, Act act) {
+void Engine::forget(nb::handle decision, nb::handle reward) {
     Decision& d = as_decision(decision);
     const double r = armlet::read_reward(reward);
-    const auto turn = learn_turn();
-    check_state();
-    check_learned(d, r, "reward");
-    const auto arm = locate(d);
-    check_can_take_back(d, arm, "forget");
-    const Event event = event_of(d, arm, r, -d.weight, std::nullopt);
-    if (act == Act::rehearse) return rehearse(event);
-    update(event);
-    d.learned = false, d.expired = true;
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["reward"] = r, out["weight"] = d.weight;
+        return out;
+    };
+    change("forget", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learned(d, r, "reward");
+        const auto arm = locate(d);
+        check_can_take_back(d, arm, "forget");
+        const Event event = event_of(d, arm, r, -d.weight, std::nullopt);
+        if (act == Act::rehearse) return rehearse(event);
+        update(event);
+        d.learned = false, d.expired = true;
+    });
+}
+
+void Engine::expire(nb::handle decision) {
+    Decision& d = as_decision(decision);
+    change("expire", [&] { return recorded(d); }, [&](Act act) { expire(d, act); });
 }
 
 // An arm that was removed has taken its count along.
-void Engine::expire(nb::handle decision, Act act) {
-    Decision& d = as_decision(decision);
+void Engine::expire(Decision& d, Act act) {
     const auto turn = learn_turn();
     check_state();
     if (d.learned)
@@ -399,6 +446,8 @@ int Engine::traverse(visitproc visit, void* arg) const {
     Py_VISIT(read_context_.ptr());
     if (asked_)
         if (const int stop = asked_->traverse(visit, arg)) return stop;
+    if (recording_)
+        if (const int stop = recording_->traverse(visit, arg)) return stop;
     return arms_.traverse(visit, arg);
 }
 
@@ -406,6 +455,7 @@ void Engine::clear() {
     rule_.reset(), model_ = {nullptr}, statistics_ = nullptr;
     policy = state = read_context_ = nb::none();
     asked_.reset();
+    recording_.reset();
     arms_.clear();
 }
 

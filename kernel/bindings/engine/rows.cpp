@@ -102,7 +102,20 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
     }
 }
 
-Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
+nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
+    if (!recording_) return nb::cast(make_decisions(X, eligible, first));
+    const Recording::Locked lock(*recording_);
+    nb::object made = nb::cast(make_decisions(X, eligible, first));
+    try {
+        recording_->decided_many(made);
+    } catch (const nb::python_error&) {
+        for (nb::handle decision : nb::cast<Decisions&>(made).items()) expire(as_decision(decision), Act::perform);
+        throw;
+    }
+    return made;
+}
+
+Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first) {
     const auto wanted = wanted_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;

@@ -17,7 +17,6 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         "pip install --force-reinstall armlet (from a clone: make clean run)"
     ) from error
 
-from armlet._kernel import Act as Act
 from armlet._kernel import ArmSet as ArmSet
 from armlet._kernel import AutoEvidence as AutoEvidence
 from armlet._kernel import AutoSchedule as AutoSchedule
@@ -86,7 +85,6 @@ Propensities: TypeAlias = Literal["exact", "skipped"]
 Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
-    "Act",
     "ArmSet",
     "AutoEvidence",
     "AutoSchedule",
