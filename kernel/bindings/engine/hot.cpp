@@ -31,15 +31,16 @@ struct Parameters {
         return std::string(function) + "(" + out + ")";
     }
     [[noreturn]] void refuse(const std::string& what) const {
-        fail(PyExc_TypeError, std::string(function) + " " + what + "; call " + signature());
+        fail(PyExc_TypeError, std::string(function) + "() " + what);
     }
-    // Says which keyword it does not know, and the nearest that it does.
-    [[noreturn]] void refuse_keyword(nb::handle given) const {
+    // Names a keyword that it does not know, its value, and the closest one that it does know.
+    [[noreturn]] void refuse_keyword(nb::handle name, nb::handle value) const {
         nb::list known;
-        for (const char* name : names) known.append(name);
-        nb::object near = nb::module_::import_("difflib").attr("get_close_matches")(given, known, 1, 0.5);
-        const std::string meant = nb::len(near) > 0 ? " (did you mean " + quoted(near[0]) + "?)" : "";
-        refuse("has no argument " + quoted(given) + meant);
+        for (const char* each : names) known.append(each);
+        nb::object close = nb::module_::import_("difflib").attr("get_close_matches")(name, known, 1, 0.5);
+        nb::object shown = nb::module_::import_("reprlib").attr("repr")(value);
+        const std::string fix = nb::len(close) > 0 ? "did you mean " + quoted(close[0]) + "?" : "call " + signature();
+        refuse("got an unexpected keyword " + quoted(name) + ", which is " + text(shown) + "; " + fix);
     }
 };
 
@@ -51,18 +52,19 @@ std::array<PyObject*, N> parse(const Parameters<N>& parameters, PyObject* const*
     const auto given = static_cast<std::size_t>(n_args);
     if (given > parameters.positional)
         parameters.refuse("takes " + std::to_string(parameters.positional) + " by position but got " +
-                          std::to_string(given));
+                          std::to_string(given) + "; call " + parameters.signature());
     std::copy_n(args, given, out.begin());
     const Py_ssize_t n_keywords = keywords ? PyTuple_GET_SIZE(keywords) : 0;
     for (Py_ssize_t k = 0; k < n_keywords; ++k) {
         PyObject* name = PyTuple_GET_ITEM(keywords, k);
         const std::size_t i = parameters.find(name);
-        if (i == N) parameters.refuse_keyword(name);
-        if (out[i]) parameters.refuse("got " + quoted(name) + " twice");
+        if (i == N) parameters.refuse_keyword(name, args[n_args + k]);
+        if (out[i]) parameters.refuse("got " + quoted(name) + " twice; call " + parameters.signature());
         out[i] = args[n_args + k];
     }
     for (std::size_t i = 0; i < parameters.required; ++i)
-        if (!out[i]) parameters.refuse("lacks '" + std::string(parameters.names[i]) + "'");
+        if (!out[i])
+            parameters.refuse("is missing '" + std::string(parameters.names[i]) + "'; call " + parameters.signature());
     return out;
 }
 
