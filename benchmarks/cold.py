@@ -13,7 +13,7 @@ from time import process_time_ns
 import numpy as np
 
 import armlet
-from armlet.core.types import Float64
+from armlet.types import Float64
 from report import COLD_STEPS, Batches, ColdReport, ColdRound
 from units import gaussian_rows
 

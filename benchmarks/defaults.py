@@ -16,11 +16,11 @@ from functools import cache
 
 import numpy as np
 
-from armlet.core.types import Float64, Policy
-from armlet.paper.tournament.experiment import Task, regret
-from armlet.paper.tournament.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import SquareCB, ThompsonSampling
+from armlet.types import Float64, Policy
+from armlet_lab.contests.tournament.experiment import Task, regret
+from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
 
 SEEDS, TRIED, JUDGED = Seeds(2013), (1, 2), (101, 102, 103)  # problems
 SCALES = {"quick": (("Figure (a)", "clicks 3 %", "level 100"), 1000), "full": (tuple(FAMILIES), 10_000)}

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from armlet.parallel.venvs import Recipe
-from armlet.parallel.venvs import environment as make
+from armlet_lab.runner.venvs import Recipe
+from armlet_lab.runner.venvs import environment as make
 from venvs import HERE, PINS, ROOT
 
 RECIPES = {

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import armlet
-from armlet.core.kernel import add_rows
+from armlet.kernel import add_rows
 
 DIM, ARMS = 32, 8
 GROUP = 2**20

@@ -16,13 +16,13 @@ import pytest
 
 import armlet
 from armlet import datasets
-from armlet.core.intervals import Z
-from armlet.core.sequences import MeanSequence
-from armlet.core.sequences.wealth import mixed_margin
-from armlet.core.types import Bool, Float64, Int64
 from armlet.datasets.open_bandit_sample import OPEN_BANDIT
 from armlet.evaluation.arrays import gram_with
 from armlet.evaluation.estimators import Estimator, estimate
+from armlet.inference.betting import mixed_margin
+from armlet.inference.means import Z
+from armlet.inference.sequences import MeanSequence
+from armlet.types import Bool, Float64, Int64
 from evaluators import ask
 
 CLOSE = 1e-9

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from armlet.datasets import read_table
-from armlet.paper.bakeoff import vowpal
-from armlet.paper.bakeoff.experiment import shuffled
 from armlet.parallel.seeds import Seeds
+from armlet_lab.contests.bakeoff import vowpal
+from armlet_lab.contests.bakeoff.experiment import shuffled
 from support.tables import made_text
 
 TABLE = read_table("balanced/made", made_text(1, 400))

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import armlet
-from armlet.core import kernel
-from armlet.core.types import Float64
+from armlet import kernel
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.types import Float64
 from timing import SIZES
 
 FORMS = ("as given", "free")

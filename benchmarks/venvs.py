@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from armlet.parallel.venvs import Environment, InstallError, Recipe, last_line, tree_bytes
-from armlet.parallel.venvs import environment as make
+from armlet_lab.runner.venvs import Environment, InstallError, Recipe, last_line, tree_bytes
+from armlet_lab.runner.venvs import environment as make
 from peers import Peer
 
 __all__ = ["HERE", "PINS", "ROOT", "Environment", "InstallError", "environment", "last_line", "tree_bytes"]

@@ -12,7 +12,7 @@ import numpy as np
 
 import armlet
 from armlet import datasets
-from armlet.core.types import Bool
+from armlet.types import Bool
 
 
 def part(rows: datasets.Feedback, which: Bool) -> datasets.Feedback:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 import armlet
-from armlet.core.types import Policy
+from armlet.types import Policy
 
 POLICIES: dict[str, Policy | None] = {
     "the default": None,

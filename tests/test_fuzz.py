@@ -12,7 +12,7 @@ import pytest
 
 import armlet
 from armlet import Bandit
-from armlet.core.files import model
+from armlet.model_file import model
 from armlet.policies import POLICIES
 from fuzz import files, logs, policies, runner, threads
 from fuzz.faults import Fault

@@ -25,7 +25,7 @@ def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     --------
     >>> names = [each.prog for each in found(make_parser())]
     >>> names[:2], "armlet log compact" in names
-    (['armlet', 'armlet paper'], True)
+    (['armlet', 'armlet-lab paper'], True)
     """
     yield parser
     for action in parser._actions:
@@ -52,7 +52,7 @@ def page(text: str) -> str:
     Examples
     --------
     >>> [line for line in page("# Commands").splitlines() if line.startswith("#")][:3]
-    ['# Commands', '## armlet', '## armlet paper']
+    ['# Commands', '## armlet', '## armlet-lab paper']
     """
     sections = [
         f"{'#' * max(2, len(each.prog.split()))} {each.prog}\n\n```text\n{helped(each)}\n```"

@@ -30,7 +30,7 @@ nb::handle handed_over(Part part) {
     PyObject* kept = parts[static_cast<std::size_t>(part)];
     if (!kept)
         fail(PyExc_RuntimeError,
-             "the compiled module was loaded by itself; import armlet.core.kernel, which calls register");
+             "the compiled module was loaded by itself; import armlet.kernel, which calls register");
     return kept;
 }
 

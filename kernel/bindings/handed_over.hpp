@@ -1,4 +1,4 @@
-// What the module needs of Armlet's Python side. armlet.core.kernel hands it over once, when it imports the module, so
+// What the module needs of Armlet's Python side. armlet.kernel hands it over once, when it imports the module, so
 // that nothing here knows where in the package anything lies.
 #pragma once
 #include <nanobind/nanobind.h>

@@ -8,7 +8,7 @@
 #include "bindings/rule_binding.hpp"
 
 NB_MODULE(_kernel, m) {
-    m.doc() = "The compiled part of Armlet. Import it through armlet.core.kernel.";
+    m.doc() = "The compiled part of Armlet. Import it through armlet.kernel.";
     armlet::load_numpy();
     nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
         try {

@@ -8,25 +8,26 @@ from armlet import policies as policies
 from armlet.bandit import Bandit as Bandit
 from armlet.bandit import from_bytes as from_bytes
 from armlet.bandit import load as load
-from armlet.core.errors import ArmletError as ArmletError
-from armlet.core.errors import BusyError as BusyError
-from armlet.core.errors import DecisionError as DecisionError
-from armlet.core.errors import EvaluationError as EvaluationError
-from armlet.core.errors import EventError as EventError
-from armlet.core.errors import LogError as LogError
-from armlet.core.errors import MergeError as MergeError
-from armlet.core.errors import ModelFileError as ModelFileError
-from armlet.core.errors import NotFittedError as NotFittedError
-from armlet.core.errors import PolicyError as PolicyError
-from armlet.core.errors import StoreError as StoreError
-from armlet.core.errors import TableError as TableError
-from armlet.core.kernel import Decision as Decision
-from armlet.core.kernel import Decisions as Decisions
-from armlet.core.kernel import Statistics as Statistics
-from armlet.core.types import Interaction as Interaction
-from armlet.core.types import Policy as Policy
-from armlet.core.version import __version__ as __version__
+from armlet.errors import ArmletError as ArmletError
+from armlet.errors import BusyError as BusyError
+from armlet.errors import DecisionError as DecisionError
+from armlet.errors import EvaluationError as EvaluationError
+from armlet.errors import EventError as EventError
+from armlet.errors import LogError as LogError
+from armlet.errors import MergeError as MergeError
+from armlet.errors import ModelFileError as ModelFileError
+from armlet.errors import NotFittedError as NotFittedError
+from armlet.errors import PolicyError as PolicyError
+from armlet.errors import StoreError as StoreError
+from armlet.errors import TableError as TableError
+from armlet.errors import UnknownNameError
+from armlet.kernel import Decision as Decision
+from armlet.kernel import Decisions as Decisions
+from armlet.kernel import Statistics as Statistics
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as ContextualEpsilonGreedy
+from armlet.types import Interaction as Interaction
+from armlet.types import Policy as Policy
+from armlet.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from armlet import environments as environments
@@ -36,18 +37,18 @@ if TYPE_CHECKING:
     from armlet import testing as testing
     from armlet import theory as theory
     from armlet.advice import advise as advise
-    from armlet.core.encoding.encoder import Encoder as Encoder
     from armlet.evaluation.evaluate import evaluate as evaluate
     from armlet.evaluation.replay import replay as replay
+    from armlet.inputs.encoding.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.log.fitting.fit import fit as fit
-    from armlet.policies.catalogue import *  # noqa: F403
+    from armlet.policies import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
 _MODULES = ("environments", "evaluation", "log", "stores", "testing", "theory")
 _ELSEWHERE = {
-    "Encoder": "armlet.core.encoding.encoder",
+    "Encoder": "armlet.inputs.encoding.encoder",
     "Log": "armlet.log",
     "advise": "armlet.advice",
     "audit": "armlet.log",
@@ -96,18 +97,20 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         """Find the other policies, the advisor, logs and the larger parts when they are asked for: `armlet.LinUCB`."""
         if name in policies.POLICIES:
             return policies.POLICIES[name]
-        if name in policies.POLICIES.renamed or name in policies.POLICIES.moved:
-            return getattr(policies, name)  # which says what it is called now, or where it is
         if name in _ELSEWHERE:
             return getattr(import_module(_ELSEWHERE[name]), name)
         if name in _MODULES:
             return import_module(f"armlet.{name}")
-        from armlet.core.spelling import closest  # only an error needs it
+        lacking = f"module 'armlet' has no attribute {name!r}"
+        if not name[:1].isupper():  # no name of a policy, so plug-ins need not be asked
+            from armlet.spelling import closest  # only an error needs it
 
-        near = closest(name, __all__)
-        raise AttributeError(
-            f"module 'armlet' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else "")
-        )
+            near = closest(name, __all__)
+            raise AttributeError(lacking + (f"; did you mean {near!r}?" if near else ""))
+        try:
+            return policies.find_policy(name)
+        except UnknownNameError as error:
+            raise AttributeError(f"{lacking}: {error}") from None
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, "open"})

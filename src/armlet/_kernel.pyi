@@ -1,4 +1,4 @@
-"""The compiled part of Armlet. Import it through armlet.core.kernel."""
+"""The compiled part of Armlet. Import it through armlet.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
@@ -7,7 +7,7 @@ import numpy
 import numpy.random
 from numpy.typing import NDArray
 
-from armlet.core.types import Arm, Context
+from armlet.types import Arm, Context
 
 class Decision:
     """What `decide` answers: the arm to play, and what `learn` needs when the reward comes."""
@@ -886,7 +886,7 @@ class Engine:
         """(n, d): contexts as the policy sees them."""
 
     def _arm_set(self, labels: Iterable[str | int]) -> ArmSet: ...
-    def _replace(self, policy: object, rule: object | None, fields: Callable[[], dict[str, Any]]) -> None: ...
+    def _replace(self, policy: object, rule: object | None, fields: Callable[[], Mapping[str, Any]]) -> None: ...
     def _add_arm(self, label: object) -> None: ...
     def _remove_arm(self, label: object) -> None: ...
     def _set_active(self, label: object, active: bool) -> None: ...
@@ -916,7 +916,7 @@ class Engine:
         retired: list[str | int],
         steps: int,
         seeds: list[int],
-        fields: Callable[[], dict[str, Any]],
+        fields: Callable[[], Mapping[str, Any]],
     ) -> None: ...
     def _attach(self, recording: object) -> None:
         """

@@ -12,23 +12,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.border import arms as labelling
-from armlet.core.border import columns
-from armlet.core.choosing import best_chances
-from armlet.core.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.core.kernel import (
-    ArmSet,
-    Decision,
-    Decisions,
-    Engine,
-    argmax_rows,
-    clear_argmax,
-    expectations,
-    ordered_scores,
-)
-from armlet.core.law import compiled_rule
-from armlet.core.running.replacing import check_replaceable
-from armlet.core.settings import (
+from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
+from armlet.inputs import arms as labelling
+from armlet.inputs import columns
+from armlet.inputs.settings import (
     Design,
     Normalize,
     Objective,
@@ -40,21 +27,34 @@ from armlet.core.settings import (
     check_step,
     check_steps,
 )
-from armlet.core.state import subtract
-from armlet.core.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
-from armlet.core.units import Units, in_units, units_of
-from armlet.policies import POLICIES, check_given, default_policy
+from armlet.kernel import (
+    ArmSet,
+    Decision,
+    Decisions,
+    Engine,
+    argmax_rows,
+    clear_argmax,
+    expectations,
+    ordered_scores,
+)
+from armlet.policies import check_given, default_policy, find_policy, is_registered
+from armlet.policies.dispatch import compiled_rule
+from armlet.policies.state import subtract
+from armlet.reference.choosing import best_chances
+from armlet.reference.units import Units, in_units, units_of
+from armlet.replacing import check_replaceable
+from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
 
 if TYPE_CHECKING:
-    from armlet.core.encoding.encoder import Encoder
-    from armlet.core.files.disk import Source, Target
-    from armlet.core.files.model import Model
-    from armlet.core.inference import model as inference
-    from armlet.core.inference.bounds import Looks
-    from armlet.core.inference.coefficients import Coefficients, Summary
-    from armlet.core.inference.contrasts import Contrast
-    from armlet.core.inference.explanation import Explanation
-    from armlet.core.recorder import Fields, Recorder
+    from armlet.inference import model as inference
+    from armlet.inference.bounds import Looks
+    from armlet.inference.coefficients import Coefficients, Summary
+    from armlet.inference.contrasts import Contrast
+    from armlet.inference.explanation import Explanation
+    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.model_file.disk import Source, Target
+    from armlet.model_file.model import Model
+    from armlet.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -91,7 +91,7 @@ class Bandit(Engine):
     seed
         The policy's coins, a function of the seed and the step; 0 <= seed < 2^128. Drawn at random if left out.
     log
-        Is told of everything that changes the bandit, as it happens: an `armlet.core.recorder.Recorder`.
+        Is told of everything that changes the bandit, as it happens: an `armlet.recorder.Recorder`.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Bandit(Engine):
             self._set_active(arm, False)
 
     def _attach_log(self, log: Recorder) -> None:
-        from armlet.core.running.recording import attach  # not before it is needed: files slow down `import armlet`
+        from armlet.recording import attach  # not before it is needed: files slow down `import armlet`
 
         attach(self, log, self._model(), self.digest)
 
@@ -323,7 +323,7 @@ class Bandit(Engine):
         >>> other.digest() == one.digest()
         True
         """
-        from armlet.core.border.logged import read_logged  # not before a log comes
+        from armlet.inputs.logged import read_logged  # not before a log comes
 
         rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
@@ -459,8 +459,8 @@ class Bandit(Engine):
         >>> found.low < 1.0 < found.high
         True
         """
-        from armlet.core.inference.coefficients import coefficients
-        from armlet.core.inference.model import Ask
+        from armlet.inference.coefficients import coefficients
+        from armlet.inference.model import Ask
 
         return coefficients(self._inference(), Ask(interval, level, noise_scale))
 
@@ -483,16 +483,16 @@ class Bandit(Engine):
         interval, level, noise_scale
             As in `intervals`; "anytime" needs x.
         """
-        from armlet.core.inference.contrasts import contrast
-        from armlet.core.inference.model import Ask
+        from armlet.inference.contrasts import contrast
+        from armlet.inference.model import Ask
 
         row = None if x is None else self._scaled(self._reader.row(x)[None])[0]
         return contrast(self._inference(), first, second, row, Ask(interval, level, noise_scale))
 
     def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
         """Give the model as people read it: arms, rows, mean rewards, coefficients with errors; prints as tables."""
-        from armlet.core.inference.coefficients import summary
-        from armlet.core.inference.model import Ask
+        from armlet.inference.coefficients import summary
+        from armlet.inference.model import Ask
 
         return summary(self._inference(), Ask(interval, level, noise_scale), self.retired)
 
@@ -509,14 +509,14 @@ class Bandit(Engine):
         a           0     0      0
         b       1.172     0  1.172
         """
-        from armlet.core.inference.explanation import explanation
+        from armlet.inference.explanation import explanation
 
         labels, _, rows, theta, base = self._estimated(self._reader.row(x)[None], None)
         names = list(self.features or map(str, range(self.dim)))
         return explanation(labels, names, rows[0], theta, base, self._settings.sign)
 
     def _inference(self) -> inference.Model:
-        from armlet.core.inference.model import model_of
+        from armlet.inference.model import model_of
 
         t, labels, _, state, *_ = self._snapshot()
         return model_of(self._settings, labels, state, t, self._fixed_rows)
@@ -554,7 +554,7 @@ class Bandit(Engine):
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
 
         def fields() -> Fields:  # of a bandit with a log
-            from armlet.core.running.recording import merge_fields
+            from armlet.recording import merge_fields
 
             return merge_fields(self._settings, labels, retired, t, state)
 
@@ -647,7 +647,7 @@ class Bandit(Engine):
         check_replaceable(self.policy, policy, self.state, len(self.arms), self.dim)
 
         def fields() -> Fields:  # of a bandit with a log
-            from armlet.core.running.recording import replace_fields
+            from armlet.recording import replace_fields
 
             return replace_fields(policy)
 
@@ -673,8 +673,7 @@ class Bandit(Engine):
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        is_known = POLICIES.get(type(self.policy).__name__) is type(self.policy)
-        own = None if is_known else self.policy  # pickle itself must find its class
+        own = None if is_registered(self.policy) else self.policy  # pickle itself must find its class
         return (_unpickle, (type(self), self.to_bytes(), own), self._user_attributes() or None)
 
     # ---- files
@@ -689,13 +688,13 @@ class Bandit(Engine):
         path
             Where to; or a binary file object, which is written to from where it stands.
         """
-        from armlet.core.files import model  # not before it is needed: files would slow down `import armlet`
+        from armlet.model_file import model  # not before it is needed: files would slow down `import armlet`
 
         model.write(path, self._model())
 
     def to_bytes(self) -> bytes:
         """Give what `save` would write; `armlet.from_bytes` reads it back."""
-        from armlet.core.files import model
+        from armlet.model_file import model
 
         return model.encode(self._model())
 
@@ -730,12 +729,12 @@ class Bandit(Engine):
         >>> one.digest() == other.digest()
         False
         """
-        from armlet.core.files import model
+        from armlet.model_file import model
 
         return model.digest(self._model())
 
     def _model(self) -> Model:
-        from armlet.core.files.model import Model
+        from armlet.model_file.model import Model
 
         t, labels, active, state, seed, streams = self._snapshot()
         retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
@@ -846,11 +845,11 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
     False
     """
-    from armlet.core.files import model
+    from armlet.model_file import model
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.read(path, POLICIES, policy), Bandit)
+    bandit = _from_model(model.read(path, find_policy, policy), Bandit)
     if seed is not None:
         bandit.reseed(seed)
     if log is not None:
@@ -868,11 +867,11 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
     >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
     True
     """
-    from armlet.core.files import model
+    from armlet.model_file import model
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.decode(data, POLICIES, policy), Bandit)
+    bandit = _from_model(model.decode(data, find_policy, policy), Bandit)
     if log is not None:
         bandit._attach_log(log)
     return bandit
@@ -894,6 +893,6 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
 
 
 def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
-    from armlet.core.files import model
+    from armlet.model_file import model
 
-    return _from_model(model.decode(data, POLICIES, policy), kind)
+    return _from_model(model.decode(data, find_policy, policy), kind)

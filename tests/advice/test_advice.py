@@ -19,10 +19,10 @@ from armlet.advice.runs import Bench, Task, checkpoints, explorations, explorati
 from armlet.advice.search import Search
 from armlet.advice.sources import SourceLike
 from armlet.advice.trial import Trial
-from armlet.core.types import Float64
 from armlet.environments import Customers, Drifting, FigureA, Linear
-from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64
 
 HABITS = Customers(theta=((0.2, 0.05), (0.05, 0.2)), shares=(0.5, 0.5))
 

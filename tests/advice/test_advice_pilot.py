@@ -12,10 +12,10 @@ import pytest
 
 from armlet.advice import Pilot, advise, comparison
 from armlet.advice.posterior import Posterior
-from armlet.core.types import Float64, Int64
 from armlet.environments import Linear, LinearArms, Scheduling
-from armlet.paper.section_4_2.families import draw_problem
+from armlet.environments.families import draw_problem
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64, Int64
 
 
 @pytest.fixture(scope="module", autouse=True)

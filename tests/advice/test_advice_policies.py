@@ -12,9 +12,9 @@ from armlet.advice import Advice, Pilot, Prior, advise, comparison, page, words
 from armlet.advice.comparison import Comparison, Compiled, StepTask, compared, play_steps, played
 from armlet.advice.sources import as_source
 from armlet.advice.spread import Sample, mean_interval
-from armlet.core.intervals import Interval
-from armlet.core.types import Float64
+from armlet.inference.means import Interval
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OccasionalOptimism, ThompsonSampling
+from armlet.types import Float64
 from support import advices
 
 POLICIES: tuple[Compiled, ...] = (

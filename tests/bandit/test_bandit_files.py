@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Oracle, Policy, Uniform
-from armlet.core.files import encoding
-from armlet.core.types import Arm, LearnsFrom, Memory, RewardKind
+from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Policy, Uniform
+from armlet.model_file import encoding
+from armlet.types import Arm, LearnsFrom, Memory, RewardKind
+from armlet_lab.literature import Oracle
 from support.bandits import facts, play, snapshot
 from support.examples import scaled
 from support.in_python import InPython

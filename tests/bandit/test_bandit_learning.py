@@ -26,12 +26,12 @@ from armlet import (
     DecisionError,
     Interaction,
     MergeError,
-    Oracle,
     Policy,
     Uniform,
 )
-from armlet.core.kernel import coins
-from armlet.core.types import Arm, Float64
+from armlet.kernel import coins
+from armlet.types import Arm, Float64
+from armlet_lab.literature import Oracle
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython
@@ -140,7 +140,7 @@ class Witness(InPython):
         super().__post_init__()
         object.__setattr__(self, "told", [])
 
-    def update(self, state: armlet.core.kernel.Statistics, interaction: Interaction) -> None:
+    def update(self, state: armlet.kernel.Statistics, interaction: Interaction) -> None:
         self.told.append(interaction)  # type: ignore[attr-defined]
         super().update(state, interaction)
 

@@ -23,12 +23,12 @@ from armlet import (
     Bandit,
     Decision,
     DecisionError,
-    Oracle,
     Policy,
     Uniform,
+    kernel,
 )
-from armlet.core import kernel
-from armlet.core.types import Arm
+from armlet.types import Arm
+from armlet_lab.literature import Oracle
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython

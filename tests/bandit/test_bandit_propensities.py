@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from armlet import Algorithm1, Bandit
-from armlet.core.types import Bool, Float64, Int64
+from armlet.types import Bool, Float64, Int64
 
 STEPS = 50_000  # of each of the 20 runs: 10^6 in all
 ACCEPT = 1e-3  # with fixed seeds; a p-value that small comes once in a thousand tests if all is well

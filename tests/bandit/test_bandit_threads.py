@@ -23,7 +23,7 @@ from armlet import (
     Interaction,
     Policy,
 )
-from armlet.core.kernel import Statistics, coins
+from armlet.kernel import Statistics, coins
 from support.bandits import facts, sizes_of_sums, snapshot
 from support.in_python import AllDataInPython, InPython
 from support.streams import make_stream

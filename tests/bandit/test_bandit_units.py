@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.types import Float64, Policy
+from armlet.types import Float64, Policy
 
 POLICIES: list[Policy] = [
     armlet.LinUCB(),

@@ -19,6 +19,7 @@ import armlet
 from armlet import Algorithm1, Bandit, ModelFileError, Policy
 from armlet.policies import POLICIES
 from armlet.policies.fixed_epsilon import FixedEpsilon
+from armlet_lab import literature
 from support.policies import SETTINGS
 
 
@@ -67,7 +68,7 @@ def played(policy: Policy, steps: int = 60) -> Bandit:
 
 
 @pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize("policy", [Algorithm1(p=20), armlet.LinUCB(), armlet.UCB1(), Own()], ids=str)
+@pytest.mark.parametrize("policy", [Algorithm1(p=20), armlet.LinUCB(), literature.UCB1(), Own()], ids=str)
 def test_copies_are_exact_and_go_their_own_way(policy: Policy, way: str) -> None:
     bandit = played(policy)
     bandit.retire_arm("b")

@@ -12,8 +12,8 @@ import pytest
 
 import armlet
 import armlet.log.replaying
-from armlet.core.files import encoding
-from armlet.core.types import Arm, Float64
+from armlet.model_file import encoding
+from armlet.types import Arm, Float64
 
 K, D = 3, 2
 

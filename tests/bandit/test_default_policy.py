@@ -10,7 +10,7 @@ import pytest
 
 import armlet
 from armlet import Bandit, OccasionalOptimism
-from armlet.core.types import Float64
+from armlet.types import Float64
 
 
 def stream(steps: int, dim: int, n_arms: int, seed: int) -> tuple[Float64, Float64]:

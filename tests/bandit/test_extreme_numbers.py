@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.border.columns import LARGEST, LEAST_WEIGHT
-from armlet.core.errors import MergeError, PolicyError
-from armlet.core.kernel import Statistics
-from armlet.core.reference import BEYOND_ANY, Reference
-from armlet.core.ridge import Ridge
-from armlet.core.types import Float64
-from armlet.core.units import Units
+from armlet.errors import MergeError, PolicyError
+from armlet.inputs.columns import LARGEST, LEAST_WEIGHT
+from armlet.kernel import Statistics
 from armlet.policies import POLICIES, subset_search
 from armlet.policies.contextual_ucb import SEARCHES
 from armlet.policies.subset_search import Past
+from armlet.reference.algorithm_1 import BEYOND_ANY, Reference
+from armlet.reference.ridge import Ridge
+from armlet.reference.units import Units
+from armlet.types import Float64
 from support.policies import DIM, N_ARMS, SETTINGS
 from support.sums import dot
 

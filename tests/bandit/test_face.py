@@ -17,9 +17,9 @@ from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[imp
 
 import armlet
 from armlet import Bandit, LinUCB, Uniform
-from armlet.core.border.arms import WIDEST, label_array
-from armlet.core.types import Arm
-from armlet.policies import POLICIES, catalogue
+from armlet.inputs.arms import WIDEST, label_array
+from armlet.policies import POLICIES
+from armlet.types import Arm
 from support.policies import SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,6 @@ def test_all_policies_are_listed_once_for_every_reader() -> None:
         names = vars(module)["__all__"]
         assert set(POLICIES) < set(names)
         assert len(set(names)) == len(names)
-    assert {name for name in vars(catalogue) if not name.startswith("_")} == set(POLICIES)
 
 
 def test_importing_armlet_reads_no_policy_that_is_not_asked_for() -> None:
@@ -92,10 +91,10 @@ def test_importing_armlet_reads_no_policy_that_is_not_asked_for() -> None:
     assert {name for name in loaded if name.startswith("armlet.policies.")} == {
         "armlet.policies.contextual_epsilon_greedy",
         "armlet.policies.parts",
-        "armlet.policies.parts.auto_p",
-        "armlet.policies.parts.epsilon_greedy",
+        "armlet.policies.auto_p",
+        "armlet.policies.epsilon_greedy",
     }
-    assert not loaded & {"armlet.advice", "armlet.theory", "armlet.environments", "armlet.testing", "armlet.core.files"}
+    assert not loaded & {"armlet.advice", "armlet.theory", "armlet.environments", "armlet.testing", "armlet.model_file"}
 
 
 METHODS = [name for name in dir(Bandit) if name[0] != "_" and callable(inspect.getattr_static(Bandit, name))]

@@ -12,10 +12,11 @@ import pytest
 from scipy import stats
 
 import armlet
-from armlet.core.inference.coefficients import Coefficient
-from armlet.core.inference.model import CONSTANT
-from armlet.core.types import Float64, Policy
-from armlet.paper.coverage.coefficients import coverage
+from armlet.inference.coefficients import Coefficient
+from armlet.inference.model import CONSTANT
+from armlet.types import Float64, Policy
+from armlet_lab import literature
+from armlet_lab.validation.coverage.coefficients import coverage
 
 FEATURES = ["age", "income"]
 SCALES, MIDDLES = np.array([10.0, 2e4]), np.array([40.0, 1.5e5])
@@ -252,7 +253,7 @@ def test_what_cannot_be_asked_is_refused(call: Any, message: str) -> None:
 
 
 def test_policies_without_sums_say_so() -> None:
-    bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Exp3(horizon=10), seed=1)
+    bandit = armlet.Bandit(["a", "b"], 1, policy=literature.Exp3(horizon=10), seed=1)
     with pytest.raises(TypeError, match="Exp3 keeps no sums of rows by arm"):
         bandit.intervals()
 

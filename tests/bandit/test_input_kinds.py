@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet.core.border import columns
-from armlet.core.border.contexts import ContextReader
+from armlet.inputs import columns
+from armlet.inputs.contexts import ContextReader
 from support.examples import scaled
 
 FEATURES = ("age", "height")

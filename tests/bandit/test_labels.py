@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from armlet import Bandit, Uniform
-from armlet.core.border import arms, columns
-from armlet.core.border.contexts import ContextReader, feature_names
-from armlet.core.files import encoding, model
-from armlet.policies import POLICIES
+from armlet.inputs import arms, columns
+from armlet.inputs.contexts import ContextReader, feature_names
+from armlet.model_file import encoding, model
+from armlet.policies import find_policy
 
 MANY = 2000
 
@@ -75,7 +75,7 @@ def test_a_file_is_read_with_a_few_looks_at_each_label(monkeypatch: pytest.Monke
     names = counted()
     changed = {**header, "arms": names, "retired": names[: MANY // 2]}
     monkeypatch.setattr(encoding, "decode_model", lambda _: (changed, found))
-    assert MANY <= looks(lambda: model.decode(b"", POLICIES, None)) <= 8 * MANY
+    assert MANY <= looks(lambda: model.decode(b"", find_policy, None)) <= 8 * MANY
 
 
 @pytest.mark.parametrize(

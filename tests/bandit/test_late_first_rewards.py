@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.choosing import below
-from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import (
+from armlet.environments.finite import FiniteWorld
+from armlet.kernel import (
     AutoSchedule,
     Schedule,
     Simulated,
@@ -26,9 +25,11 @@ from armlet.core.kernel import (
     simulate_events,
     simulate_steps,
 )
-from armlet.core.reference import Reference
-from armlet.core.types import Interaction, Policy
-from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
+from armlet.reference.algorithm_1 import Reference
+from armlet.reference.choosing import below
+from armlet.types import Interaction, Policy
+from armlet_lab import literature
+from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 
 N_ARMS, DIM, SEED = 3, 2, 11
 
@@ -38,9 +39,9 @@ LEARN_FROM_EXPLORED: list[Policy] = [
     armlet.ContextualEpsilonGreedy(p="auto", horizon=1000, units="as given", clock="steps"),
     RunningMinimumEpsilonGreedy(start=1),
     armlet.ContextualUCB(history="explored", p=3),
-    armlet.PEGE(),
-    armlet.EpochGreedy(),
-    armlet.EpochGreedy(oracle="tabular"),
+    literature.PEGE(),
+    literature.EpochGreedy(),
+    literature.EpochGreedy(oracle="tabular"),
 ]
 
 
@@ -222,7 +223,7 @@ def test_simulated_runs_are_bit_for_bit_what_they_were(name: str) -> None:
 
 def test_epoch_greedy_on_a_finite_class_keeps_to_its_epochs() -> None:
     """Its best policy depends on x from the start, so its choices are no ties of all arms."""
-    policy = armlet.EpochGreedy(oracle="finite", n_policies=5)
+    policy = literature.EpochGreedy(oracle="finite", n_policies=5)
     bandit = make(policy)
     explored = [bandit.decide(x).explored for x in contexts(60)]
     assert explored == [policy.explores(t, n_arms=N_ARMS, dim=DIM) for t in range(1, 61)]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from armlet import Bandit, LinUCB, PolicyError
-from armlet.core.kernel import Schedule
-from armlet.core.law import compiled_rule
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction
+from armlet.kernel import Schedule
+from armlet.policies.dispatch import compiled_rule
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.policies.uniform import Uniform
+from armlet.types import Bool, Choice, Coins, Float64, Interaction
 
 ANSWER: list[Any] = []
 

@@ -18,7 +18,7 @@ import pytest
 
 import armlet
 from armlet import Algorithm1, Bandit, BusyError, ContextualEpsilonGreedy, Decision, DecisionError, Policy
-from armlet.core.kernel import Engine
+from armlet.kernel import Engine
 from armlet.testing.plays import world
 from support.bandits import facts
 from support.in_python import InPython

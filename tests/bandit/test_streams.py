@@ -12,7 +12,8 @@ import pytest
 
 import armlet
 from armlet import Algorithm1, Bandit, Decision, DecisionError, MergeError, Policy
-from armlet.core.kernel import coins
+from armlet.kernel import coins
+from armlet_lab import literature
 
 POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), armlet.HybridLinUCB()]
 
@@ -176,7 +177,7 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
         make(Algorithm1(p=600)).since(base)
     with pytest.raises(TypeError, match="base is 3; since takes the Bandit"):
         base.since(3)  # type: ignore[arg-type]
-    clicks = Bandit(["a", "b"], 1, policy=armlet.Banditron(), seed=1)
+    clicks = Bandit(["a", "b"], 1, policy=literature.Banditron(), seed=1)
     with pytest.raises(MergeError, match="there is no difference"):
         clicks.copy().since(clicks)
 
@@ -206,7 +207,7 @@ def test_what_an_arm_knew_before_it_was_removed_cannot_be_changed_later(policy: 
 
 def test_since_a_base_without_a_common_arm_is_all_of_it() -> None:
     """Policies with a table of contexts took the places of no arm for an index of another kind."""
-    policy = armlet.Exp3(gamma=0.1)
+    policy = literature.Exp3(gamma=0.1)
     bandit = Bandit(["new"], 2, policy=policy, seed=1)
     bandit.learn(bandit.decide([1.0, 0.0]), 1.0)
     base = Bandit(["gone"], 2, policy=policy, seed=1)

@@ -16,9 +16,9 @@ import pytest
 
 import armlet
 from armlet import Bandit, BusyError, Policy
-from armlet.core.kernel import coins
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction
+from armlet.kernel import coins
 from armlet.policies.fixed_epsilon import FixedEpsilon
+from armlet.types import Bool, Choice, Coins, Float64, Interaction
 
 COMPILED: dict[str, Policy] = {
     "Algorithm1": armlet.Algorithm1(p=20),

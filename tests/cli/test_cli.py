@@ -11,8 +11,8 @@ import pytest
 
 from armlet import cli
 from armlet.cli import parser
-from armlet.core.version import __version__
 from armlet.simulation import compare
+from armlet.version import __version__
 
 TWO = ["--policy", "FixedEpsilon:epsilon=0.1", "--policy", "Uniform"]
 SMALL = ["compare", "--horizon", "200", "--runs", "2", *TWO, "--engine", "serial"]
@@ -38,7 +38,7 @@ def test_the_package_itself_is_the_command() -> None:
 def test_help_shows_examples_and_one_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["--help"]) == 0
     out = capsys.readouterr().out
-    assert "examples:\n  armlet paper" in out
+    assert "examples:\n  armlet-lab paper" in out
     assert sum(line.startswith("    compare ") for line in out.splitlines()) == 1
 
 
@@ -52,7 +52,7 @@ def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["compare", "--help"]])
 def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
-    heavy = ["matplotlib", "scipy", "pandas", "armlet.paper", "armlet.simulation", "armlet.environments"]
+    heavy = ["matplotlib", "scipy", "pandas", "armlet_lab.paper", "armlet.simulation", "armlet.environments"]
     code = (
         "import sys, contextlib, armlet.cli\n"
         f"with contextlib.suppress(SystemExit): armlet.cli.main({arguments!r})\n"

@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from armlet.core.checks import chance, ends, number, one_of, optional, positive, whole
-from armlet.core.types import Policy
+from armlet.inputs.checks import chance, ends, number, one_of, optional, positive, whole
 from armlet.policies import POLICIES
+from armlet.types import Policy
 
 NEEDED: dict[str, dict[str, object]] = {
     "EXP4": {"gamma": 0.1, "n_contexts": 4},

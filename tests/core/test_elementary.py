@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from armlet.core import elementary, kernel
-from armlet.core.types import Float64
+from armlet import kernel
+from armlet.reference import elementary
+from armlet.types import Float64
 
 DIGITS: Final = mpmath.workdps(40)
 """Of what is taken for the truth."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.core.running.forks import LockedFile
+from armlet.parallel.forks import LockedFile
 
 HANGING = """
 import os, signal, sys, threading, armlet

@@ -9,8 +9,8 @@ import pytest
 
 from armlet import datasets
 from armlet.cli import main
-from armlet.core.errors import ArgumentError
 from armlet.datasets import actg175_trial, installed, open_bandit_sample
+from armlet.errors import ArgumentError
 from armlet.log import from_dataset, from_obp, read
 from support.tables import made_recommendations, made_trial, make_wheel, pinned_to
 

@@ -14,11 +14,6 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma
-from armlet.core.finite import FiniteWorld
-from armlet.core.settings import Objective
-from armlet.core.statistics import smallest_eigenvalue
-from armlet.core.types import Bool, Float64
 from armlet.environments import (
     ENVIRONMENTS,
     Customers,
@@ -38,6 +33,10 @@ from armlet.environments import (
     Section41,
     World,
 )
+from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
+from armlet.environments.finite import FiniteWorld
+from armlet.inputs.settings import Objective
+from armlet.reference.statistics import smallest_eigenvalue
 from armlet.testing import ENVIRONMENT_CHECKS, check_environment
 from armlet.testing.environments import (
     EnvironmentCheck,
@@ -54,6 +53,7 @@ from armlet.testing.environments import (
     check_table_of_contexts,
     check_table_of_noise,
 )
+from armlet.types import Bool, Float64
 
 pytestmark = pytest.mark.spread
 

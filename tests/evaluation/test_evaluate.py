@@ -12,13 +12,13 @@ import pytest
 
 import armlet
 from armlet import Bandit, EvaluationError
-from armlet.core.errors import ArgumentError
-from armlet.core.types import Bool, Float64
+from armlet.errors import ArgumentError
 from armlet.evaluation import rows as rows_module
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import HeldBlocks, Rows, open_rows, rows_of
 from armlet.evaluation.targets import read_target
 from armlet.parallel.pool import make_pool
+from armlet.types import Bool, Float64
 
 
 def held(rows: Rows, arms: list[Any] | None = None, **about: Any) -> HeldBlocks:

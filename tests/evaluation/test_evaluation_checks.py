@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armlet.core.types import Arm
 from armlet.evaluation.checks import Check, Checks, Word, bets
 from armlet.evaluation.checks.support import effective
 from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.rows import Rows
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
+from armlet.types import Arm
 from support.decided import imported, played
 
 

@@ -12,8 +12,8 @@ import pytest
 from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.page import Story, limits, render
-from armlet.paper.coverage.logs import Held
 from armlet.policies import ContextualEpsilonGreedy
+from armlet_lab.validation.coverage.logs import Held
 from support import stories
 from support.decided import played
 

@@ -11,12 +11,12 @@ import pytest
 
 import armlet
 from armlet import cli
-from armlet.core.errors import ArgumentError, DecisionError, EvaluationError
+from armlet.errors import ArgumentError, DecisionError, EvaluationError
 from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.gate import gate
 from armlet.evaluation.holdout import Holdout
 from armlet.evaluation.rows import HeldBlocks, rows_of
-from armlet.paper.coverage.gates import gated
+from armlet_lab.validation.coverage.gates import gated
 
 
 def held(n: int = 3000, objective: str = "max", **columns: Any) -> HeldBlocks:

@@ -14,11 +14,11 @@ import pytest
 
 import armlet
 from armlet import Bandit
-from armlet.core.errors import ArgumentError, EvaluationError
-from armlet.core.types import Bool, Float64
+from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import HeldBlocks, rows_of
+from armlet.types import Bool, Float64
 from support.decided import played
 
 

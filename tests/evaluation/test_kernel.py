@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import _kernel
-from armlet.core import kernel
-from armlet.core.types import Float64
-from armlet.evaluation import reference
+from armlet import _kernel, kernel
 from armlet.evaluation.model import combine
-from armlet.evaluation.reference import AS_LOGGED, FEATURES, Parts
+from armlet.reference import evaluation as reference
+from armlet.reference.evaluation import AS_LOGGED, FEATURES, Parts
+from armlet.types import Float64
 from support.examples import scaled
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import EvaluationError
-from armlet.core.sequences import MeanSequence
-from armlet.core.types import Float64
+from armlet.errors import EvaluationError
 from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.evaluation.search import around, search
+from armlet.inference.sequences import MeanSequence
+from armlet.types import Float64
 
 
 def drawn(n: int, seed: int, *, signal: float = 0.4, objective: str = "max") -> HeldBlocks:

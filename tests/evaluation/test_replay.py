@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet import kernel
 from armlet.cli import main
-from armlet.core import kernel
-from armlet.core.errors import LogError
-from armlet.core.types import Bool, Float64, Policy
+from armlet.errors import LogError
 from armlet.evaluation.replay import replay
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.log import from_obp, write
+from armlet.types import Bool, Float64, Policy
 
 K, D = 3, 2
 THETA = np.array([[1.0, 0.0], [-1.0, 0.2], [0.0, 1.0]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import LogError
+from armlet.errors import LogError
 from armlet.evaluation import rows
 from armlet.evaluation.reading import compacted, spool
 from armlet.evaluation.rows import Rows, open_rows

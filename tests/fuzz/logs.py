@@ -24,7 +24,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 import armlet
 from armlet import ArmletError, cli
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
 from armlet.evaluation.replay import replay as replay_policy
 from armlet.log import recording
 from armlet.log.lines import encode_event

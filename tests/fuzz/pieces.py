@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from armlet.core import kernel
-from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import Layers, Snapshots, Statistics, Tuned
+from armlet import kernel
+from armlet.environments.finite import FiniteWorld
+from armlet.kernel import Layers, Snapshots, Statistics, Tuned
 from fuzz import values
 from fuzz.faults import REFUSALS, Fault, Hostility
 from fuzz.values import pick

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from armlet.core.kernel import Statistics
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, RewardKind
+from armlet.kernel import Statistics
 from armlet.policies import POLICIES
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, RewardKind
 from fuzz.faults import Hostility
 from fuzz.values import pick
 from support.policies import SETTINGS

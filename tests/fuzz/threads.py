@@ -23,7 +23,8 @@ import numpy as np
 
 import armlet
 from armlet import Bandit, Decision
-from armlet.core.types import Policy
+from armlet.types import Policy
+from armlet_lab import literature
 from fuzz.faults import REFUSALS, require
 
 DIM, START, MOST = 3, 6, 12
@@ -32,7 +33,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "LinUCB": lambda: armlet.LinUCB(),
     "ThompsonSampling": lambda: armlet.ThompsonSampling(v=0.5),
     "OptimisticEpsilonGreedy": lambda: armlet.OptimisticEpsilonGreedy(p=50),
-    "UCB1": lambda: armlet.UCB1(reward_range=(0.0, 8.0)),
+    "UCB1": lambda: literature.UCB1(reward_range=(0.0, 8.0)),
     "FixedEpsilon": lambda: armlet.FixedEpsilon(epsilon=0.3),
 }
 HERE = Path(__file__).parent.parent
@@ -68,7 +69,7 @@ class Worker:
         self.arena, self.bandit, self.rng = arena, arena.bandit, Random(1000 * seed + number)
         self.pending: list[Decision] = []
         self.learned: list[Decision] = []
-        self.estimates = not isinstance(self.bandit.policy, armlet.UCB1)  # it knows means, and no theta
+        self.estimates = not isinstance(self.bandit.policy, literature.UCB1)  # it knows means, and no theta
         self.changes_arms = number < 2
         self.menu: list[Callable[[], None]] = [
             *[self.decide] * 6, *[self.decide_many] * 2, *[self.learn] * 6, self.learn_many, self.correct, self.forget,
@@ -230,7 +231,7 @@ class Worker:
 def sums(bandit: Bandit) -> dict[str, tuple[float, float]]:
     """Give n and the sum of rewards of every arm."""
     state = bandit.state
-    if isinstance(state, armlet.core.kernel.Layers):
+    if isinstance(state, armlet.kernel.Layers):
         state = state[1]  # all rows; the other layer is what was solved
     if isinstance(state, armlet.Statistics):
         n, total = state.n, state.sum_r

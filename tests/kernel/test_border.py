@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet import _kernel
-from armlet.core import kernel
-from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import AutoSchedule, Layers, Schedule, Statistics, Tuned
+from armlet import _kernel, kernel
+from armlet.environments.finite import FiniteWorld
+from armlet.kernel import AutoSchedule, Layers, Schedule, Statistics, Tuned
 
 SOUND: dict[str, Any] = {
     "contexts": np.eye(2),

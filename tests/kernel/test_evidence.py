@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from armlet import Bandit, Policy
-from armlet.core import exploring, kernel
-from armlet.core.kernel import Evidence, Statistics
-from armlet.core.reference import Reference
-from armlet.core.ridge import Ridge
-from armlet.core.types import Arm, Bool, Float64
+from armlet import Bandit, Policy, kernel
 from armlet.environments import FigureA
+from armlet.kernel import Evidence, Statistics
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.reference import exploring
+from armlet.reference.algorithm_1 import Reference
+from armlet.reference.ridge import Ridge
+from armlet.types import Arm, Bool, Float64
 from support.bandits import facts
 from support.examples import scaled
 from support.in_python import EvidenceInPython

@@ -30,7 +30,7 @@ def test_a_module_that_was_handed_nothing_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", ALONE, _kernel.__file__], capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
     assert len(said) == 2
-    assert all("import armlet.core.kernel, which calls register" in line for line in said)
+    assert all("import armlet.kernel, which calls register" in line for line in said)
 
 
 def test_nothing_may_be_left_out() -> None:

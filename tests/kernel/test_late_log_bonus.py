@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet.core.optimism import Noise, PacedReference
-from armlet.core.ridge import Ridge
-from armlet.core.units import Units
+from armlet.reference.log_bonus import Noise, PacedReference
+from armlet.reference.ridge import Ridge
+from armlet.reference.units import Units
 from support.examples import scaled
 
 

@@ -9,13 +9,12 @@ import pytest
 from scipy import stats
 
 import armlet
-from armlet import _kernel
-from armlet.core import kernel
-from armlet.core.choosing import best_arms
-from armlet.core.optimism import Noise, PacedReference, deviations, is_optimistic
-from armlet.core.ridge import Ridge
-from armlet.core.types import Float64, Int64
-from armlet.core.units import Units
+from armlet import _kernel, kernel
+from armlet.reference.choosing import best_arms
+from armlet.reference.log_bonus import Noise, PacedReference, deviations, is_optimistic
+from armlet.reference.ridge import Ridge
+from armlet.reference.units import Units
+from armlet.types import Float64, Int64
 
 NOISES: tuple[Noise, ...] = get_args(Noise)
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet import _kernel
-from armlet.core import kernel, reference
-from armlet.core.kernel import Statistics
-from armlet.core.reference import Reference
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Float64, Int64, LearnsFrom
+from armlet import _kernel, kernel
+from armlet.kernel import Statistics
 from armlet.policies import Algorithm1
+from armlet.reference import algorithm_1 as reference
+from armlet.reference.algorithm_1 import Reference
+from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.types import Float64, Int64, LearnsFrom
 from support.examples import scaled
 from support.in_python import AllDataBySteps, AllDataInPython, InPython
 from support.streams import Stream, make_stream, streams

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet import _kernel
-from armlet.core import kernel
-from armlet.core.kernel import Statistics
-from armlet.core.types import Float64, Int64
+from armlet import _kernel, kernel
+from armlet.kernel import Statistics
+from armlet.types import Float64, Int64
 
 
 def record_size(size: int) -> int:

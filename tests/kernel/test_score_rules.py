@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet.core.kernel import ConstantRate, InverseGaps
-from armlet.core.law import compiled_rule
-from armlet.core.types import Policy
+from armlet.kernel import ConstantRate, InverseGaps
+from armlet.policies.dispatch import compiled_rule
 from armlet.testing.laws import check_law
+from armlet.types import Policy
 from support.examples import scaled
 
 units = st.sampled_from(["free", "as given"])

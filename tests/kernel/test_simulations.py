@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from armlet.core import kernel
-from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.kernel import Rollout, Schedule, Simulated, Statistics
-from armlet.core.types import Float64, Int64
+from armlet import kernel
+from armlet.environments.finite import FiniteWorld, Noise
+from armlet.kernel import Rollout, Schedule, Simulated, Statistics
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.types import Float64, Int64
 
 LANE = 1 << 64  # the second word of a Philox counter
 
@@ -198,8 +198,8 @@ def test_checkpoints_do_not_change_the_law() -> None:
 
 WARM_UP = """
 import numpy as np
-from armlet.core import kernel
-from armlet.core.finite import FiniteWorld
+from armlet import kernel
+from armlet.environments.finite import FiniteWorld
 from armlet.policies import Algorithm1
 world = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), noise="none", scale=0.0)
 policy = Algorithm1(p=1e8)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.core import kernel
-from armlet.core.kernel import Layers, Snapshots, Statistics, Tuned
-from armlet.core.reference import Reference
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Float64
-from armlet.core.units import rounded
+from armlet import kernel
+from armlet.kernel import Layers, Snapshots, Statistics, Tuned
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.reference.algorithm_1 import Reference
+from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference.units import rounded
+from armlet.types import Float64
 from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 

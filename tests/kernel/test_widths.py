@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import _kernel
-from armlet.core import kernel
-from armlet.core.kernel import Layers, Optimism, Statistics
-from armlet.core.reference import Reference
-from armlet.core.ridge import Ridge
+from armlet import _kernel, kernel
+from armlet.kernel import Layers, Optimism, Statistics
+from armlet.reference.algorithm_1 import Reference
+from armlet.reference.ridge import Ridge
 from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import armlet
-from armlet.core.types import Policy
 from armlet.log import replaying
 from armlet.log.parquet.compacting import compact
 from armlet.log.reading import read
 from armlet.log.schema import Event
+from armlet.types import Policy
 from support.lives import Life, new_bandit
 from support.policies import every_policy
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import armlet
-from armlet.core.errors import LogError
+from armlet.errors import LogError
 
 POLICY = armlet.ContextualEpsilonGreedy(p=20)
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
 from armlet.evaluation.gate import gate
 from armlet.log.exporting import write
 from armlet.log.imports.columns import from_table

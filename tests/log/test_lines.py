@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.core.kernel import json_bytes
+from armlet.kernel import json_bytes
 from armlet.log.lines import DamagedLineError, decode, encode, encode_event
 from armlet.log.schema import Event, InvalidEventError
 

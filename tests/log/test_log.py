@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import LogError
+from armlet.errors import LogError
 from armlet.log.journal import BLOCK
 from armlet.log.recording import CHECKPOINT
 from armlet.log.sink import Flush

@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from armlet.core.errors import ArgumentError, LogError
-from armlet.core.types import Arm
+from armlet.errors import ArgumentError, LogError
 from armlet.log.lines import DamagedLineError
 from armlet.log.parquet import compacting
 from armlet.log.parquet.compacting import compact, events_beside
@@ -17,6 +16,7 @@ from armlet.log.parquet.layout import Contexts
 from armlet.log.parquet.reading import ParquetLog
 from armlet.log.reading import LogFile, read
 from armlet.log.schema import InvalidEventError
+from armlet.types import Arm
 from support.logs import DIM, made_events, write_events
 
 

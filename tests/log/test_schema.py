@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import armlet
-from armlet.core.errors import LogError
+from armlet.errors import LogError
 from armlet.log.reading import LogFile
 from armlet.log.replaying import Player
 from armlet.log.schema import KINDS, UNPLAYED, Event, InvalidEventError, Optional, check_event

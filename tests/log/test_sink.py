@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.core.errors import LogError
+from armlet.errors import LogError
 from armlet.log.sink import Sink
 
 

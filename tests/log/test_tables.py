@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 
 TABLE = pa.table({"age": [31.0, 44.0], "country": ["no", None], "ad": [0, 1], "click": [1.0, 0.0]})

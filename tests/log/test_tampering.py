@@ -13,7 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
-from armlet.core.kernel import json_bytes
+from armlet.kernel import json_bytes
 from armlet.log import recording
 from armlet.log.lines import encode_event
 from armlet.log.reading import LogFile

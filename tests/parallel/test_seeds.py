@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.paper import EXPERIMENTS
 from armlet.parallel.seeds import Seeds, _spell
+from armlet_lab.experiments import EXPERIMENTS
 
 SOURCE = Path(__file__).parents[2] / "src" / "armlet"
 ROOMS = ("simulation", "advice", "paper", "parallel")

@@ -9,16 +9,17 @@ import pytest
 
 import armlet
 from armlet import PolicyError
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet.paper.section_4_2.running_minimum import RunningMinimumEpsilonGreedy
-from armlet.policies.epoch_greedy import EpochGreedy
-from armlet.policies.greedy_first import NEVER, GreedyFirst
-from armlet.policies.parts.experts import ExpertSums, LinearExperts
-from armlet.policies.parts.tabular import Means, Tabular
-from armlet.policies.real_lin_exp3 import RealLinExp3
-from armlet.policies.scrible import SCRiBLe
-from armlet.policies.ucb1 import UCB1
 from armlet.testing.absence import check_absent_arms, check_many_arms
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
+from armlet_lab import literature
+from armlet_lab.literature.epoch_greedy import EpochGreedy
+from armlet_lab.literature.greedy_first import NEVER, GreedyFirst
+from armlet_lab.literature.parts.experts import ExpertSums, LinearExperts
+from armlet_lab.literature.parts.tabular import Means, Tabular
+from armlet_lab.literature.real_lin_exp3 import RealLinExp3
+from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
+from armlet_lab.literature.scrible import SCRiBLe
+from armlet_lab.literature.ucb1 import UCB1
 
 COINS = Coins(0.5, 2**62, 2**61, 0)
 
@@ -95,7 +96,7 @@ def test_greedy_first_switches_for_the_weakest_arm_that_could_play() -> None:
 
 @pytest.mark.parametrize(
     "policy",
-    [armlet.EXP4(gamma=0.2, n_experts=10), armlet.EXP4P(horizon=4000, n_experts=10, p_min=0.01)],
+    [literature.EXP4(gamma=0.2, n_experts=10), literature.EXP4P(horizon=4000, n_experts=10, p_min=0.01)],
     ids=["EXP4", "EXP4P"],
 )
 def test_experts_decide_and_learn_once_a_late_arm_is_retired(policy: Policy) -> None:
@@ -109,7 +110,7 @@ def test_experts_decide_and_learn_once_a_late_arm_is_retired(policy: Policy) -> 
 
 
 def test_an_expert_that_prefers_a_late_arm_abstains() -> None:
-    policy, x, eligible = armlet.EXP4(gamma=0.1, n_experts=50), np.array([1.0, -0.5]), np.arange(33) != 32
+    policy, x, eligible = literature.EXP4(gamma=0.1, n_experts=50), np.array([1.0, -0.5]), np.arange(33) != 32
     state = policy.init(33, 2)
     assert isinstance(state, ExpertSums)
     state["gain"][:] = np.arange(50.0) * 20

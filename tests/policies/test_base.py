@@ -12,11 +12,11 @@ import pytest
 
 import armlet
 from armlet import Bandit
-from armlet.core.kernel import Statistics
-from armlet.core.law import compiled_rule
-from armlet.core.policy import BasePolicy, RidgePolicy
-from armlet.core.types import Bool, Choice, Coins, Float64, Interaction, Policy
+from armlet.kernel import Statistics
+from armlet.policies.base import BasePolicy, RidgePolicy
+from armlet.policies.dispatch import compiled_rule
 from armlet.testing import check_policy
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
 from support.policies import every_policy
 
 EVERY = every_policy()

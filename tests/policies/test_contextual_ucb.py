@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from armlet.bandit import Bandit, load
-from armlet.core.errors import DecisionError, ModelFileError
-from armlet.core.files import encoding
-from armlet.core.types import Float64, Interaction
 from armlet.environments.figure_a import FigureA
 from armlet.environments.section7 import Section7
+from armlet.errors import DecisionError, ModelFileError
+from armlet.model_file import encoding
 from armlet.policies.contextual_ucb import SEARCHES, ContextualUCB
 from armlet.policies.subset_search import Histories, HistoryLimitError, Past, value
 from armlet.policies.subset_search.histories import bucket
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
 from armlet.testing.policies import Check
+from armlet.types import Float64, Interaction
 from support.contract import checks
 
 pytestmark = pytest.mark.spread

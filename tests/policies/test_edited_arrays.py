@@ -13,9 +13,9 @@ import pytest
 
 import armlet
 from armlet import Bandit, ModelFileError
-from armlet.core.files import encoding
-from armlet.core.types import Array, Policy
+from armlet.model_file import encoding
 from armlet.policies import POLICIES
+from armlet.types import Array, Policy
 from support import examples
 from support.policies import DIM, N_ARMS, SETTINGS, every_policy
 

@@ -9,15 +9,15 @@ import pytest
 
 from armlet import Bandit
 from armlet.bandit import load
-from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Float64, Policy
 from armlet.environments import FigureA
+from armlet.errors import DecisionError, MergeError
 from armlet.policies import Uniform
 from armlet.policies.fixed_epsilon import FixedEpsilon
+from armlet.policies.forced import forced_arm
 from armlet.policies.greedy import Greedy
-from armlet.policies.greedy_first import GreedyFirst, GreedyFirstState
-from armlet.policies.parts.forced import forced_arm
 from armlet.simulation.run import simulate
+from armlet.types import Float64, Policy
+from armlet_lab.literature.greedy_first import GreedyFirst, GreedyFirstState
 from support.contract import check_settings
 
 CONTRACT = [

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import Bandit, Uniform
-from armlet.core.types import Float64, Interaction
 from armlet.environments import FigureA
+from armlet.policies.derived import Derived
 from armlet.policies.hybrid_linucb import HybridLinUCB
-from armlet.policies.parts.derived import Derived
 from armlet.simulation.run import simulate
+from armlet.types import Float64, Interaction
 from support.contract import check_settings
 from support.examples import scaled
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import armlet
-from armlet.core.types import Float64
+from armlet.types import Float64
 from support.contract import check_settings
 
 K, D = 4, 3
@@ -107,7 +107,7 @@ def test_arms_are_played_as_often_as_their_propensities_say() -> None:
     x = np.array([0.5, 0.5, -0.5])
     chances, counts = bandit.predict_proba([x])[0], np.zeros(K)
     for seed in range(4000):
-        coins = armlet.core.kernel.coins(seed, bandit.t + 1)
+        coins = armlet.kernel.coins(seed, bandit.t + 1)
         every = np.ones(K, dtype=np.bool_)
         choice = bandit.policy.decide(bandit.state, bandit.t + 1, x, coins, every)
         assert choice.propensity == chances[choice.arm]

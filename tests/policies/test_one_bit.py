@@ -11,14 +11,10 @@ import pytest
 from scipy import optimize
 
 from armlet.bandit import Bandit
-from armlet.core.kernel import coins
-from armlet.core.types import Bool, Float64, Interaction, Policy
 from armlet.environments import Drifting, FigureA
 from armlet.environments.oracle_bit import OracleBit
+from armlet.kernel import coins
 from armlet.policies import Uniform
-from armlet.policies.banditron import Banditron
-from armlet.policies.confidit import Confidit
-from armlet.policies.newtron import Hessian, Newtron, in_ball
 from armlet.simulation.run import simulate
 from armlet.testing.environments import (
     check_arrays,
@@ -28,6 +24,10 @@ from armlet.testing.environments import (
     check_start,
     check_streams_stay_apart,
 )
+from armlet.types import Bool, Float64, Interaction, Policy
+from armlet_lab.literature.banditron import Banditron
+from armlet_lab.literature.confidit import Confidit
+from armlet_lab.literature.newtron import Hessian, Newtron, in_ball
 from support.contract import check_settings
 
 K, D = 3, 2

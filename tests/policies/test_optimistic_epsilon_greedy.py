@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet import Bandit
-from armlet.core import kernel
-from armlet.core.errors import DecisionError, MergeError
-from armlet.core.kernel import Decision
-from armlet.core.types import Bool, Float64, Int64, Interaction
-from armlet.core.units import Units
+from armlet import Bandit, kernel
+from armlet.errors import DecisionError, MergeError
+from armlet.kernel import Decision
 from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED, OptimisticEpsilonGreedy
+from armlet.reference.units import Units
+from armlet.types import Bool, Float64, Int64, Interaction
 
 K, D = 4, 3
 SETTINGS = [{}, {"p": 10.0, "growth": 0.5}, {"width_scale": 0.0}, {"ridge": 5.0, "width_scale": 7.0}]

@@ -18,13 +18,13 @@ from river.linear_model import BayesianLinearRegression
 from scipy import stats
 
 import armlet
-from armlet.core import kernel
-from armlet.core.kernel import Statistics
-from armlet.core.types import Float64
+from armlet import kernel
+from armlet.kernel import Statistics
 from armlet.policies.algorithm_1 import Algorithm1
 from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
+from armlet.types import Float64
 from support.examples import scaled
 from support.peers import (
     DRAWS,

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import ArmletError
-from armlet.core.types import Float64, Policy
+from armlet.errors import ArmletError
+from armlet.types import Float64, Policy
+from armlet_lab import literature
 from support.policies import every_policy
 
 pytestmark = pytest.mark.spread
@@ -283,7 +284,7 @@ def test_a_merge_is_done_or_changes_nothing(policy: Policy, arms: list[str]) -> 
     try:
         other = armlet.Bandit(arms, DIM, policy=policy, seed=9)
     except ValueError:  # an oracle knows how many arms there are
-        assert isinstance(policy, armlet.Oracle)
+        assert isinstance(policy, literature.Oracle)
         return
     for step, x in enumerate(contexts(10, seed=6)):
         other.learn(other.decide(x), fair(policy, step))
@@ -351,10 +352,10 @@ def test_a_state_that_refuses_another_stays_as_it_was(policy: Policy, into: list
 @pytest.mark.parametrize(
     ("policy", "solver"),
     [
-        (armlet.RealLinExp3(horizon=100), "solve, inv, eigh"),
-        (armlet.Newtron(hessian="full"), "eigh"),
-        (armlet.Confidit(), "inv, eigh"),
-        (armlet.SCRiBLe(eta=0.1), "svd"),
+        (literature.RealLinExp3(horizon=100), "solve, inv, eigh"),
+        (literature.Newtron(hessian="full"), "eigh"),
+        (literature.Confidit(), "inv, eigh"),
+        (literature.SCRiBLe(eta=0.1), "svd"),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )

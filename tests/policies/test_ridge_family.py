@@ -12,18 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from armlet import _kernel
-from armlet.core import kernel
-from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
-from armlet.core.types import Choice, Float64, Interaction, Policy
-from armlet.core.units import Units
+from armlet import _kernel, kernel
+from armlet.environments.finite import FiniteWorld
+from armlet.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
+from armlet.policies.forced import forced_arm
 from armlet.policies.linucb import LinUCB
 from armlet.policies.oful import OFUL
 from armlet.policies.ols_bandit import OLSBandit
-from armlet.policies.parts.forced import forced_arm
 from armlet.policies.thompson_sampling import ThompsonSampling
+from armlet.reference.units import Units
 from armlet.testing import check_policy
+from armlet.types import Choice, Float64, Interaction, Policy
 from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 

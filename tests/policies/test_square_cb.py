@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from armlet import Bandit
-from armlet.core.types import Policy
 from armlet.environments import FigureA
 from armlet.policies import Uniform
 from armlet.policies.square_cb import GROWTH, SquareCB, inverse_gap_chances, theory_gamma
 from armlet.simulation.run import simulate
+from armlet.types import Policy
 from support.contract import check_settings
 
 SETTINGS = [

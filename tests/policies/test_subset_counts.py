@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.core.types import Float64
 from armlet.policies.subset_search import Past, certified, counts, relaxed, value
+from armlet.types import Float64
 
 
 def brute_force(x: Float64, X: Float64, times: tuple[int, int]) -> float:

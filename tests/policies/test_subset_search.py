@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.core.types import Float64
 from armlet.policies.subset_search import (
     Past,
     Subset,
@@ -22,6 +21,7 @@ from armlet.policies.subset_search import (
     relaxed,
     value,
 )
+from armlet.types import Float64
 from support.examples import scaled
 
 SEARCHES: list[Callable[[Float64, Past], Subset]] = [exact, relaxed, counts]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.core.intervals import Estimate, Pairing
-from armlet.core.types import Float64
+from armlet.inference.means import Estimate, Pairing
 from armlet.simulation import growth
+from armlet.types import Float64
 from support.curves import GROWTH, RUNS, STEPS, TRIALS, allowed, covered, fourth_root, logarithmic, noisy, square_root
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.kernel import Statistics
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction
 from armlet.environments import Delayed, FigureA, Linear, News, World
+from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import LinUCB, OptimisticEpsilonGreedy, Uniform
-from armlet.simulation import together
 from armlet.simulation.play import Job, play
 from armlet.simulation.player import Block, InPython, draw, player
 from armlet.simulation.results import settings_of
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction
+from armlet_lab.runner import together
 from support.in_python import InPython as InPythonPolicy
 
 

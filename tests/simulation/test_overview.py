@@ -1,4 +1,4 @@
-"""`armlet report` of a folder of simulations: finished, unfinished, or none at all."""
+"""`armlet-lab report` of a folder of simulations: finished, unfinished, or none at all."""
 
 from __future__ import annotations
 

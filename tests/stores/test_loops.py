@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import armlet
-from armlet.core.types import Arm
 from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
 from armlet.stores.replay import rebuild
 from armlet.stores.rewards import Terms, Told, judge
+from armlet.types import Arm
+from armlet_lab import literature
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}
 
@@ -230,7 +231,7 @@ def test_costs_are_learned_as_costs() -> None:
 
 def test_policies_with_a_range_of_their_own_need_not_be_told_it() -> None:
     with in_memory() as store:
-        loop = store.loop("bits", arms=["a", "b"], dim=1, policy=armlet.Banditron(), seed=1)
+        loop = store.loop("bits", arms=["a", "b"], dim=1, policy=literature.Banditron(), seed=1)
         name = loop.decide([1.0]).id
         assert [loop.reward(name, value) for value in (0.5, -1.0, 2.0, 1.0)] == [*["out_of_range"] * 3, "accepted"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import armlet
-from armlet.core.types import Arm
 from armlet.stores import Loop, Memory, Store
 from armlet.stores.replay import rebuild
+from armlet.types import Arm
 
 
 class Ticks:

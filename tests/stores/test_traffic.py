@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.choosing import play_drawn, shares
-from armlet.core.policy import RidgePolicy
-from armlet.core.types import Choice, Coins
-from armlet.core.units import Units
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import play_drawn, shares
+from armlet.reference.units import Units
 from armlet.stores import Loop, Memory, SQLite, Store
 from armlet.stores.player import WINDOWS
 from armlet.stores.replay import rebuild
@@ -29,6 +28,7 @@ from armlet.stores.sqlite import SQLitePen
 from armlet.stores.tickets import Chore
 from armlet.stores.upkeep import Upkeep
 from armlet.stores.writer import Writer
+from armlet.types import Choice, Coins
 
 pytestmark = pytest.mark.spread
 

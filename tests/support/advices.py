@@ -9,8 +9,8 @@ from pathlib import Path
 
 from armlet.advice import Advice, advise, page
 from armlet.advice.pilot import ArmCheck
-from armlet.core.intervals import Estimate, Interval
 from armlet.environments import FigureA
+from armlet.inference.means import Estimate, Interval
 
 
 @functools.cache

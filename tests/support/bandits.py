@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from armlet import Algorithm1, Bandit, Decision, Policy
-from armlet.core.statistics import Statistics
-from armlet.core.types import Float64
+from armlet.reference.statistics import Statistics
+from armlet.types import Float64
 from support.streams import Stream
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from armlet.core.types import Policy
 from armlet.testing.absence import check_absent_arms
 from armlet.testing.policies import CHECKS, Check
+from armlet.types import Policy
 from support import examples
 
 

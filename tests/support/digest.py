@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 
 import armlet
-from armlet.core.kernel import ordered_scores
-from armlet.core.types import Float64, Policy
+from armlet.kernel import ordered_scores
+from armlet.types import Float64, Policy
 from support.policies import DIM, N_ARMS, every_policy
 
 RECORD: Final = Path(__file__).parent / "digests.json"

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import armlet
-from armlet.core.border.columns import LARGEST
-from armlet.core.errors import ArmletError
-from armlet.core.types import Float64, Policy
+from armlet.errors import ArmletError
+from armlet.inputs.columns import LARGEST
 from armlet.policies import POLICIES
+from armlet.types import Float64, Policy
 from support import examples
 from support.policies import DIM, N_ARMS, SETTINGS
 

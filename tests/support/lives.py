@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import armlet
-from armlet.core.errors import ArmletError
-from armlet.core.types import Float64, Policy
+from armlet.errors import ArmletError
+from armlet.types import Float64, Policy
 
 DIM = 3
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.core.types import Arm
 from armlet.log.lines import encode_event
 from armlet.log.schema import Event
+from armlet.types import Arm
 
 DIM = 3
 

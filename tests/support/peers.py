@@ -11,12 +11,12 @@ from river.linear_model import BayesianLinearRegression
 from scipy import stats
 
 import armlet
-from armlet.core.kernel import Statistics
-from armlet.core.types import Float64, Int64
+from armlet.kernel import Statistics
 from armlet.policies.algorithm_1 import Algorithm1
 from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
+from armlet.types import Float64, Int64
 from support.streams import make_stream
 
 DRAWS = 20_000

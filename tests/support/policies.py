@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from armlet.core.types import Policy
 from armlet.policies import POLICIES
+from armlet.types import Policy
 
 N_ARMS, DIM = 4, 3
 _SETTINGS: dict[str, list[dict[str, object]]] = {

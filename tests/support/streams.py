@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from armlet.core.types import Float64
+from armlet.types import Float64
 
 CONTEXTS = ("gaussian", "bits", "normalised bits", "few", "collinear", "mostly zero", "tiny", "huge")
 REWARDS = ("gaussian", "clicks", "constant", "equal arms")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from armlet.core.types import Float64
+from armlet.types import Float64
 
 
 def dot(x: Float64, y: Float64) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from armlet.core.kernel import Statistics
-from armlet.core.types import Bool, Choice, Coins, Float64, Policy
+from armlet.kernel import Statistics
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
 from armlet.testing import CHANGES, check_units
 from armlet.testing.units import Change, check_change
+from armlet.types import Bool, Choice, Coins, Float64, Policy
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet import theory
-from armlet.core.constants import Constants, noise_sigma
-from armlet.core.errors import ArmletError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
 from armlet.environments import FigureA
+from armlet.environments.constants import Constants, noise_sigma
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import bit_law, scale_bits
 from armlet.environments.section41 import Section41
-from armlet.paper.theorem_2 import worlds
+from armlet.errors import ArmletError
 from armlet.theory import AssumptionError, Problem, section41
 from armlet.theory.assumptions import MEANINGS
 from armlet.theory.printed import LEMMA_1
+from armlet.types import Float64
+from armlet_lab.paper.theorem_2 import worlds
 
 
 def problem(
@@ -94,7 +94,7 @@ def test_section_41_noise_bound_covers_both_readings_of_the_noise() -> None:
 
 
 def test_the_claimed_gap_of_section_41_is_not_reached() -> None:
-    """Its median falls by some 0.8 bits a dimension below the claim (`armlet paper`); a tenth of it is enough here."""
+    """Its median falls by 0.8 bits a dimension below the claim (`armlet-lab paper`); a tenth is enough here."""
     rng, ratios = np.random.default_rng(41), []
     for _ in range(40):
         found = Section41.draw(rng, n_arms=6, dim=9).constants().delta_min

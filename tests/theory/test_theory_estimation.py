@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from armlet import theory
-from armlet.core.types import Float64, Int64
 from armlet.environments import FigureA
 from armlet.theory import AssumptionError, estimate_constants
+from armlet.types import Float64, Int64
 
 Rows = tuple[Float64, Int64, Float64]
 THETA = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.5))

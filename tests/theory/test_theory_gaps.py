@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.paper import lemma_2
 from armlet.theory import gaps, lemmas
+from armlet_lab.paper import lemma_2
 
 
 @pytest.mark.parametrize("broken", gaps.counterexamples(), ids=lambda broken: broken.says)

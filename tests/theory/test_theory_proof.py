@@ -10,14 +10,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from armlet import theory
-from armlet.core.finite import FiniteWorld
-from armlet.core.ridge import RidgeName
-from armlet.core.types import Float64
-from armlet.paper.theorem_2 import worlds
+from armlet.environments.finite import FiniteWorld
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import events, streams
+from armlet.reference.ridge import RidgeName
+from armlet.simulation import streams
 from armlet.theory import lemmas, repaired
+from armlet.types import Float64
+from armlet_lab.paper.theorem_2 import worlds
+from armlet_lab.runner import events
 
 SEEDS = st.integers(0, 2**32 - 1)
 

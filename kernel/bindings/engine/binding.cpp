@@ -107,7 +107,7 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"))
         .def("_replace", &Engine::replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("fields"),
              nb::sig("def _replace(self, policy: object, rule: object | None, fields: "
-                     "collections.abc.Callable[[], dict[str, typing.Any]]) -> None"))
+                     "collections.abc.Callable[[], collections.abc.Mapping[str, typing.Any]]) -> None"))
         .def("_add_arm", &Engine::add_arm, nb::arg("label").none(),
              nb::sig("def _add_arm(self, label: object) -> None"))
         .def("_remove_arm", &Engine::remove_arm, nb::arg("label").none(),
@@ -131,7 +131,8 @@ void bind_engine(nb::module_& m) {
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
              nb::arg("seeds"), nb::arg("fields"),
              nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
-                     "seeds: list[int], fields: collections.abc.Callable[[], dict[str, typing.Any]]) -> None"))
+                     "seeds: list[int], fields: collections.abc.Callable[[], collections.abc.Mapping[str, "
+                     "typing.Any]]) -> None"))
         .def("_attach", &Engine::attach, nb::arg("recording"), nb::sig("def _attach(self, recording: object) -> None"),
              "From now on `recording.recorder` receives every change, under `recording.lock`.")
         .def_prop_ro("_seed", &Engine::seed, nb::sig("def _seed(self, /) -> int"))

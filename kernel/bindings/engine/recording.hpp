@@ -30,7 +30,7 @@ class Recording {
 
     void decided(nb::handle decision) const { recorder().attr("decided")(decision); }
     void decided_many(nb::handle decisions) const { recorder().attr("decided_many")(decisions); }
-    void happened(const char* kind, const nb::dict& fields) const { recorder().attr("happened")(kind, fields); }
+    void happened(const char* kind, const nb::object& fields) const { recorder().attr("happened")(kind, fields); }
     void happened(const char* kind, const nb::list& many) const { recorder().attr("happened_many")(kind, many); }
 
     const Word since;

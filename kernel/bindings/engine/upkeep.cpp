@@ -120,7 +120,7 @@ void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
 
 void Engine::replace(nb::object next, nb::object rule, const nb::callable& fields) {
     change(
-        "replace", [&] { return nb::cast<nb::dict>(fields()); },
+        "replace", [&] { return nb::object(fields()); },
         [&](Act act) {
             const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
             next.attr("check")(arms_.size(), dim_, t);
@@ -141,7 +141,7 @@ void Engine::replace(nb::object next, nb::object rule, const nb::callable& field
 void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
                    const nb::callable& fields) {
     change(
-        "merge", [&] { return nb::cast<nb::dict>(fields()); },
+        "merge", [&] { return nb::object(fields()); },
         [&](Act act) {
             const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
             const Word after = next_steps(steps);

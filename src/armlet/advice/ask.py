@@ -26,12 +26,12 @@ from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
 from armlet.advice.sources import SourceLike, as_source
 from armlet.advice.spread import mean_interval
 from armlet.advice.trial import Trial
-from armlet.core.checks import one_of, optional, whole
-from armlet.core.errors import InvalidValueError
-from armlet.core.intervals import spread
-from armlet.core.settings import Objective, check_seed
-from armlet.core.types import Float64
+from armlet.errors import InvalidValueError
+from armlet.inference.means import spread
+from armlet.inputs.checks import one_of, optional, whole
+from armlet.inputs.settings import Objective, check_seed
 from armlet.parallel.seeds import Seeds
+from armlet.types import Float64
 
 
 def silent(done: int, total: int) -> None:

@@ -17,14 +17,14 @@ from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench
 from armlet.advice.spread import Sample, difference, predictive
 from armlet.advice.trial import Trial
-from armlet.core.finite import FiniteWorld
-from armlet.core.intervals import Estimate, Interval
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
+from armlet.inference.means import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.occasional_optimism import OccasionalOptimism
 from armlet.policies.thompson_sampling import ThompsonSampling
 from armlet.simulation.player import play_table
+from armlet.types import Float64
 
 BUDGET: Final = 6e9  # nanoseconds of one core, by the estimate of `_cost`
 FEWEST: Final = 4  # environments

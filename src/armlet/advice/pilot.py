@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.border import columns
-from armlet.core.border.arms import check_labels
-from armlet.core.border.arrow import read_columns
-from armlet.core.border.contexts import ContextReader
-from armlet.core.errors import ArgumentError, InvalidValueError
-from armlet.core.types import Arm, ArrowTable, Contexts, Float64, Int64
+from armlet.errors import ArgumentError, InvalidValueError
+from armlet.inputs import columns
+from armlet.inputs.arms import check_labels
+from armlet.inputs.arrow import read_columns
+from armlet.inputs.contexts import ContextReader
+from armlet.types import Arm, ArrowTable, Contexts, Float64, Int64
 
 
 class Pilot:
@@ -44,7 +44,7 @@ class Pilot:
     (4, 2, ['a', 'b'])
     >>> Pilot([[1], [1]], ["a", "b"], [0.1, 0.9], arm_names=["a", "b", "c"])
     Traceback (most recent call last):
-    armlet.core.errors.ArgumentError: the pilot never tried arm 'c', so nothing is known of it; play it ...
+    armlet.errors.ArgumentError: the pilot never tried arm 'c', so nothing is known of it; play it ...
     """
 
     __slots__ = ("X", "arm_names", "played", "propensities", "rewards")

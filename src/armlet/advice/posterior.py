@@ -17,9 +17,9 @@ import numpy as np
 
 from armlet.advice.pilot import ArmCheck, Pilot, check_values
 from armlet.advice.problem import FEW, SampledProblem, draw_from, sample_size
-from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.settings import Objective
-from armlet.core.types import Float64, Int64
+from armlet.environments.finite import FiniteWorld, Noise
+from armlet.inputs.settings import Objective
+from armlet.types import Float64, Int64
 
 SPREADS: Final = np.geomspace(1e-3, 3.0, 60)  # tau sqrt(d) as a share of the rewards' standard deviation
 TYPICAL: Final = 0.2  # where the prior of that share bends, a half-Cauchy law: even below, falling as its square above

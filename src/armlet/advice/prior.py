@@ -14,11 +14,11 @@ from typing import Final, Literal, TypeAlias, cast
 import numpy as np
 
 from armlet.advice.problem import FEW, SampledProblem, draw_from, sample_size
-from armlet.core.checks import unboxed
-from armlet.core.errors import ArgumentError, InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import bit_law
+from armlet.errors import ArgumentError, InvalidValueError
+from armlet.inputs.checks import unboxed
+from armlet.types import Float64
 
 Between: TypeAlias = float | tuple[float, float]
 """One number, or the lowest and the highest that it may be."""
@@ -52,7 +52,7 @@ class Prior:
     [4, 3, 3, 3]
     >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", base_rate=0.03)
     Traceback (most recent call last):
-    armlet.core.errors.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
+    armlet.errors.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
     """
 
     n_arms: int | tuple[int, int]

@@ -13,12 +13,12 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.world import World, check_still
+from armlet.errors import InvalidValueError
 from armlet.parallel.seeds import Seeds
 from armlet.theory import asked_p
+from armlet.types import Float64
 
 PLACE: Final = "advice"  # of the seeds of an advice
 FEW: Final = 64  # distinct contexts that are kept as they are; more are sampled, because runs cost O(M) an exploration

@@ -16,12 +16,12 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.advice.problem import SampledProblem
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64, Int64
+from armlet.environments.finite import FiniteWorld
 from armlet.parallel.seeds import Seeds
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.simulation import streams
 from armlet.simulation.player import play_table
+from armlet.types import Float64, Int64
 
 SHORT: Final = 1000  # steps for each context of a table
 CHUNK: Final = 16  # runs in a task, so that several workers can share the runs on one problem

@@ -19,7 +19,7 @@ import numpy as np
 from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench, by_steps, explorations
 from armlet.advice.trial import Trial
-from armlet.core.types import Float64
+from armlet.types import Float64
 
 BUDGET: Final = 6e6  # microseconds of one core for the trial, by the estimate of `cost`
 LOOK: Final = 0.05  # of that, for one p of the look

@@ -12,9 +12,9 @@ from armlet.advice.pilot import Pilot
 from armlet.advice.posterior import Posterior
 from armlet.advice.prior import Prior
 from armlet.advice.problem import SampledProblem, Source, condense, draw_from, varied_size
-from armlet.core.errors import InvalidTypeError
-from armlet.core.settings import Objective
 from armlet.environments.world import World
+from armlet.errors import InvalidTypeError
+from armlet.inputs.settings import Objective
 
 Draw: TypeAlias = Callable[[np.random.Generator], World]
 SourceLike: TypeAlias = World | Draw | Prior | Pilot

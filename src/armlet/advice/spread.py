@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.core.intervals import Estimate, Interval, resampled, spread, t_quantile
-from armlet.core.types import Float64, Int64
+from armlet.inference.means import Estimate, Interval, resampled, spread, t_quantile
+from armlet.types import Float64, Int64
 
 FEW_PROBLEMS: Final = 100  # below, the outer quantiles rest on a problem or two
 RESAMPLES: Final = 1000

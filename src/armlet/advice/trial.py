@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from armlet.advice.spread import Sample, chance_within
-from armlet.core.types import Float64, Int64
+from armlet.types import Float64, Int64
 
 OWN: Final = (0.0, 0.1, 0.25, 0.5, 1.0)  # how much a problem's own runs count in the choice of its own p
 CLOSE: Final = 1.1  # times the least regret: as good, for all that matters

@@ -75,7 +75,7 @@ def _add_log(group: argparse._ArgumentGroup) -> None:
 
 def _advise(arguments: argparse.Namespace) -> None:
     from armlet.advice import command
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
 
     try:
         request = command.read_request(vars(arguments))

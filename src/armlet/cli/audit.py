@@ -47,7 +47,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 
 
 def _audit(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
     from armlet.log.auditing import audit
     from armlet.log.recording import start_beside
 

@@ -35,7 +35,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
     from armlet.parallel import pool
     from armlet.simulation import compare
 

@@ -101,7 +101,7 @@ def _describe_installed(source: Installed) -> None:
 
 def _log(arguments: argparse.Namespace) -> None:
     from armlet import datasets
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
     from armlet.log import from_dataset, write
 
     if arguments.name not in datasets.LOGS:

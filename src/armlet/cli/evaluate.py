@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from armlet.cli.arguments import add_engine, between, fail
-from armlet.core.errors import InvalidValueError
+from armlet.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from armlet.evaluation.targets import TargetLike
@@ -56,7 +56,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.evaluate import evaluate
     from armlet.evaluation.rows import open_rows
     from armlet.parallel.progress import reporter, silent

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from armlet.cli.arguments import add_engine, fail, names
-from armlet.core.errors import InvalidValueError
+from armlet.errors import InvalidValueError
 
 EXAMPLES = """\
 examples:
@@ -61,8 +61,8 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> None:
-    from armlet.core.encoding.encoder import Encoder
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
+    from armlet.inputs.encoding.encoder import Encoder
     from armlet.log.fitting.fit import fit, is_sums
     from armlet.simulation.compare import parse_policy
     from armlet.simulation.named import make_policy

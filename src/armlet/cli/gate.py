@@ -40,7 +40,7 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 
 
 def _gate(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.gate import gate
     from armlet.evaluation.rows import open_rows
 

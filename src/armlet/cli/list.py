@@ -8,7 +8,7 @@ import argparse
 def add_list(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "Name every environment, policy and experiment; or say in a line what some of them are, and their settings."
+        "Name every environment and policy; or say in a line what some of them are, and their settings."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="describe these; default: name all")
     parser.set_defaults(command=_list, parser=parser)

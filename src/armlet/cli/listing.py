@@ -1,4 +1,4 @@
-"""What `armlet list` prints: the names of environments, policies and experiments, or what one of them is.
+"""What `armlet list` prints: the names of environments and policies, or what one of them is.
 
 Names come from the registries alone, so that nothing else is imported.
 """
@@ -9,11 +9,10 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterable
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.spelling import choices
 from armlet.environments import ENVIRONMENTS
-from armlet.paper import BESIDES, EXPERIMENTS
-from armlet.policies import POLICIES
+from armlet.errors import InvalidValueError
+from armlet.policies import POLICIES, plugged_policies
+from armlet.spelling import choices
 
 WIDTH = 100
 
@@ -28,7 +27,8 @@ def listing() -> list[str]:
     """
     lines = ["environments (armlet simulate --world NAME):", *_wrapped(ENVIRONMENTS)]
     lines += ["", "policies (armlet simulate --policy NAME):", *_wrapped(POLICIES)]
-    lines += ["", "experiments (armlet paper --only NAME):", *_wrapped([*EXPERIMENTS, *BESIDES])]
+    if brought := plugged_policies():
+        lines += ["", "policies of other packages:", *_wrapped(brought)]
     return [*lines, "", "armlet list NAME says what one of them is, and its settings"]
 
 
@@ -42,13 +42,10 @@ def described(name: str) -> list[str]:
     """
     if name in ENVIRONMENTS:
         return _entry(name, ENVIRONMENTS[name], ENVIRONMENTS[name].draw)
-    if name in POLICIES:
-        return _entry(name, POLICIES[name], POLICIES[name])
-    if name in EXPERIMENTS or name in BESIDES:
-        from armlet.paper import reproduce  # imports what runs experiments
-
-        return [name, reproduce.load(name).title]
-    raise InvalidValueError(f"NAME is {name!r}; {choices(name, [*ENVIRONMENTS, *POLICIES, *EXPERIMENTS, *BESIDES])}")
+    known = {**POLICIES, **plugged_policies()}
+    if name in known:
+        return _entry(name, known[name], known[name])
+    raise InvalidValueError(f"NAME is {name!r}; {choices(name, [*ENVIRONMENTS, *known])}")
 
 
 def _wrapped(names: Iterable[str]) -> list[str]:

@@ -68,7 +68,7 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
 
     try:
         command(arguments)
@@ -142,7 +142,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
 def _imported(arguments: argparse.Namespace) -> Imported:
     from armlet.bandit import load
-    from armlet.core.errors import ArgumentError
+    from armlet.errors import ArgumentError
     from armlet.log.imports.columns import from_table
     from armlet.log.imports.dsjson import from_dsjson
     from armlet.log.tables import Roles

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 from armlet.cli.advise import add_advise
 from armlet.cli.audit import add_audit
-from armlet.cli.bakeoff import add_bakeoff
 from armlet.cli.compare import add_compare
 from armlet.cli.data import add_data
 from armlet.cli.evaluate import add_evaluate
@@ -18,43 +17,43 @@ from armlet.cli.fit import add_fit
 from armlet.cli.gate import add_gate
 from armlet.cli.list import add_list
 from armlet.cli.log import add_log
-from armlet.cli.paper import add_paper
 from armlet.cli.replay import add_replay
-from armlet.cli.report import add_report
 from armlet.cli.search import add_search
 from armlet.cli.simulate import add_simulate
 from armlet.cli.summary import add_intervals, add_summary
-from armlet.core.spelling import choices
-from armlet.core.version import __version__
+from armlet.spelling import choices
+from armlet.version import __version__
 
 EXAMPLES = """\
 examples:
-  armlet paper                                   rebuild the paper's evaluation, a verdict for every claim
-  armlet list                                    name every environment, policy and experiment
+  armlet list                                    name every environment and policy
   armlet list LinUCB FigureA                     what these are, and their settings
   armlet compare --world FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
-  armlet bakeoff                                 real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
   armlet evaluate decisions.jsonl --policy model.armlet     what it would have earned
   armlet audit decisions.jsonl                   replay a log from its start model, and compare bit for bit
   armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """Names the closest choice, and ends a refusal with the way to the help."""
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {choices(str(value), action.choices)}")
 
     def error(self, message: str) -> NoReturn:
+        """End with 2 and one line."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
 
-class _Version(argparse.Action):
+class Version(argparse.Action):
     """Asks the kernel, which only this option imports."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from armlet.core import kernel
+        """Print the versions and end."""
+        from armlet import kernel
 
         print(f"armlet {__version__}, kernel {kernel.level()}")
         parser.exit()
@@ -69,11 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Traceback (most recent call last):
     SystemExit: 2
     """
-    given = sys.argv[1:] if argv is None else list(argv)
-    parser = make_parser()
-    if given[:1] == ["demo"]:
-        parser.error("armlet demo is now armlet compare, which ranks policies and draws their regret")
-    arguments = parser.parse_args(given)
+    return run(make_parser(), argv)
+
+
+def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+    """Parse a command line, run its command, and return the exit code."""
+    arguments = parser.parse_args(sys.argv[1:] if argv is None else list(argv))
     command: Callable[[argparse.Namespace], None] = arguments.command
     try:
         command(arguments)
@@ -91,25 +91,22 @@ def make_parser() -> argparse.ArgumentParser:
 
     Examples
     --------
-    >>> make_parser().parse_args(["paper", "--only", "fig-a"]).only
-    'fig-a'
+    >>> make_parser().parse_args(["list", "LinUCB"]).names
+    ['LinUCB']
     """
-    parser = _Parser(
+    parser = Parser(
         prog="armlet",
         description="Contextual linear bandits in constant time and memory.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     about = "say the version, and which instructions of this processor the kernel uses"
-    parser.add_argument("--version", action=_Version, nargs=0, help=about)
+    parser.add_argument("--version", action=Version, nargs=0, help=about)
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    add_paper(commands.add_parser("paper", help="rebuild the paper's evaluation, with a verdict for every claim"))
-    add_list(commands.add_parser("list", help="name every environment, policy and experiment, or describe some"))
-    add_report(commands.add_parser("report", help="write the report of a folder of results anew"))
+    add_list(commands.add_parser("list", help="name every environment and policy, or describe some"))
     add_compare(commands.add_parser("compare", help="run several policies on the same runs of a world, and rank them"))
     add_advise(commands.add_parser("advise", help="say how much to explore, what it costs and how sure that is"))
     add_simulate(commands.add_parser("simulate", help="run a policy in a world, many times, on any engine"))
-    add_bakeoff(commands.add_parser("bakeoff", help="play real tables as bandits, beside Vowpal Wabbit"))
     add_fit(commands.add_parser("fit", help="learn from Parquet of any size, and write a model"))
     add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     add_log(commands.add_parser("log", help="read, compact, export and import logs of decisions"))

@@ -29,7 +29,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.replay import replay
     from armlet.evaluation.rows import open_rows
     from armlet.simulation.compare import parse_policy

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from armlet.cli.arguments import between, count, fail
-from armlet.core.errors import InvalidValueError
+from armlet.errors import InvalidValueError
 
 EXAMPLES = """\
 examples:
@@ -44,7 +44,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 def _search(arguments: argparse.Namespace) -> None:
     from armlet.bandit import load
-    from armlet.core.errors import ArgumentError, ArmletError
+    from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.search import search_around
 
     a = arguments

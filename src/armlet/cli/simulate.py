@@ -37,7 +37,7 @@ def add_simulate(parser: argparse.ArgumentParser) -> None:
 
 
 def _simulate(arguments: argparse.Namespace) -> None:
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
     from armlet.parallel import pool
     from armlet.simulation import command
 

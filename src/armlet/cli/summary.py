@@ -74,7 +74,7 @@ def _asked(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _bandit(arguments: argparse.Namespace) -> Bandit:
     from armlet.bandit import load
-    from armlet.core.errors import ArmletError
+    from armlet.errors import ArmletError
 
     try:
         return load(arguments.model)

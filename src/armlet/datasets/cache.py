@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from armlet.core.files.disk import write_atomically
 from armlet.datasets.collection import Collection, Wheel
 from armlet.datasets.table import DatasetError, Table
+from armlet.model_file.disk import write_atomically
 
 Tell = Callable[[str], None]
 STDERR = 2  # where it really goes, whatever stands in for sys.stderr

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from armlet.core.encoding.encoder import Encoder
-from armlet.core.types import Float64
+from armlet.inputs.encoding.encoder import Encoder
+from armlet.types import Float64
 
 
 def encode(columns: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Float64]:

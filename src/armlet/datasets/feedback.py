@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.types import Arm, Float64, Int64
+from armlet.types import Arm, Float64, Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,12 +11,12 @@ from typing import Final, Literal
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64, Int64
 from armlet.datasets import cache
 from armlet.datasets.collection import Collection
 from armlet.datasets.encoding import encode_named
 from armlet.datasets.feedback import Feedback, numbers
+from armlet.errors import InvalidValueError
+from armlet.types import Float64, Int64
 
 Logger = Literal["random", "bts"]
 Campaign = Literal["all", "men", "women"]

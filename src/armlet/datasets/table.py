@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.errors import ArmletError
-from armlet.core.types import Float64, Int64
 from armlet.datasets.encoding import encode
+from armlet.errors import ArmletError
+from armlet.types import Float64, Int64
 
 MISSING = ("", "?", "<null>")
 

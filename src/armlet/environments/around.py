@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.types import Bool, Float64
 from armlet.environments import world as worlds
+from armlet.environments.constants import Constants
 from armlet.environments.world import World
+from armlet.types import Bool, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import (
     LinearArms,
     as_rows,
@@ -25,6 +23,8 @@ from armlet.environments.linear_arms import (
     draw_rewards,
     draw_rows,
 )
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
 from armlet.environments import world as worlds
 from armlet.environments.around import AroundAnother
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

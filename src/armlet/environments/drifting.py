@@ -13,10 +13,10 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants
 from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

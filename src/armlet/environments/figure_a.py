@@ -14,9 +14,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import (
     MAX_BITS,
     LinearArms,
@@ -26,6 +24,8 @@ from armlet.environments.linear_arms import (
     draw_rewards,
     scale_bits,
 )
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 Zero: TypeAlias = Literal["keep", "resample"]
 

@@ -13,10 +13,10 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards, draw_rows
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 SUPPORT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])  # the rare context first
 

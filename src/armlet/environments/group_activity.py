@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.constants import Constants, bernoulli_sigma
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants, bernoulli_sigma
 from armlet.environments.linear_arms import MAX_BITS, LinearArms, as_rows, bit_law, check_chances, check_steps
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,8 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants
+from armlet.environments.finite import FiniteWorld, Noise
 from armlet.environments.linear_arms import (
     MAX_BITS,
     LinearArms,
@@ -26,6 +24,8 @@ from armlet.environments.linear_arms import (
     check_steps,
     draw_rewards,
 )
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 Law: TypeAlias = Literal["gaussian", "sphere", "bits", "constant"]
 WORDS: dict[Law, str] = {
@@ -48,7 +48,7 @@ class Linear(LinearArms):
         Where contexts come from: "gaussian" entries, the unit "sphere", "bits", fair coin flips, or "constant", a 1 and
         gaussian entries after it.
     noise, scale
-        How rewards spread, as in `armlet.core.finite.Noise`. 0/1 rewards need the law "bits" and a theta
+        How rewards spread, as in `armlet.environments.finite.Noise`. 0/1 rewards need the law "bits" and a theta
         whose probabilities stay in [0, 1].
 
     Examples

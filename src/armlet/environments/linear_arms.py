@@ -14,10 +14,10 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants, noise_sigma
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants, noise_sigma
+from armlet.environments.finite import FiniteWorld, Noise
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 Theta: TypeAlias = tuple[tuple[float, ...], ...]
 """One row of numbers for each arm, (K, d)."""

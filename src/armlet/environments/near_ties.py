@@ -14,9 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import (
     MAX_BITS,
     LinearArms,
@@ -26,6 +24,8 @@ from armlet.environments.linear_arms import (
     check_steps,
     draw_rewards,
 )
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

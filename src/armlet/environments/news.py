@@ -15,10 +15,10 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Bool, Float64
+from armlet.environments.constants import Constants
 from armlet.environments.linear_arms import LinearArms, Theta, as_rows, check_between, check_steps, draw_rewards
+from armlet.errors import InvalidValueError
+from armlet.types import Bool, Float64
 
 Payment: TypeAlias = Literal["gaussian", "bernoulli"]
 CONTEXTS: dict[Payment, str] = {

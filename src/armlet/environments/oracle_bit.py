@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
 from armlet.environments.around import AroundAnother
+from armlet.environments.finite import FiniteWorld
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.types import Float64
 from armlet.environments.around import AroundAnother
+from armlet.environments.constants import Constants
+from armlet.environments.finite import FiniteWorld, Noise
 from armlet.environments.linear_arms import LinearArms, check_between
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.settings import Objective
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import (
     LinearArms,
     Theta,
@@ -27,6 +24,9 @@ from armlet.environments.linear_arms import (
     draw_rewards,
     draw_rows,
 )
+from armlet.errors import InvalidValueError
+from armlet.inputs.settings import Objective
+from armlet.types import Float64
 
 SUBTASKS = ("computation in 10^9 operations", "disk in 100 MB", "network in 100 MB")
 TYPICAL_SECONDS = (0.5, 0.8, 1.0)  # for a unit of each

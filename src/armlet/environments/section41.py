@@ -15,9 +15,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants, scaled_bits_eigenvalue
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants, scaled_bits_eigenvalue
 from armlet.environments.linear_arms import (
     MAX_BITS,
     LinearArms,
@@ -27,6 +25,8 @@ from armlet.environments.linear_arms import (
     check_steps,
     scale_bits,
 )
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 Entries: TypeAlias = Literal["independent", "together"]
 

@@ -13,10 +13,10 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld, Noise
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld, Noise
 from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards, draw_rows
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 SUPPORT = np.array([[1.0, 1.0], [1.0, 0.0]])  # the rare context first
 
@@ -32,7 +32,7 @@ class Section7(LinearArms):
     I
         (1, 1) comes with probability 1/I, otherwise (1, 0).
     noise, scale
-        How rewards spread, as in `armlet.core.finite.Noise`; by default uniform between 0 and twice the mean.
+        How rewards spread, as in `armlet.environments.finite.Noise`; by default uniform between 0 and twice the mean.
 
     Examples
     --------

@@ -12,12 +12,12 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import Noise
-from armlet.core.types import Float64, Int64
+from armlet.environments.constants import Constants
+from armlet.environments.finite import Noise
 from armlet.environments.linear_arms import LinearArms, as_rows, check_steps, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
+from armlet.errors import InvalidValueError
+from armlet.types import Float64, Int64
 
 Rate: TypeAlias = Literal["log", "log2", "sqrt"]
 WORDS: dict[Rate, str] = {"log": "log t", "log2": "log^2 t", "sqrt": "sqrt t"}

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Bool, Float64
+from armlet.environments.constants import Constants
+from armlet.environments.finite import FiniteWorld
+from armlet.errors import InvalidValueError
+from armlet.types import Bool, Float64
 
 
 class World(Protocol):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.kernel import gram, row_features
-from armlet.core.types import Arm, Bool, Float64, Int64
 from armlet.evaluation.rows import BLOCK, Blocks, Rows
+from armlet.kernel import gram, row_features
+from armlet.types import Arm, Bool, Float64, Int64
 
 
 class ArrayBlocks(Blocks):

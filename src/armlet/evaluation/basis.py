@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.types import Bool, Float64
 from armlet.evaluation.rows import Rows
+from armlet.types import Bool, Float64
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.errors import LogError
-from armlet.core.types import Arm, Bool, Float64
+from armlet.errors import LogError
 from armlet.evaluation.rows import Blocks, Rows
+from armlet.types import Arm, Bool, Float64
 
 ROUNDED: Final = 1e-4  # propensities of other systems have a few digits
 
@@ -77,7 +77,7 @@ def find_drawn(blocks: Blocks) -> Drawn:
     array([0.25, 0.75])
     >>> find_drawn(open_rows(from_obp(feedback | {"pscore": [0.6, 0.25, 0.75]})))
     Traceback (most recent call last):
-    armlet.core.errors.LogError: arm 1 has propensities from 0.6 to 0.75, and the log does not say which rows ...
+    armlet.errors.LogError: arm 1 has propensities from 0.6 to 0.75, and the log does not say which rows ...
     """
     seen = _Seen(len(blocks.arms))
     for rows in blocks:

@@ -25,8 +25,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from armlet.core.types import Float64
-from armlet.evaluation.reference import PLACE
+from armlet.reference.evaluation import PLACE
+from armlet.types import Float64
 
 Estimator: TypeAlias = Literal["ips", "snips", "dm", "dr", "sndr", "switch", "shrunk", "replay", "explored", "weighted"]
 """Words for estimators."""
@@ -60,7 +60,7 @@ def estimate(word: Estimator, own: Float64) -> Estimated:
 
     Examples
     --------
-    >>> from armlet.evaluation.reference import gram
+    >>> from armlet.reference.evaluation import gram
     >>> F = np.zeros((2, 13))
     >>> F[:, 0], F[:, 1], F[:, 2] = 1.0, [2.0, 0.0], [1.0, 0.0]
     >>> estimate("ips", gram(F, F)).value, estimate("snips", gram(F, F)).value

@@ -18,10 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
-from armlet.core.errors import ArgumentError, EvaluationError
-from armlet.core.intervals import LEVEL, Interval
-from armlet.core.rewards import Range, check_range
-from armlet.core.sequences import DifferenceSequence, MeanSequence
+from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks.support import NOTHING
 from armlet.evaluation.checks.trained import Trained, refuse_trained
 from armlet.evaluation.drawn import certain_rows, drawn_rows
@@ -29,6 +26,9 @@ from armlet.evaluation.reading.raw import through_encoders
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.survey import check_rows
 from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
+from armlet.inference.means import LEVEL, Interval
+from armlet.inference.sequences import DifferenceSequence, MeanSequence
+from armlet.inputs.rewards import Range, check_range
 from armlet.log.reading import Source
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]

@@ -15,14 +15,14 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.errors import DecisionError, InvalidValueError, UnknownNameError
-from armlet.core.intervals import LEVEL, Interval
-from armlet.core.kernel import Decision
-from armlet.core.rewards import Range, check_range
-from armlet.core.sequences import DifferenceSequence
-from armlet.core.settings import check_seed
-from armlet.core.types import Arm, Context, Float64
+from armlet.errors import DecisionError, InvalidValueError, UnknownNameError
 from armlet.evaluation.gate import Answer, answer_of
+from armlet.inference.means import LEVEL, Interval
+from armlet.inference.sequences import DifferenceSequence
+from armlet.inputs.rewards import Range, check_range
+from armlet.inputs.settings import check_seed
+from armlet.kernel import Decision
+from armlet.types import Arm, Context, Float64
 
 Baseline: TypeAlias = Callable[[Context], Arm]
 

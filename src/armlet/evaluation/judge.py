@@ -7,11 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from armlet.core.errors import ArgumentError, EvaluationError
-from armlet.core.intervals import Interval
-from armlet.core.rewards import Range
-from armlet.core.settings import Objective
-from armlet.core.types import Float64
+from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.checks.support import FEW, NOTHING, UNMATCHED, effective, unreachable
 from armlet.evaluation.estimators import ESTIMATORS, Estimated, Estimator, estimate
@@ -24,6 +20,10 @@ from armlet.evaluation.sums import Sums
 from armlet.evaluation.survey import Survey
 from armlet.evaluation.targets import Logged, Target
 from armlet.evaluation.watch import Sequences
+from armlet.inference.means import Interval
+from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Objective
+from armlet.types import Float64
 
 FEWEST: Final = 30
 """Explored rows with a reward, below which there is no interval that can be trusted."""

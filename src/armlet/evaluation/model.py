@@ -18,10 +18,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.core.kernel import predict_played, predict_target, sum_rows, value_greedy
-from armlet.core.types import Bool, Float64
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.targets import Law, Played, Target, chance_of_played
+from armlet.kernel import predict_played, predict_target, sum_rows, value_greedy
+from armlet.types import Bool, Float64
 
 RIDGE: Final = 1.0
 """Constant: one that changes with the number of rows would not be the same without one of them."""

@@ -16,14 +16,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.core.errors import EvaluationError
-from armlet.core.types import Bool, Float64, Int64
+from armlet.errors import EvaluationError
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import row_sums
 from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spans import Rewards, interval
 from armlet.evaluation.survey import Survey
+from armlet.types import Bool, Float64, Int64
 
 BEGIN: Final = 1 / 3
 """The share of rows that the progressive value learns from before it counts."""
@@ -206,7 +206,7 @@ def leave_one_out(learned: Learned, rows: Drawn) -> Float64:
     >>> rng = np.random.default_rng(1)
     >>> X, rewards, all_of_them = rng.normal(size=(9, 2)), rng.normal(size=9), np.ones((9, 2), dtype=np.bool_)
     >>> rows = Drawn(X, np.arange(9) % 2, rewards, np.full(9, 0.5), all_of_them)
-    >>> from armlet.core.kernel import add_rows
+    >>> from armlet.kernel import add_rows
     >>> from armlet.evaluation.model import empty_records
     >>> def learn_from(some):
     ...     records = empty_records(2, 2)

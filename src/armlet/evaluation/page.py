@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
-from armlet.core.intervals import LEVEL, Estimate, Interval
 from armlet.evaluation import plots
 from armlet.evaluation.checks.check import Check, Word, shown
 from armlet.evaluation.plots import Line, Path, Weighed
+from armlet.inference.means import LEVEL, Estimate, Interval
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.numbers import show
 from armlet.report.pictures import Picture

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from armlet.core.intervals import LEVEL, Estimate, Interval
-from armlet.core.types import Float64, Int64
+from armlet.inference.means import LEVEL, Estimate, Interval
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.pictures import INK, Picture
 from armlet.report.plots import COLOURS, DASHES, MARKERS, legend, short
+from armlet.types import Float64, Int64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Float64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.targets import Law
+from armlet.types import Float64
 
 SUMS: Final = 9
 """Explored rows and their sum of pi^2/c^2; exploited rows and their sums of pi^2 and of pi^2/c. Where eligible arms

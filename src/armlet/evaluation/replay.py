@@ -16,16 +16,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from armlet import kernel
 from armlet.bandit import Bandit
-from armlet.core import kernel
-from armlet.core.errors import LogError
-from armlet.core.intervals import Interval, Z, t_quantile
-from armlet.core.law import compiled_rule
-from armlet.core.types import Bool, Float64, Int64, Interaction, Policy
+from armlet.errors import LogError
 from armlet.evaluation.drawn import Drawn, find_drawn
 from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.inference.means import Interval, Z, t_quantile
 from armlet.log.reading import Source
 from armlet.parallel.seeds import Seeds
+from armlet.policies.dispatch import compiled_rule
+from armlet.types import Bool, Float64, Int64, Interaction, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

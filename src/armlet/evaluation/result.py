@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path as Place
 from typing import Any, NamedTuple
 
-from armlet.core.errors import UnknownNameError
-from armlet.core.intervals import Interval
-from armlet.core.settings import Objective
-from armlet.core.types import Arm
+from armlet.errors import UnknownNameError
 from armlet.evaluation.checks import Check
 from armlet.evaluation.page import Compared, Story, Valued, render
 from armlet.evaluation.plots import Path, Weighed
+from armlet.inference.means import Interval
+from armlet.inputs.settings import Objective
+from armlet.types import Arm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

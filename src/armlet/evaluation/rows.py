@@ -14,10 +14,10 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.errors import LogError
-from armlet.core.settings import Objective
-from armlet.core.types import Arm, Bool, Float64, Int64
+from armlet.errors import LogError
+from armlet.inputs.settings import Objective
 from armlet.log.reading import Source, read
+from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16
 """Rows of a block: where sums are cut is part of what they are."""

@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.bandit import Bandit
-from armlet.core.errors import ArgumentError, EvaluationError
-from armlet.core.intervals import LEVEL, Interval
-from armlet.core.rewards import Range, check_range
-from armlet.core.sequences import in_range
-from armlet.core.sequences.wealth import GammaExponential, Sums
-from armlet.core.types import Arm, Float64, Int64
+from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks.trained import Trained, refuse_trained
 from armlet.evaluation.drawn import certain_rows, drawn_rows
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.survey import check_rows
 from armlet.evaluation.targets import Played
+from armlet.inference.betting import GammaExponential, Sums
+from armlet.inference.means import LEVEL, Interval
+from armlet.inference.sequences import in_range
+from armlet.inputs.rewards import Range, check_range
 from armlet.log.reading import Source
+from armlet.types import Arm, Float64, Int64
 
 HEAT: Final = 1024
 """Rows between two looks at who is out."""

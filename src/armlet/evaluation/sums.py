@@ -12,14 +12,14 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.kernel import gram, row_features, sum_features
-from armlet.core.types import Bool, Float64
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import Opinion, RewardModel, Said, combine
 from armlet.evaluation.predictable import contributions, row_weights
-from armlet.evaluation.reference import ALL, AS_LOGGED, Parts
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
+from armlet.kernel import gram, row_features, sum_features
+from armlet.reference.evaluation import ALL, AS_LOGGED, Parts
+from armlet.types import Bool, Float64
 
 MOST: Final = 10.0
 """The weight above which Switch-DR trusts its model alone, unless said otherwise."""

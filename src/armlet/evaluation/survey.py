@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from armlet.core.border.logged import LEAST_CHANCE
-from armlet.core.errors import ArgumentError
-from armlet.core.rewards import Range
-from armlet.core.types import Bool, Float64
+from armlet.errors import ArgumentError
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.model import combine, empty_records, row_sums
 from armlet.evaluation.predictable import SUMS
@@ -21,7 +18,10 @@ from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spans import Rewards
 from armlet.evaluation.sums import running_sums
 from armlet.evaluation.targets import Law, Target
+from armlet.inputs.logged import LEAST_CHANCE
+from armlet.inputs.rewards import Range
 from armlet.parallel.progress import Progress, silent
+from armlet.types import Bool, Float64
 
 Look = Callable[[Rows, Mapping[str, Law]], None]
 """Told every block, and what each target would have done."""

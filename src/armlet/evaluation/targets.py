@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from armlet.bandit import Bandit, load
-from armlet.core.errors import ArgumentError
-from armlet.core.types import Arm, Bool, Float64, Int64
+from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
+from armlet.types import Arm, Bool, Float64, Int64
 
 Law: TypeAlias = Int64 | Float64
 """One arm a row, (n,) of int64; or the probabilities of all, (n, K) of float64."""

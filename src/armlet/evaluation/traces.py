@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.intervals import Interval
-from armlet.core.rewards import Range
-from armlet.core.sequences import MeanSequence
-from armlet.core.types import Float64
 from armlet.evaluation.plots import Path, Weighed
+from armlet.inference.means import Interval
+from armlet.inference.sequences import MeanSequence
+from armlet.inputs.rewards import Range
+from armlet.types import Float64
 
 FIRST: Final = 8  # rows at the first look
 STEP: Final = 1.35  # times as many rows from one look to the next

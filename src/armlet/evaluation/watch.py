@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from armlet.core.intervals import Interval
-from armlet.core.rewards import Range
-from armlet.core.sequences import MeanSequence
 from armlet.evaluation.basis import Basis
 from armlet.evaluation.checks import Check, Checks
 from armlet.evaluation.plots import Path, Weighed
@@ -16,6 +13,9 @@ from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.sums import is_deterministic
 from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 from armlet.evaluation.traces import Running, Spread
+from armlet.inference.means import Interval
+from armlet.inference.sequences import MeanSequence
+from armlet.inputs.rewards import Range
 
 
 class Watch:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ArmletError, InvalidTypeError, LogError
-from armlet.core.types import Policy
+from armlet.errors import ArmletError, InvalidTypeError, LogError
 from armlet.log.faults import MissingFileError, NotALogError, explain, is_fault
 from armlet.log.lines import carried, encode_checked, encode_event
 from armlet.log.reading import Source, read
@@ -24,6 +23,7 @@ from armlet.log.recording import Log
 from armlet.log.replaying import Player
 from armlet.log.schema import OPTIONAL, Event, Events, InvalidEventError
 from armlet.log.sealing import Sealer
+from armlet.types import Policy
 
 Status: TypeAlias = Literal["ok", "incomplete", "mismatch"]
 Start: TypeAlias = str | os.PathLike[str] | bytes | Bandit

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
 from armlet.log.faults import reading
 from armlet.log.lines import encode_checked
 from armlet.log.parquet.compacting import compact

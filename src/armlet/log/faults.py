@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from armlet.core.errors import ArgumentError, ArmletError, LogError
+from armlet.errors import ArgumentError, ArmletError, LogError
 
 FAULTS: Final = (
     OSError,
@@ -47,7 +47,7 @@ def reading(name: str, done: str = "read") -> Iterator[None]:
     >>> with reading("a.parquet"):
     ...     {}["seq"]
     Traceback (most recent call last):
-    armlet.core.errors.LogError: a.parquet cannot be read: 'seq' is missing
+    armlet.errors.LogError: a.parquet cannot be read: 'seq' is missing
     """
     try:
         yield

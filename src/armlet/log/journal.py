@@ -11,14 +11,14 @@ from pathlib import Path
 from time import time_ns
 from typing import Any, Final
 
-from armlet.core.errors import BusyError, LogError
-from armlet.core.kernel import HeldLines, json_line
-from armlet.core.version import __version__
+from armlet.errors import BusyError, LogError
+from armlet.kernel import HeldLines, json_line
 from armlet.log.lines import LONGEST
 from armlet.log.schema import Event, check_fields
 from armlet.log.sealing import Sealer
 from armlet.log.sink import Flush, Sink
 from armlet.log.tail import Stretch
+from armlet.version import __version__
 
 BLOCK: Final = 2**16  # bytes that wait for the system if lines are flushed by blocks
 FROM_KERNEL: Final = frozenset({"decide", "learn"})

@@ -15,8 +15,8 @@ from gzip import GzipFile
 from typing import IO, Final
 from zlib import crc32
 
-from armlet.core.errors import LogError
-from armlet.core.kernel import json_line
+from armlet.errors import LogError
+from armlet.kernel import json_line
 from armlet.log.faults import NotALogError, explain
 from armlet.log.schema import FORMAT, HEAD, Event, InvalidEventError, check_event, check_start
 

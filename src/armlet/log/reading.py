@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from armlet.core.errors import InvalidTypeError, LogError
+from armlet.errors import InvalidTypeError, LogError
 from armlet.log.faults import check_ordinary, reading
 from armlet.log.lines import decode, parse, read_lines
 from armlet.log.schema import Event, Events

@@ -16,9 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
-from armlet.core.errors import InvalidValueError, LogError
-from armlet.core.files.disk import write_new
-from armlet.core.running.forks import give_up_in_children
+from armlet.errors import InvalidValueError, LogError
 from armlet.log.faults import MissingFileError, explain
 from armlet.log.journal import Journal
 from armlet.log.lines import is_beginning
@@ -26,9 +24,11 @@ from armlet.log.reading import LogFile, read_file
 from armlet.log.schema import FORMAT, RESERVED, SCHEMA, Event, InvalidEventError
 from armlet.log.sink import Flush
 from armlet.log.tail import last_stretch
+from armlet.model_file.disk import write_new
+from armlet.parallel.forks import give_up_in_children
 
 if TYPE_CHECKING:
-    from armlet.core.kernel import Decision, Decisions
+    from armlet.kernel import Decision, Decisions
     from armlet.log.parquet.reading import ParquetLog
 
 CHECKPOINT: Final = 1000  # events from one digest of the state to the next

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ArmletError, LogError
-from armlet.core.kernel import Decision
+from armlet.errors import ArmletError, LogError
+from armlet.kernel import Decision
 from armlet.log.faults import explain, is_fault
 from armlet.log.schema import HEAD, UNPLAYED, Event
-from armlet.policies import POLICIES
+from armlet.policies import find_policy
 
 RECENT: Final = 2**15  # decisions of a generation; two of them are kept
 
@@ -125,7 +125,7 @@ class Player:
 
     def _play_replace(self, event: Event) -> None:
         bandit: Any = self.bandit  # which must be able to, or the event is refused by name
-        bandit.replace(policy=POLICIES[event["policy"]["name"]](**event["policy"]["settings"]))
+        bandit.replace(policy=find_policy(event["policy"]["name"])(**event["policy"]["settings"]))
 
     def _play_merge(self, event: Event) -> None:
         self.bandit.merge(from_bytes(base64.b64decode(event["model"])))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from armlet.bandit import Bandit, from_bytes, load
-from armlet.core.types import Policy
 from armlet.log.faults import MissingFileError, reading
 from armlet.log.reading import LogFile
 from armlet.log.recording import Log
 from armlet.log.replaying import replay
+from armlet.types import Policy
 
 
 def resume(log: Log, *, policy: Policy | None = None) -> Bandit:

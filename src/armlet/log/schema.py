@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from armlet.core.border.columns import LARGEST
-from armlet.core.errors import LogError
+from armlet.errors import LogError
+from armlet.inputs.columns import LARGEST
 
 FORMAT: Final = "armlet log"
 SCHEMA: Final = 1
@@ -320,7 +320,7 @@ def check_start(event: Event, name: str) -> None:
     --------
     >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 9}, "new.jsonl")
     Traceback (most recent call last):
-    armlet.core.errors.LogError: new.jsonl is a log of schema 9; this version reads 1: use a newer one
+    armlet.errors.LogError: new.jsonl is a log of schema 9; this version reads 1: use a newer one
     """
     if event.get("kind") != "start" or event.get("format") != FORMAT:
         raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)

@@ -7,9 +7,9 @@ import warnings
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from armlet.core.errors import LogError
-from armlet.core.running.forks import LockedFile, give_up_in_children
+from armlet.errors import LogError
 from armlet.log.faults import explain
+from armlet.parallel.forks import LockedFile, give_up_in_children
 
 Flush: TypeAlias = Literal["block", "line", "disk"]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from armlet.core.border.extras import load
-from armlet.core.encoding.codes import CONSTANT
-from armlet.core.encoding.encoder import MOST, Encoder
-from armlet.core.errors import ArgumentError
-from armlet.core.types import Arm
+from armlet.errors import ArgumentError
+from armlet.inputs.encoding.codes import CONSTANT
+from armlet.inputs.encoding.encoder import MOST, Encoder
+from armlet.inputs.extras import load
+from armlet.types import Arm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from armlet.core.errors import LogError
+from armlet.errors import LogError
 from armlet.log.faults import check_ordinary, reading
 from armlet.log.lines import PIECE, carried, check_head, decode, parse
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from typing import Self, TypeAlias, TypeVar
 
-from armlet.core.errors import ArmletError, InvalidValueError
+from armlet.errors import ArmletError, InvalidValueError
 from armlet.parallel import workers as local
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
     [3, 2, 1]
     >>> make_pool("spark")
     Traceback (most recent call last):
-    armlet.core.errors.InvalidValueError: engine is 'spark'; choose 'processes', 'threads', 'serial' or 'dask', or ...
+    armlet.errors.InvalidValueError: engine is 'spark'; choose 'processes', 'threads', 'serial' or 'dask', or ...
     """
     if workers is not None and workers < 1:
         raise InvalidValueError(f"workers is {workers}; give at least 1, or leave it out")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.settings import check_seed
+from armlet.errors import InvalidValueError
+from armlet.inputs.settings import check_seed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
-from armlet.core.border.extras import load
+from armlet.inputs.extras import load
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,23 +1,42 @@
-"""Every policy by name. To add one: write its file, add its name below, and to `catalogue.py` for type checkers.
+"""Every policy by name. To add one: write its file, and add its name to the imports and to `_FILES` below.
 
-A policy is imported when it is first asked for, so that `import armlet` stays fast.
+A policy is imported when it is first asked for, so that `import armlet` stays fast. Other packages bring policies by an
+entry point of the group `armlet.policies` that leads to a mapping of names to classes; they are looked at only for a
+name that is not one of the library's.
 """
 
 from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING
 
-from armlet.core.errors import InvalidTypeError
-from armlet.core.law import refuse_schedule
-from armlet.core.spelling import choices, closest
-from armlet.core.types import Policy
+from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError
+from armlet.spelling import choices, closest
+from armlet.types import Policy
 
-if TYPE_CHECKING:
-    from armlet.policies.catalogue import *  # noqa: F403
+if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
+    from armlet.policies.algorithm_1 import Algorithm1 as Algorithm1
+    from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy as AllDataEpsilonGreedy
+    from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as ContextualEpsilonGreedy
+    from armlet.policies.contextual_ucb import ContextualUCB as ContextualUCB
+    from armlet.policies.fixed_epsilon import FixedEpsilon as FixedEpsilon
+    from armlet.policies.greedy import Greedy as Greedy
+    from armlet.policies.hybrid_linucb import HybridLinUCB as HybridLinUCB
+    from armlet.policies.linucb import LinUCB as LinUCB
+    from armlet.policies.occasional_optimism import OccasionalOptimism as OccasionalOptimism
+    from armlet.policies.oful import OFUL as OFUL
+    from armlet.policies.ols_bandit import OLSBandit as OLSBandit
+    from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy as OptimisticEpsilonGreedy
+    from armlet.policies.square_cb import SquareCB as SquareCB
+    from armlet.policies.thompson_sampling import ThompsonSampling as ThompsonSampling
+    from armlet.policies.uniform import Uniform as Uniform
+
+GROUP = "armlet.policies"
+"""The group of entry points by which packages bring policies of their own."""
 
 _FILES = {
     "Algorithm1": "algorithm_1",
@@ -27,48 +46,18 @@ _FILES = {
     "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
-    "EpochGreedy": "epoch_greedy",
-    "PEGE": "pege",
     "OLSBandit": "ols_bandit",
     "Greedy": "greedy",
-    "GreedyFirst": "greedy_first",
     "LinUCB": "linucb",
     "HybridLinUCB": "hybrid_linucb",
-    "SupLinUCB": "suplinucb",
-    "LinRel": "linrel",
-    "SupLinRel": "suplinrel",
-    "ConfidenceBall1": "confidence_ball",
-    "ConfidenceBall2": "confidence_ball",
-    "UncertaintyEllipsoid": "uncertainty_ellipsoid",
     "OFUL": "oful",
-    "RarelySwitchingOFUL": "rarely_switching_oful",
     "ThompsonSampling": "thompson_sampling",
     "SquareCB": "square_cb",
-    "RealLinExp3": "real_lin_exp3",
-    "EXP4": "exp4",
-    "EXP4P": "exp4p",
-    "PolicyElimination": "policy_elimination",
-    "FeasibleRandomizedUCB": "feasible_randomized_ucb",
-    "EpsilonNGreedy": "epsilon_n_greedy",
-    "UCB1": "ucb1",
-    "Exp3": "exp3",
-    "SCRiBLe": "scrible",
-    "Banditron": "banditron",
-    "Newtron": "newtron",
-    "Confidit": "confidit",
     "Uniform": "uniform",
-    "Oracle": "oracle",
 }
 
 
-_RENAMED = {"RandomizedUCB": "FeasibleRandomizedUCB"}  # what was called something else, and what it is called now
-_MOVED = {"RunningMinimumEpsilonGreedy": "armlet.paper.section_4_2.running_minimum"}  # exhibits: not to be used
-
-
-class _Registry(Mapping[str, type[Policy]]):
-    renamed: Mapping[str, str] = _RENAMED
-    moved: Mapping[str, str] = _MOVED
-
+class _Library(Mapping[str, type[Policy]]):
     def __getitem__(self, name: str) -> type[Policy]:
         found: type[Policy] = getattr(import_module(f"armlet.policies.{_FILES[name]}"), name)
         return found
@@ -80,7 +69,57 @@ class _Registry(Mapping[str, type[Policy]]):
         return len(_FILES)
 
 
-POLICIES = _Registry()
+POLICIES: Mapping[str, type[Policy]] = _Library()
+"""The library's own policies; `find_policy` also finds those of plug-ins."""
+
+
+def find_policy(name: str) -> type[Policy]:
+    """Return a policy of the library or of a plug-in by its name.
+
+    Examples
+    --------
+    >>> find_policy("LinUCB").__name__
+    'LinUCB'
+    >>> find_policy("LinUBC")
+    Traceback (most recent call last):
+    armlet.errors.UnknownNameError: there is no policy 'LinUBC'; did you mean 'LinUCB'?
+    """
+    if name in _FILES:
+        return POLICIES[name]
+    brought = plugged_policies()
+    if name in brought:
+        return brought[name]
+    hint = "" if brought else "; policies of the literature are in the package armlet-lab: pip install armlet-lab"
+    raise UnknownNameError(f"there is no policy {name!r}; {choices(name, [*_FILES, *brought])}{hint}")
+
+
+def is_registered(policy: Policy) -> bool:
+    """Say whether `find_policy` leads from the name of a policy to its class, so that a file needs no more."""
+    name = type(policy).__name__
+    return (POLICIES[name] if name in _FILES else plugged_policies().get(name)) is type(policy)
+
+
+@cache
+def plugged_policies() -> Mapping[str, type[Policy]]:
+    """Return the policies of all plug-ins, or refuse one that is broken or takes a name that is in use."""
+    from importlib.metadata import entry_points  # takes longer than the rest of the package
+
+    found: dict[str, type[Policy]] = {}
+    for point in entry_points(group=GROUP):
+        who = f"plug-in {point.name!r} ({point.value})"
+        try:
+            brought = point.load()
+        except Exception as error:
+            raise PolicyError(f"{who} cannot be loaded: {error}; mend or uninstall it") from error
+        if not isinstance(brought, Mapping):
+            raise PolicyError(f"{who} is {reprlib.repr(brought)}; it must be a mapping of names to policies")
+        for name, kind in brought.items():
+            if name in _FILES or name in found:
+                raise PolicyError(f"{who} brings {name}, a name that is in use; rename its policy or uninstall it")
+            if not isinstance(kind, type) or missing_parts(kind):
+                raise PolicyError(f"{who} brings {name}, which is not a class of policies; mend or uninstall it")
+            found[name] = kind
+    return found
 
 
 def default_policy() -> Policy:
@@ -94,8 +133,12 @@ def default_policy() -> Policy:
     return POLICIES["OccasionalOptimism"]()
 
 
-_FACTS = ("learns_from", "memory", "rewards")
-_METHODS = ("check", "init", "rule", "estimates", "probabilities", "decide", "update")
+_PARTS = ("learns_from", "memory", "rewards", "check", "init", "rule", "estimates", "probabilities", "decide", "update")
+
+
+def missing_parts(policy: object) -> list[str]:
+    """List what a policy must have and this one lacks."""
+    return [part for part in _PARTS if not hasattr(policy, part)]
 
 
 def check_given(policy: object) -> None:
@@ -105,12 +148,11 @@ def check_given(policy: object) -> None:
     --------
     >>> check_given("linucb")
     Traceback (most recent call last):
-    armlet.core.errors.InvalidTypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
+    armlet.errors.InvalidTypeError: policy is 'linucb' (str); give an instance: armlet.LinUCB()
     """
     if isinstance(policy, type):
         raise InvalidTypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
-    refuse_schedule(policy)
-    missing = [part for part in (*_FACTS, *_METHODS) if not hasattr(policy, part)]
+    missing = missing_parts(policy)
     if not missing:
         return
     what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
@@ -122,23 +164,21 @@ def check_given(policy: object) -> None:
 
 
 def _call(name: str) -> str:
-    """Write how a policy is made, with the settings that it insists on."""
     parameters = signature(POLICIES[name]).parameters.values()
     needed = [f"{each.name}=..." for each in parameters if each.default is each.empty]
     return f"{name}({', '.join(needed)})"
 
 
-if not TYPE_CHECKING:  # a checker knows the names from the catalogue, and so sees one that is misspelt
+if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
     __all__ = ["POLICIES", *_FILES]
 
     def __getattr__(name: str) -> type[Policy]:
-        if name in _RENAMED:
-            raise AttributeError(f"{name} is called {_RENAMED[name]} now, which says what it is; see its documentation")
-        if name in _MOVED:
-            raise AttributeError(f"{name} is an exhibit of the paper now: from {_MOVED[name]} import {name}")
-        if name not in _FILES:
-            raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}; {choices(name, _FILES)}")
-        return POLICIES[name]
+        if name.startswith("_"):  # Python itself asks for those
+            raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
+        try:
+            return find_policy(name)
+        except UnknownNameError as error:
+            raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}: {error}") from None
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

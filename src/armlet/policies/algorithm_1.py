@@ -12,12 +12,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.kernel import Schedule, Statistics
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import sum_shapes
-from armlet.core.types import Shapes
-from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
+from armlet.errors import InvalidValueError
+from armlet.kernel import Schedule, Statistics
+from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
+from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference.statistics import sum_shapes
+from armlet.types import Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Algorithm1(EpsilonGreedy):
     p
         How much to explore: about p (1 + log(T / p)) of T decisions. At least the number of arms.
     ridge
-        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.core.ridge`.
+        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.reference.ridge`.
     warmup
         The first ceil(p) steps: "round-robin" plays arm t mod K, as printed; "uniform" draws it, so that every
         eligible arm has a positive propensity from the first step on.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armlet.core.types import LearnsFrom
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
+from armlet.types import LearnsFrom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,17 +15,17 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.core.auto import tuning
-from armlet.core.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
-from armlet.core.errors import InvalidValueError
-from armlet.core.exploring import Clock, Exploring, by_evidence
-from armlet.core.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.statistics import sum_shapes
-from armlet.core.types import Bool, Interaction, Shapes
-from armlet.core.units import Units
-from armlet.policies.parts import auto_p
-from armlet.policies.parts.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
+from armlet.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
+from armlet.policies import auto_p
+from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
+from armlet.reference.auto import tuning
+from armlet.reference.exploring import Clock, Exploring, by_evidence
+from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference.statistics import sum_shapes
+from armlet.reference.units import Units
+from armlet.types import Bool, Interaction, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         explored steps say that more exploring would save more than it costs, and never falls. An arm's share of it is
         the larger the more is in doubt about the arm, whatever x is.
     ridge
-        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.core.ridge`.
+        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.reference.ridge`.
     horizon
         For p="auto": how many decisions there are going to be; the right power of ten will do. None takes it at every
         look for ten times as many as there were.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.core.checks import origin_like, ridge_like, settle, units_word
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.kernel import ConstantRate, Statistics
-from armlet.core.policy import RidgePolicy
-from armlet.core.ridge import RidgeLike
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.core.units import Units
+from armlet.inputs.checks import origin_like, settle, units_word
+from armlet.kernel import ConstantRate, Statistics
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.ridge import RidgeLike, ridge_like
+from armlet.reference.units import Units
+from armlet.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,10 @@ class Greedy(RidgePolicy):
     Parameters
     ----------
     ridge
-        "paper", "1/n" or a positive number; see `armlet.core.ridge`. It pulls an arm that was never played to the
+        "paper", "1/n" or a positive number; see `armlet.reference.ridge`. It pulls an arm that was never played to the
         mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

@@ -22,16 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import chance, optional, positive, renamed, settle
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.policy import SumsPolicy
-from armlet.core.ridge import Ridge
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.policies.parts.derived import Derived
-from armlet.policies.parts.factors import ridge_rows
+from armlet.inputs.checks import chance, optional, positive, settle
+from armlet.policies.base import SumsPolicy
+from armlet.policies.derived import Derived
+from armlet.policies.factors import ridge_rows
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.ridge import Ridge
+from armlet.types import Bool, Choice, Coins, Float64
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HybridLinUCB(SumsPolicy[Derived]):
     """Play the highest upper confidence bound of a ridge regression whose arms share what they have in common.

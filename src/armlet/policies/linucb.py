@@ -10,16 +10,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.core.checks import HUGE, chance, number, optional, origin_like, positive, renamed, settle, units_word
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.elementary import log
-from armlet.core.kernel import Optimism, Statistics
-from armlet.core.policy import RidgePolicy
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.core.units import Units
+from armlet.inputs.checks import HUGE, chance, number, optional, origin_like, positive, settle, units_word
+from armlet.kernel import Optimism, Statistics
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.elementary import log
+from armlet.reference.units import Units
+from armlet.types import Bool, Choice, Coins, Float64
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinUCB(RidgePolicy):
     """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
@@ -34,7 +33,7 @@ class LinUCB(RidgePolicy):
     ridge
         The ridge, a positive number.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

@@ -34,11 +34,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, settle, units_word
-from armlet.core.choosing import best_arms
-from armlet.core.exploring import Weighted, by_evidence
-from armlet.core.kernel import LogBonus, Paced
-from armlet.core.optimism import (
+from armlet.inputs.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, settle, units_word
+from armlet.kernel import LogBonus, Paced
+from armlet.policies.base import SumsPolicy
+from armlet.reference.choosing import best_arms
+from armlet.reference.exploring import Weighted, by_evidence
+from armlet.reference.log_bonus import (
     Noise,
     expected_rows,
     is_optimistic,
@@ -47,10 +48,9 @@ from armlet.core.optimism import (
     shrinkage,
     skip_silent,
 )
-from armlet.core.policy import SumsPolicy
-from armlet.core.statistics import solved_shape, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Shapes
-from armlet.core.units import Units, check_origin
+from armlet.reference.statistics import solved_shape, sum_shapes
+from armlet.reference.units import Units, check_origin
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         A share of all steps that explores for ever, all eligible arms alike, so that every arm has a propensity of at
         least floor / K and a log can be evaluated. Without it there are too few explored steps for that.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

@@ -14,15 +14,14 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.core.checks import HUGE, NOISE_SCALE, chance, number, one_of, positive, renamed, settle
-from armlet.core.choosing import best_chances, play_best
-from armlet.core.elementary import log
-from armlet.core.kernel import Optimism, Statistics
-from armlet.core.policy import RidgePolicy
-from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.inputs.checks import HUGE, NOISE_SCALE, chance, number, one_of, positive, settle
+from armlet.kernel import Optimism, Statistics
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.elementary import log
+from armlet.types import Bool, Choice, Coins, Float64
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OFUL(RidgePolicy):
     """Play argmax of x' theta_hat_a + beta_a sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import origin_like, positive, settle, units_word, whole
-from armlet.core.choosing import below, best_arms, force
-from armlet.core.kernel import ForcedSampling, Layers, Statistics
-from armlet.core.policy import BasePolicy
-from armlet.core.ridge import Ridge
-from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
-from armlet.core.units import Units
-from armlet.policies.parts.forced import forced_arm
+from armlet.inputs.checks import origin_like, positive, settle, units_word, whole
+from armlet.kernel import ForcedSampling, Layers, Statistics
+from armlet.policies.base import BasePolicy
+from armlet.policies.forced import forced_arm
+from armlet.reference.choosing import below, best_arms, force
+from armlet.reference.ridge import Ridge
+from armlet.reference.statistics import record, sum_shapes
+from armlet.reference.units import Units
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
 
@@ -44,7 +44,7 @@ class OLSBandit(BasePolicy[Layers]):
         A positive number. The algorithm as printed is ordinary least squares; a ridge this small changes estimates
         only while the rows of an arm do not yet span all directions, where least squares has no unique solution.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

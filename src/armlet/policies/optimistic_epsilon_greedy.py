@@ -23,23 +23,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, renamed, settle, units_word
-from armlet.core.choosing import best_arms
-from armlet.core.errors import InvalidValueError
-from armlet.core.exploring import Clock, Exploring, alike, by_evidence, turn
-from armlet.core.kernel import OptimisticGreedy, Snapshots, Statistics
-from armlet.core.policy import BasePolicy
-from armlet.core.ridge import Ridge
-from armlet.core.state import fresh
-from armlet.core.statistics import record, sum_shapes
-from armlet.core.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
-from armlet.core.units import Units, check_origin
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, settle, units_word
+from armlet.kernel import OptimisticGreedy, Snapshots, Statistics
+from armlet.policies.base import BasePolicy
+from armlet.policies.state import fresh
+from armlet.reference.choosing import best_arms
+from armlet.reference.exploring import Clock, Exploring, alike, by_evidence, turn
+from armlet.reference.ridge import Ridge
+from armlet.reference.statistics import record, sum_shapes
+from armlet.reference.units import Units, check_origin
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 
 FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows
 SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from, and all rows
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     """Explore with probability p/t, else play the highest confidence bound, of estimates that are solved rarely.
@@ -61,7 +60,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     floor
         By evidence: a share of all steps that explores for ever, all eligible arms alike.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

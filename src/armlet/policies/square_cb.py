@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import HUGE, number, optional, origin_like, ridge_like, settle, units_word
-from armlet.core.choosing import best_chances, play_drawn
-from armlet.core.errors import InvalidValueError
-from armlet.core.kernel import InverseGaps, Statistics
-from armlet.core.policy import RidgePolicy
-from armlet.core.ridge import RidgeLike
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.core.units import Units
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import HUGE, number, optional, origin_like, settle, units_word
+from armlet.kernel import InverseGaps, Statistics
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import best_chances, play_drawn
+from armlet.reference.ridge import RidgeLike, ridge_like
+from armlet.reference.units import Units
+from armlet.types import Bool, Choice, Coins, Float64
 
 GROWTH = 16.0
 """What sqrt(t) is multiplied by in free units, if nothing is set: the best of four on problems that judged nothing."""
@@ -80,9 +80,9 @@ class SquareCB(RidgePolicy):
         units, and 1 in units as given: there try 3 to 10 over the noise. Where it is too large, play locks in as greedy
         play does.
     ridge
-        A positive number; in units as given also "paper" or "1/n", see `armlet.core.ridge`.
+        A positive number; in units as given also "paper" or "1/n", see `armlet.reference.ridge`.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

@@ -18,30 +18,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import (
-    HUGE,
-    NOISE_SCALE,
-    chance,
-    number,
-    optional,
-    origin_like,
-    positive,
-    renamed,
-    settle,
-    units_word,
-)
-from armlet.core.choosing import below, best_arms
-from armlet.core.elementary import log
-from armlet.core.errors import InvalidValueError
-from armlet.core.kernel import Statistics, Thompson, normals, win_probabilities
-from armlet.core.policy import RidgePolicy
-from armlet.core.types import Bool, Choice, Coins, Float64
-from armlet.core.units import Units
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import HUGE, NOISE_SCALE, chance, number, optional, origin_like, positive, settle, units_word
+from armlet.kernel import Statistics, Thompson, normals, win_probabilities
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import below, best_arms
+from armlet.reference.elementary import log
+from armlet.reference.units import Units
+from armlet.types import Bool, Choice, Coins, Float64
 
 DELTA = 0.05
 
 
-@renamed(lam="ridge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThompsonSampling(RidgePolicy):
     """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = ridge I + A_a.
@@ -60,7 +48,7 @@ class ThompsonSampling(RidgePolicy):
     ridge
         The ridge, a positive number; 1 in the theory.
     units
-        "free": neither the zero nor the size of features and rewards matters, see `armlet.core.units`; or "as given".
+        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin
         In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
         be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.

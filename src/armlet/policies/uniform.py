@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from armlet.core.choosing import draw
-from armlet.core.kernel import Schedule, Statistics
-from armlet.core.policy import RidgePolicy
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Bool, Choice, Coins, Float64
+from armlet.kernel import Schedule, Statistics
+from armlet.policies.base import RidgePolicy
+from armlet.reference.choosing import draw
+from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from html import escape
 from typing import Final
 from xml.etree import ElementTree
 
-from armlet.core.errors import InvalidValueError
+from armlet.errors import InvalidValueError
 from armlet.report.pictures import Picture
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
-from armlet.core.border.extras import require
+from armlet.inputs.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.intervals import Estimate
-from armlet.core.types import Float64
+from armlet.errors import InvalidValueError
+from armlet.inference.means import Estimate
 from armlet.report.pictures import INK, STYLE, Picture, picture, png, svg
+from armlet.types import Float64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.errors import ModelFileError
-from armlet.core.files.encoding import read_model
+from armlet.errors import ModelFileError
+from armlet.model_file.encoding import read_model
 from armlet.simulation.manifest import read_manifest
 from armlet.simulation.play import Curves
 from armlet.simulation.results import Result, joined, read_parquet

@@ -1,7 +1,7 @@
 """How fast regret grows, with intervals: what "logarithmic" in Section 6 is judged by.
 
 The steps of one run depend on each other, so the standard error of a line fitted through a curve means
-nothing. Every interval here is a percentile bootstrap over whole runs; see `armlet.core.intervals`.
+nothing. Every interval here is a percentile bootstrap over whole runs; see `armlet.inference.means`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.intervals import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
-from armlet.core.types import Float64
+from armlet.errors import InvalidValueError
+from armlet.inference.means import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
+from armlet.types import Float64
 
 SHORTEST: Final = 100  # steps: below, T/4 and T/2 are too rough to speak of growth
 

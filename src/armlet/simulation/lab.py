@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from armlet.core.errors import ArmletError, InvalidValueError
+from armlet.errors import ArmletError, InvalidValueError
 from armlet.parallel.pool import Pool, make_pool, map_in_order
 from armlet.parallel.progress import Progress, silent
 from armlet.parallel.seeds import Seeds

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.settings import check_seed
-from armlet.core.spelling import choices
-from armlet.core.types import Policy
 from armlet.environments import ENVIRONMENTS, World
-from armlet.policies import POLICIES
+from armlet.errors import InvalidValueError, UnknownNameError
+from armlet.inputs.settings import check_seed
+from armlet.policies import find_policy
+from armlet.spelling import choices
+from armlet.types import Policy
 
 T = TypeVar("T")
 
@@ -62,7 +62,10 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World | None = No
     >>> make_policy("Algorithm1", {"p": 60}, make_world("FigureA", {}, seed=1))
     Algorithm1(p=60, ridge='paper', warmup='round-robin')
     """
-    kind = _find("policy", name, POLICIES)
+    try:
+        kind = find_policy(name)
+    except UnknownNameError as error:
+        raise InvalidValueError(str(error)) from None
     _check_names(name, settings, kind)
     known = {"theta": world.theta} if world is not None and _needs(kind, "theta") and hasattr(world, "theta") else {}
     missing = [field for field in inspect.signature(kind).parameters if _needs(kind, field)]

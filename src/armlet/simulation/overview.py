@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.core.files.disk import write_atomically
-from armlet.core.files.encoding import Json
-from armlet.core.intervals import band
-from armlet.core.types import Float64
+from armlet.inference.means import band
+from armlet.model_file.disk import write_atomically
+from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots
 from armlet.report.document import check_pictures, document, figure
@@ -21,6 +20,7 @@ from armlet.simulation.folder import read
 from armlet.simulation.manifest import ResultsError, read_manifest
 from armlet.simulation.ranking import Place, describe, exact, rank
 from armlet.simulation.results import Result
+from armlet.types import Float64
 
 TITLE = "What simulations found"
 PAGE = Seeds(0, "page")  # the same folder gives the same page

@@ -13,14 +13,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.law import compiled_rule
-from armlet.core.settings import check_seed
-from armlet.core.types import Float64, Int64, Policy
 from armlet.environments.world import World
+from armlet.errors import InvalidValueError
+from armlet.inputs.settings import check_seed
 from armlet.parallel.seeds import Seeds
+from armlet.policies.dispatch import compiled_rule
 from armlet.simulation import streams
 from armlet.simulation.player import arms_at_start, block_size, draw, play_table, player
+from armlet.types import Float64, Int64, Policy
 
 Method: TypeAlias = Literal["auto", "steps", "events", "python"]
 """How a run is computed. Numbers differ between methods, their law does not; compare policies within one method.

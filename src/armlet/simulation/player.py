@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from armlet import kernel
 from armlet.bandit import Bandit
-from armlet.core import kernel
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.kernel import Decision
-from armlet.core.law import compiled_rule
-from armlet.core.types import Bool, Float64, Int64, Policy
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.world import World, delay, is_still, present
+from armlet.errors import InvalidValueError
+from armlet.kernel import Decision
+from armlet.policies.dispatch import compiled_rule
+from armlet.types import Bool, Float64, Int64, Policy
 
 
 def block_size(world: World) -> int:

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from armlet.core.files.encoding import Json
-from armlet.core.intervals import Estimate, paired_difference
 from armlet.environments import ENVIRONMENTS
-from armlet.policies import POLICIES
+from armlet.inference.means import Estimate, paired_difference
+from armlet.model_file.encoding import Json
+from armlet.policies import POLICIES, plugged_policies
 from armlet.simulation.growth import SHORTEST, doubling_ratio
 from armlet.simulation.results import Result
 
@@ -84,5 +84,5 @@ def describe(thing: Json) -> str:
 
 
 def _defaults(name: str) -> dict[str, object]:
-    kind = POLICIES.get(name) or ENVIRONMENTS.get(name)
+    kind = POLICIES.get(name) or ENVIRONMENTS.get(name) or plugged_policies().get(name)
     return {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}

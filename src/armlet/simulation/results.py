@@ -17,14 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from armlet.core.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from armlet.core.files.disk import write_atomically
-from armlet.core.files.encoding import Json
-from armlet.core.intervals import Estimate, bootstrap
-from armlet.core.types import Float64, Int64
+from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from armlet.inference.means import Estimate, bootstrap
 from armlet.log.tables import load_pyarrow
+from armlet.model_file.disk import write_atomically
+from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.play import PLACE, Curves, Job
+from armlet.types import Float64, Int64
 
 Settings: TypeAlias = dict[str, Json]
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from armlet.core.errors import ModelFileError
-from armlet.core.files.disk import write_atomically
-from armlet.core.files.encoding import Array, Json, read_model, write_model
-from armlet.core.types import Float64
+from armlet.errors import ModelFileError
 from armlet.log.tables import load_pyarrow
+from armlet.model_file.disk import write_atomically
+from armlet.model_file.encoding import Array, Json, read_model, write_model
 from armlet.simulation.results import plain
+from armlet.types import Float64
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from armlet.core.errors import InvalidTypeError, StoreError
+from armlet.errors import InvalidTypeError, StoreError
 from armlet.stores.clock import ClockWarning, Moment
 from armlet.stores.ledger import Kept, Ledger, Outcome, Pen, Pruned, Row
 from armlet.stores.loop import Loop

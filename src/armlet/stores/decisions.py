@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.errors import StoreError
-from armlet.core.kernel import Decision
+from armlet.errors import StoreError
+from armlet.kernel import Decision
 from armlet.stores.ledger import Row
 
 
@@ -38,7 +38,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
     --------
     >>> checked(Row(seq=9, ts=5, kind="learn", t=1, fields={"of": 1}))
     Traceback (most recent call last):
-    armlet.core.errors.StoreError: row 9 of the loop is no 'learn': id is missing, or is no str; go back to a backup
+    armlet.errors.StoreError: row 9 of the loop is no 'learn': id is missing, or is no str; go back to a backup
     """
     for name, types in _FIELDS.get(kind or row.kind, {}).items():
         if not isinstance(row.fields.get(name, row), types):

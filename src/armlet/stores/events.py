@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from armlet.bandit import from_bytes
-from armlet.core.files.model import describe
-from armlet.core.types import Policy
 from armlet.log.schema import FORMAT, SCHEMA, Event
+from armlet.model_file.model import describe
 from armlet.stores.decisions import checked, context_of
 from armlet.stores.ledger import Kept, Ledger, Row
+from armlet.types import Policy
 
 INTERNAL = ("of",)  # what only a store needs
 LONGEST = 19  # digits of a step

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from armlet.bandit import Bandit
-from armlet.core.border import columns
-from armlet.core.border.arms import check_label, listed
-from armlet.core.border.contexts import ContextReader
-from armlet.core.errors import refusing
-from armlet.core.kernel import Decision
-from armlet.core.types import Arm, Context
+from armlet.errors import refusing
+from armlet.inputs import columns
+from armlet.inputs.arms import check_label, listed
+from armlet.inputs.contexts import ContextReader
+from armlet.kernel import Decision
 from armlet.stores.events import LoopLog
 from armlet.stores.ledger import Ledger
 from armlet.stores.player import Player
 from armlet.stores.rewards import LONGEST, Status, Told, check_text
 from armlet.stores.writer import Writer
+from armlet.types import Arm, Context
 
 
 class Loop:

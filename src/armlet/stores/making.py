@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.checks import HUGE, ends, number, positive, settle
-from armlet.core.errors import InvalidValueError, StoreError
-from armlet.core.rewards import Range
-from armlet.core.settings import Normalize, Objective
-from armlet.core.types import Arm, Policy
-from armlet.core.units import Units
+from armlet.errors import InvalidValueError, StoreError
+from armlet.inputs.checks import HUGE, ends, number, positive, settle
+from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Normalize, Objective
 from armlet.policies import check_given, default_policy
+from armlet.reference.units import Units
 from armlet.stores.clock import SECOND
 from armlet.stores.ledger import Kept, Pen
 from armlet.stores.rewards import LONGEST, Aggregation, Terms, check_text
+from armlet.types import Arm, Policy
 
 USUAL = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
 LONGEST_WINDOW = 1e9  # seconds

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from armlet.core.errors import StoreError
+from armlet.errors import StoreError
 from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 

@@ -12,10 +12,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
-from armlet.core.border.contexts import ContextReader
-from armlet.core.errors import EventError, StoreError
-from armlet.core.kernel import Decision, coins
-from armlet.core.types import Arm, Float64, Policy
+from armlet.errors import EventError, StoreError
+from armlet.inputs.contexts import ContextReader
+from armlet.kernel import Decision, coins
 from armlet.stores.clock import Moment
 from armlet.stores.decisions import checked, decision_of, fields_of
 from armlet.stores.ledger import Kept, Outcome, Pen, Row
@@ -23,6 +22,7 @@ from armlet.stores.replay import apply, recover, unlearn
 from armlet.stores.rewards import Status, Terms, Told, counted, judge
 from armlet.stores.tickets import Chore
 from armlet.stores.writer import Writer
+from armlet.types import Arm, Float64, Policy
 
 SPACING = 1000  # rows between snapshots, at least
 BYTES_A_ROW = 100  # that snapshots may add to the file, on average: the larger a model, the rarer

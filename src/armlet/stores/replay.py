@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.core.errors import ArmletError, ModelFileError, StoreError
-from armlet.core.types import Policy
+from armlet.errors import ArmletError, ModelFileError, StoreError
 from armlet.stores.decisions import checked, decision_of
 from armlet.stores.ledger import Kept, Pen, Row
+from armlet.types import Policy
 
 
 def recover(pen: Pen, kept: Kept, policy: Policy | None = None) -> tuple[Bandit, int, int]:

@@ -11,9 +11,9 @@ import reprlib
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from armlet.core.checks import settle, whole
-from armlet.core.errors import InvalidValueError
-from armlet.core.rewards import Range
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import settle, whole
+from armlet.inputs.rewards import Range
 from armlet.stores.ledger import Outcome, Phase
 
 Status: TypeAlias = Literal[
@@ -58,7 +58,7 @@ def check_text(argument: str, value: object, longest: int) -> str:
     --------
     >>> check_text("event", "", 256)
     Traceback (most recent call last):
-    armlet.core.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
+    armlet.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
     """
     if not isinstance(value, str) or not 1 <= len(value) <= longest:
         raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {longest} characters")

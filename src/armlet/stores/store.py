@@ -11,14 +11,13 @@ from types import TracebackType
 from typing import Self, cast
 
 from armlet.bandit import Bandit
-from armlet.core.border.arms import check_labels, listed
-from armlet.core.border.contexts import ContextReader
-from armlet.core.errors import InvalidValueError, refusing
-from armlet.core.rewards import Range
-from armlet.core.settings import Normalize, Objective
-from armlet.core.types import Arm, Policy
-from armlet.core.units import Units
-from armlet.policies import POLICIES
+from armlet.errors import InvalidValueError, refusing
+from armlet.inputs.arms import check_labels, listed
+from armlet.inputs.contexts import ContextReader
+from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Normalize, Objective
+from armlet.policies import is_registered
+from armlet.reference.units import Units
 from armlet.stores.clock import SECOND, Clock, Moment
 from armlet.stores.ledger import Kept, Ledger, Pen
 from armlet.stores.loop import Loop
@@ -27,6 +26,7 @@ from armlet.stores.player import Player, save_all
 from armlet.stores.rewards import Aggregation
 from armlet.stores.tickets import Chore
 from armlet.stores.writer import Writer
+from armlet.types import Arm, Policy
 
 LATEST = 253402300799.0  # the end of the year 9999, in seconds since 1970
 PAGES = 16  # given back in one piece
@@ -109,7 +109,7 @@ class Store:
         ...     loop.model().arms, loop.model().retired
         ...     store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.Algorithm1(p=8))
         Traceback (most recent call last):
-        armlet.core.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
+        armlet.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
         """
         making = Making(
             name=name,
@@ -136,7 +136,7 @@ class Store:
             self._players.pop(making.name, None)  # of a loop whose making was not kept
             kept = making.create(pen, made)
         own = making.policy
-        if own is not None and POLICIES.get(type(own).__name__) is type(own):
+        if own is not None and is_registered(own):
             own = None
         player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own, self._writer)
         making.check_same(kept, made, own)

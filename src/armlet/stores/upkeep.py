@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from armlet.core.errors import StoreError
+from armlet.errors import StoreError
 from armlet.stores.budget import Budget
 from armlet.stores.clock import Clock
 from armlet.stores.ledger import Ledger

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from armlet.core.errors import StoreError
+from armlet.errors import StoreError
 from armlet.stores.budget import Budget
 from armlet.stores.clock import Clock, Moment
 from armlet.stores.ledger import Ledger, Pen

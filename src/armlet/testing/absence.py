@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Float64, Policy
 from armlet.testing.plays import new_bandit, require
+from armlet.types import Float64, Policy
 
 STEPS = 1000
 RETIRE_AT, LOOK_FROM = 120, 700  # the arm plays before the first, and the share of the best is taken after the second

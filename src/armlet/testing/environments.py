@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.finite import FiniteWorld
 from armlet.environments.world import World, present
+from armlet.types import Float64
 
 EnvironmentCheck: TypeAlias = Callable[[World], None]
 

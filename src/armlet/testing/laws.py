@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.kernel import Decision, coins
-from armlet.core.types import Choice, Float64, Policy
+from armlet.kernel import Decision, coins
 from armlet.testing.plays import interaction, new_bandit, require, same, world
+from armlet.types import Choice, Float64, Policy
 
 STEPS = 200
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.kernel import Decision
-from armlet.core.types import Float64, Interaction, Policy, State
+from armlet.kernel import Decision
+from armlet.types import Float64, Interaction, Policy, State
 
 STEPS = 240
 SEED = 5

@@ -15,11 +15,11 @@ from typing import TypeAlias
 import numpy as np
 
 from armlet.bandit import load
-from armlet.core.errors import DecisionError, MergeError
-from armlet.core.types import Array, Interaction, Policy
+from armlet.errors import DecisionError, MergeError
 from armlet.testing.absence import check_absent_arms, check_many_arms
 from armlet.testing.laws import check_law
 from armlet.testing.plays import STEPS, interaction, new_bandit, play, require, same, world
+from armlet.types import Array, Interaction, Policy
 
 Check: TypeAlias = Callable[[Policy, int, int], None]
 

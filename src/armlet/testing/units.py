@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.types import Float64, Policy
 from armlet.testing.plays import new_bandit, require
+from armlet.types import Float64, Policy
 
 STEPS: Final = 600
 CLOSE: Final = 1e-6  # how far propensities may be apart; rounding leaves far less

@@ -3,8 +3,8 @@
 Arrays in, numbers out, and no number where an assumption fails. docs/explanation/theory.md derives what is repaired.
 """
 
-from armlet.core.constants import Constants, bernoulli_sigma, noise_sigma
-from armlet.core.statistics import smallest_eigenvalue
+from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
+from armlet.reference.statistics import smallest_eigenvalue
 from armlet.theory import gaps, lemmas, section41
 from armlet.theory.asked import Asked, asked_p
 from armlet.theory.assumptions import AssumptionError

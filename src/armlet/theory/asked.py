@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.constants import noise_sigma
-from armlet.core.finite import FiniteWorld
-from armlet.core.types import Float64
+from armlet.environments.constants import noise_sigma
+from armlet.environments.finite import FiniteWorld
 from armlet.theory.assumptions import AssumptionError
 from armlet.theory.printed import printed_p
 from armlet.theory.problem import Problem
 from armlet.theory.repaired import repaired_p
 from armlet.theory.statements import Condition
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

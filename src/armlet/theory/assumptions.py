@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from armlet.core.errors import ArmletError
+from armlet.errors import ArmletError
 
 Assumption: TypeAlias = Literal["gap", "contexts", "linear", "p", "multiple"]
 

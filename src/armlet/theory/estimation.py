@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.checks import number, whole
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
-from armlet.core.finite import FiniteWorld
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Float64, Int64
+from armlet.environments.constants import Constants
+from armlet.environments.finite import FiniteWorld
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import number, whole
+from armlet.reference.ridge import Ridge, RidgeLike
 from armlet.theory.problem import Problem
+from armlet.types import Float64, Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

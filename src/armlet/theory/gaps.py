@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core.checks import positive
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import positive
 from armlet.theory.lemmas import count_chances, lemma1_printed, lemma2_printed
+from armlet.types import Float64
 
 
 class Counterexample(NamedTuple):

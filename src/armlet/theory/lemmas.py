@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core.checks import number, positive, whole
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import number, positive, whole
+from armlet.types import Float64
 
 
 class Count(NamedTuple):

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.checks import positive, whole
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError
+from armlet.environments.constants import Constants
+from armlet.errors import InvalidValueError
+from armlet.inputs.checks import positive, whole
 from armlet.theory.assumptions import MEANINGS, AssumptionError
 from armlet.theory.problem import Problem, check_length
 from armlet.theory.statements import Bound, Condition, check_horizon

@@ -12,12 +12,12 @@ from typing import Self
 
 import numpy as np
 
-from armlet.core.constants import Constants
-from armlet.core.errors import InvalidValueError, MissingConstantError
-from armlet.core.finite import FiniteWorld
-from armlet.core.statistics import smallest_eigenvalue
-from armlet.core.types import Float64
+from armlet.environments.constants import Constants
+from armlet.environments.finite import FiniteWorld
+from armlet.errors import InvalidValueError, MissingConstantError
+from armlet.reference.statistics import smallest_eigenvalue
 from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError
+from armlet.types import Float64
 
 # a context scaled to length 1 is so only up to rounding; no bound is that sharp
 LONGEST = 1.0 + 1e-9
@@ -141,7 +141,7 @@ def as_table(X: Float64, theta: Float64, chances: Float64 | None) -> FiniteWorld
     --------
     >>> as_table(np.eye(2), np.array([[3.0, 0.0, 1.0]]), None)
     Traceback (most recent call last):
-    armlet.core.errors.InvalidValueError: X and theta have shapes (2, 2) and (1, 3); give (M, d) and (K, d)
+    armlet.errors.InvalidValueError: X and theta have shapes (2, 2) and (1, 3); give (M, d) and (K, d)
     """
     if X.ndim != 2 or theta.ndim != 2 or X.shape[1] != theta.shape[1] or 0 in (*X.shape, *theta.shape):
         raise InvalidValueError(f"X and theta have shapes {X.shape} and {theta.shape}; give (M, d) and (K, d)")

@@ -1,6 +1,6 @@
 """Section 4.1 in closed form: contexts of Bernoulli(w) entries scaled to length 1, a context of zeros kept as it is.
 
-The eigenvalues of E xx' are w, of the vector of ones, and d - 1 equal ones, which `armlet.core.constants` derives.
+The eigenvalues of E xx' are w, of the vector of ones, and d - 1 equal ones, which `environments.constants` derives.
 O(1), for any d.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from armlet.core.checks import number, positive, whole
-from armlet.core.constants import scaled_bits_eigenvalue
+from armlet.environments.constants import scaled_bits_eigenvalue
+from armlet.inputs.checks import number, positive, whole
 
 
 def sigma_min(*, dim: int, w: float) -> float:
@@ -58,7 +58,7 @@ def claimed_delta_min(*, n_arms: int, dim: int, w: float) -> float:
     """Give the order that the paper claims for delta_min, 1 / (K d sqrt w). The claim does not hold.
 
     Differences of opposite signs cancel across the entries of a context, and there are 2^d contexts in which they may:
-    delta_min falls exponentially with d (`armlet paper`, claim section41-delta-min).
+    delta_min falls exponentially with d (`armlet-lab paper`, claim section41-delta-min).
 
     Examples
     --------

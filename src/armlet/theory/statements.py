@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from armlet.core.errors import InvalidValueError
+from armlet.errors import InvalidValueError
 from armlet.theory.assumptions import AssumptionError
 
 
@@ -88,7 +88,7 @@ def check_horizon(horizon: float) -> None:
     --------
     >>> check_horizon(0)
     Traceback (most recent call last):
-    armlet.core.errors.InvalidValueError: horizon is 0; give the number of steps T, at least 1
+    armlet.errors.InvalidValueError: horizon is 0; give the number of steps T, at least 1
     """
     if not 1 <= horizon < math.inf:
         raise InvalidValueError(f"horizon is {horizon!r}; give the number of steps T, at least 1")

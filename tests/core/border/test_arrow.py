@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.core.border.arrow import GET, RELEASE, Array, Schema, Stream, capsule_pointer, read_columns
-from armlet.core.errors import TableError
+from armlet.errors import TableError
+from armlet.inputs.arrow import GET, RELEASE, Array, Schema, Stream, capsule_pointer, read_columns
 
 NEW_CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 new_capsule = NEW_CAPSULE(("PyCapsule_New", ctypes.pythonapi))

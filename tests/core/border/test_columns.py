@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.core.border import columns
-from armlet.core.border.contexts import LARGEST
-from armlet.core.errors import ArmletError
+from armlet.errors import ArmletError
+from armlet.inputs import columns
+from armlet.inputs.contexts import LARGEST
 
 HOLDERS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,

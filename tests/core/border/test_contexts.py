@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from armlet.core.border.contexts import LARGEST, ContextReader, feature_names
-from armlet.core.errors import ArmletError
-from armlet.core.types import Float64
+from armlet.errors import ArmletError
+from armlet.inputs.contexts import LARGEST, ContextReader, feature_names
+from armlet.types import Float64
 
 PLAIN = ContextReader(3)
 NAMED = ContextReader(3, ("age", "height", "weight"))

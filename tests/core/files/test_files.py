@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from armlet.core.errors import ModelFileError
-from armlet.core.files import encoding
-from armlet.core.files.encoding import SCHEMA_VERSION, Array, Json, read_model, write_model
+from armlet.errors import ModelFileError
+from armlet.model_file import encoding
+from armlet.model_file.encoding import SCHEMA_VERSION, Array, Json, read_model, write_model
 
 HEADER: dict[str, Json] = {"armlet": "0.1.0", "arms": ["north", "süd"], "seed": 2**127 + 1, "p": 0.1}
 ARRAYS: dict[str, Array] = {

@@ -23,10 +23,10 @@ import pytest
 
 import armlet
 from armlet import Bandit, ModelFileError, Policy, Uniform
-from armlet.core.files import encoding, shapes
-from armlet.core.state import Arrays
-from armlet.core.types import Array
+from armlet.model_file import encoding, shapes
 from armlet.policies import POLICIES
+from armlet.policies.state import Arrays
+from armlet.types import Array
 from support import examples
 from support.bandits import play
 from support.policies import DIM, N_ARMS, SETTINGS, every_policy

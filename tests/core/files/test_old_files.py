@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.core.errors import ModelFileError
-from armlet.core.files.model import FORMERLY
-from armlet.core.types import Policy
+from armlet.errors import ModelFileError
+from armlet.model_file.model import FORMERLY
+from armlet.types import Policy
 from support.streams import make_stream
 
 STREAM = make_stream(120, 3, 3, seed=1)

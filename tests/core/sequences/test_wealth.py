@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from armlet.core.sequences.wealth import GRID, SWITCH, Betting, GammaExponential, Hedge, mixed_margin, mixed_wealth
-from armlet.core.types import Float64
+from armlet.inference.betting import GRID, SWITCH, Betting, GammaExponential, Hedge, mixed_margin, mixed_wealth
+from armlet.types import Float64
 
 Bets = GammaExponential | Betting | Hedge
 KINDS: list[Callable[[float], Bets]] = [GammaExponential, Betting, Hedge]

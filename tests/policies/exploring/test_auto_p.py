@@ -16,18 +16,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import armlet
-from armlet import ContextualEpsilonGreedy
-from armlet.core import kernel
-from armlet.core.auto import outlook
-from armlet.core.exploring import Exploring
-from armlet.core.kernel import AutoEvidence, Tuned
-from armlet.core.ridge import RidgeLike
-from armlet.core.types import Float64
+from armlet import ContextualEpsilonGreedy, kernel
 from armlet.environments import FigureA
-from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.environments.families import FAMILIES, draw_problem
+from armlet.kernel import AutoEvidence, Tuned
 from armlet.parallel.seeds import Seeds
-from armlet.policies.parts import auto_p
-from armlet.policies.parts.auto_p import EVEN, MOST, START
+from armlet.policies import auto_p
+from armlet.policies.auto_p import EVEN, MOST, START
+from armlet.reference.auto import outlook
+from armlet.reference.exploring import Exploring
+from armlet.reference.ridge import RidgeLike
+from armlet.types import Float64
 from support.examples import scaled
 
 

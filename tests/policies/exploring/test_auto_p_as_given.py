@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import armlet
-from armlet import ContextualEpsilonGreedy
-from armlet.core import kernel
-from armlet.core.auto import tuning
-from armlet.core.files import encoding
-from armlet.core.kernel import AutoSchedule, Tuned
-from armlet.core.ridge import Ridge, RidgeLike
-from armlet.core.types import Float64
+from armlet import ContextualEpsilonGreedy, kernel
 from armlet.environments import Customers, FigureA
-from armlet.paper.section_4_2.families import FAMILIES, draw_problem
+from armlet.environments.families import FAMILIES, draw_problem
+from armlet.kernel import AutoSchedule, Tuned
+from armlet.model_file import encoding
 from armlet.parallel.seeds import Seeds
-from armlet.policies.parts.auto_p import MOST, START
+from armlet.policies.auto_p import MOST, START
+from armlet.reference.auto import tuning
+from armlet.reference.ridge import Ridge, RidgeLike
 from armlet.simulation.run import simulate
+from armlet.types import Float64
 from support.examples import scaled
 
 T = 100_000

@@ -16,9 +16,8 @@ import pytest
 from scipy import stats
 
 import armlet
-from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy
-from armlet.core import kernel
-from armlet.core.types import Bool, Float64, Int64
+from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy, kernel
+from armlet.types import Bool, Float64, Int64
 from support.in_python import EvidenceInPython
 
 ACCEPT = 1e-3  # with fixed seeds; a p-value that small comes once in a thousand tests if all is well

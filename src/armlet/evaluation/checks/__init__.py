@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from armlet.core.types import Arm, Float64, Int64
 from armlet.evaluation.checks.check import Check, Word
 from armlet.evaluation.checks.drift import Drift
 from armlet.evaluation.checks.missing import Missing
 from armlet.evaluation.checks.propensities import Propensities, guaranteed
 from armlet.evaluation.checks.support import Support
 from armlet.evaluation.rows import Rows
+from armlet.types import Arm, Float64, Int64
 
 __all__ = ["Check", "Checks", "Word"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Bool, Float64, Int64
+from armlet.types import Bool, Float64, Int64
 
 SIZES: Final = np.array([1 / 8, 1 / 4, 1 / 2])
 BOTH: Final = np.concatenate([SIZES, -SIZES])  # that something is more likely than claimed, and that it is less

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.kernel import sum_moments
-from armlet.core.types import Arm, Float64, Int64
 from armlet.evaluation.checks.check import Check, Word, tail
 from armlet.evaluation.rows import Rows
+from armlet.kernel import sum_moments
+from armlet.types import Arm, Float64, Int64
 
 PIECES: Final = 64
 A_BLOCK: Final = 16  # pieces that a block is cut into

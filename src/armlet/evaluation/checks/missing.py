@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Arm
 from armlet.evaluation.checks.check import Check, Word, share, tail
 from armlet.evaluation.rows import Rows
+from armlet.types import Arm
 
 ALPHA: Final = 1e-4
 MANY: Final = 0.5  # of all rewards

@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Arm, Bool, Float64, Int64
 from armlet.evaluation.checks import bets
 from armlet.evaluation.checks.check import Check, Word, share, tail
 from armlet.evaluation.rows import Rows
+from armlet.types import Arm, Bool, Float64, Int64
 
 ALPHA: Final = 0.002
 """Right chances are accused at most that often."""

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.types import Arm, Bool, Float64, Int64
 from armlet.evaluation.checks import bets
 from armlet.evaluation.checks.check import Check, Word, share, tail
 from armlet.evaluation.checks.propensities import ALPHA, count
 from armlet.evaluation.rows import Rows
+from armlet.types import Arm, Bool, Float64, Int64
 
 FEW: Final = 30.0
 """Effective rows below which a value is shown in grey."""

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from armlet.core.errors import EvaluationError
-from armlet.core.types import Arm, Bool, Float64
+from armlet.errors import EvaluationError
 from armlet.evaluation.checks.check import Check, Word
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import Played, Target
+from armlet.types import Arm, Bool, Float64
 
 FEWEST: Final = 20  # rows: fewer may be as many by chance
 SLACK: Final = 1e-6  # rows of an arm, where weights were summed

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.core.border.columns import LARGEST
-from armlet.core.errors import LogError
-from armlet.core.types import Bool, Float64, Int64
+from armlet.errors import LogError
 from armlet.evaluation.reading.roster import CHANGES, Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
+from armlet.inputs.columns import LARGEST
 from armlet.log.faults import reading
 from armlet.log.fitting.files import open_file
 from armlet.log.lines import parse
 from armlet.log.parquet.layout import read_metadata
 from armlet.log.parquet.reading import side_lines
+from armlet.types import Bool, Float64, Int64
 
 _NUMBERS: Final = ("propensity", "rate", "given_exploring", "smallest", "reward")
 _COLUMNS: Final = ("t", "seq", "arm", "eligible", "explored", "greedy", "design", "probabilities", "weight", *_NUMBERS)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from armlet.bandit import Bandit, load
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from armlet.core.encoding.encoder import Encoder
+    from armlet.inputs.encoding.encoder import Encoder
 
 L = TypeVar("L")
 

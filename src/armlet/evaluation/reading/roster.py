@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.core.errors import LogError
-from armlet.core.files.encoding import decode_model
-from armlet.core.types import Arm, Bool, Int64
+from armlet.errors import LogError
 from armlet.log.schema import Event
+from armlet.model_file.encoding import decode_model
+from armlet.types import Arm, Bool, Int64
 
 CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
 """Kinds of events that change which arms there are."""

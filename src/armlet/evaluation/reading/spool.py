@@ -15,12 +15,12 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from armlet.core.errors import LogError
-from armlet.core.types import Float64, Int64
+from armlet.errors import LogError
 from armlet.evaluation.reading.roster import Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, widened, without_erased
 from armlet.log.faults import reading
 from armlet.log.schema import Event, Events
+from armlet.types import Float64, Int64
 
 _NUMBERS: Final = ("rate", "given_exploring", "smallest")
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
 from armlet.log.tables import load_pyarrow
 
 Data: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -41,7 +41,7 @@ def find_files(data: Data) -> list[Path]:
     --------
     >>> find_files("nowhere/*.parquet")
     Traceback (most recent call last):
-    armlet.core.errors.ArgumentError: data is nowhere/*.parquet, where there is no Parquet file
+    armlet.errors.ArgumentError: data is nowhere/*.parquet, where there is no Parquet file
     """
     several = [data] if isinstance(data, str | os.PathLike) else list(data)
     found = [path for each in several for path in _find(os.fspath(each))]

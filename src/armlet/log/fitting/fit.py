@@ -13,20 +13,20 @@ from typing import Final, Literal
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.core.encoding.encoder import Encoder
-from armlet.core.errors import ArgumentError
-from armlet.core.kernel import Statistics, Tuned
-from armlet.core.policy import SumsPolicy
-from armlet.core.settings import Design, Normalize, Objective, check_design
-from armlet.core.types import Arm, Float64, Int64, Policy
-from armlet.core.units import Units
+from armlet.errors import ArgumentError
+from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.settings import Design, Normalize, Objective, check_design
+from armlet.kernel import Statistics, Tuned
 from armlet.log.fitting.files import Data, Piece
 from armlet.log.fitting.rows import RowReader, Rows, first_wrong, matrix
 from armlet.log.fitting.source import Source, find_source
 from armlet.log.fitting.sums import SumTask, check_range, located, read_rows, sum_piece
 from armlet.parallel.pool import PoolLike, each_in_order, opened
+from armlet.policies.base import SumsPolicy
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
-from armlet.policies.parts.epsilon_greedy import EpsilonGreedy
+from armlet.policies.epsilon_greedy import EpsilonGreedy
+from armlet.reference.units import Units
+from armlet.types import Arm, Float64, Int64, Policy
 
 UPDATES: Final = (SumsPolicy.update, EpsilonGreedy.update, ContextualEpsilonGreedy.update)
 """What adds a row to the sums and does nothing else."""

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from armlet.core.border.arms import check_label
-from armlet.core.border.columns import LARGEST, LEAST_WEIGHT, as_float64, refused, too_light
-from armlet.core.encoding.encoder import Encoder
-from armlet.core.types import Arm, Bool, Float64, Int64
+from armlet.inputs.arms import check_label
+from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, refused, too_light
+from armlet.inputs.encoding.encoder import Encoder
+from armlet.types import Arm, Bool, Float64, Int64
 
 Labels: TypeAlias = Literal["plain", "json"]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from armlet.core.border.arms import check_labels
-from armlet.core.encoding.encoder import Encoder
-from armlet.core.errors import ArgumentError
-from armlet.core.settings import Objective
-from armlet.core.types import Arm
+from armlet.errors import ArgumentError
+from armlet.inputs.arms import check_labels
+from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.settings import Objective
 from armlet.log.fitting.files import Data, Piece, cut, find_files, open_file, read_batches
 from armlet.log.fitting.rows import RowReader, arm_codes, vector_width
 from armlet.log.fitting.sums import located
+from armlet.types import Arm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.kernel import add_rows
-from armlet.core.settings import Normalize
-from armlet.core.types import Float64, LearnsFrom
+from armlet.errors import InvalidValueError
+from armlet.inputs.settings import Normalize
+from armlet.kernel import add_rows
 from armlet.log.fitting.files import Piece, read_batches
 from armlet.log.fitting.rows import RowError, RowReader, Rows, first_wrong, matrix
+from armlet.types import Float64, LearnsFrom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.border.extras import load
-from armlet.core.encoding.encoder import Encoder
-from armlet.core.errors import ArgumentError
+from armlet.errors import ArgumentError
+from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.extras import load
 from armlet.log.imports.imported import Imported, Logged, origin_of
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 

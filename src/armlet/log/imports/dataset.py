@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from armlet.core.errors import ArgumentError
-from armlet.core.types import Int64
 from armlet.datasets.feedback import Feedback
+from armlet.errors import ArgumentError
 from armlet.log.imports.imported import Imported, Logged
+from armlet.types import Int64
 
 
 def from_dataset(feedback: Feedback, *, slot: int | None = None) -> Imported:

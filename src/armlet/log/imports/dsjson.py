@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.errors import ArgumentError, InvalidValueError
-from armlet.core.types import Arm
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.log.faults import check_ordinary, explain
 from armlet.log.imports.imported import Imported, Logged, origin_of
+from armlet.types import Arm
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from armlet.core.types import Arm
-from armlet.core.version import __version__
 from armlet.log.schema import FORMAT, SCHEMA, Event
+from armlet.types import Arm
+from armlet.version import __version__
 
 
 class Logged(NamedTuple):

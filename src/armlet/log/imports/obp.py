@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from armlet.core.errors import ArgumentError
-from armlet.core.types import Float64, Int64
+from armlet.errors import ArgumentError
 from armlet.log.imports.imported import Imported, Logged
+from armlet.types import Float64, Int64
 
 
 def from_obp(feedback: Mapping[str, Any], *, slot: int | None = None) -> Imported:

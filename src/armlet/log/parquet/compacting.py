@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.core.errors import ArgumentError, InvalidValueError
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.log.faults import reading
 from armlet.log.lines import carried
 from armlet.log.parquet.derived import note_columns, reward_columns

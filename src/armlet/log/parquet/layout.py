@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from armlet.core.errors import LogError
-from armlet.core.types import Arm
+from armlet.errors import LogError
 from armlet.log.faults import NotALogError
 from armlet.log.lines import parse
 from armlet.log.schema import DECIDE, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
+from armlet.types import Arm
 
 Labels: TypeAlias = Literal["str", "int", "json"]
 Contexts: TypeAlias = Literal["binary", "columns"]

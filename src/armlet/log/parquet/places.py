@@ -9,7 +9,7 @@ from typing import IO, Any, Final, Self
 
 import numpy as np
 
-from armlet.core.types import Int64
+from armlet.types import Int64
 
 _HEAD: Final = re.compile(
     rb'\{"seq":\d+,"kind":"(decide|learn|correct|forget|note)","at":\d+,"id":"(\d+)-([0-9a-f]{16})"'

@@ -12,11 +12,11 @@ from typing import Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from armlet.core.checks import HUGE
-from armlet.core.errors import ArmletError, DecisionError, InvalidValueError
-from armlet.core.refusals import MOST, check_between, check_mergeable
-from armlet.core.types import Array, Float64, Int64, Interaction
+from armlet.errors import ArmletError, DecisionError, InvalidValueError
+from armlet.inputs.checks import HUGE
 from armlet.policies.subset_search.past import Past
+from armlet.reference.refusals import MOST, check_between, check_mergeable
+from armlet.types import Array, Float64, Int64, Interaction
 
 Kept: TypeAlias = Literal["rows", "contexts", "buckets"]
 """One entry for every row, for every distinct context, or for every bucket."""

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet.errors import InvalidValueError
+from armlet.types import Float64
 
 
 class Past:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.core import kernel
-from armlet.core.errors import InvalidValueError
-from armlet.core.types import Float64
+from armlet import kernel
+from armlet.errors import InvalidValueError
 from armlet.policies.subset_search.past import Past
+from armlet.types import Float64
 
 MOST_SUBSETS = 2**16
 """Of rows that are tried one by one: 16 rows met once."""

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 import apsw
 
-from armlet.core.errors import StoreError
-from armlet.core.files.disk import sync_directory
+from armlet.errors import StoreError
+from armlet.model_file.disk import sync_directory
 from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Row
 from armlet.stores.sqlite.connection import connect
@@ -42,7 +42,7 @@ def check_library(version: str) -> None:
     --------
     >>> check_library("3.40.1")
     Traceback (most recent call last):
-    armlet.core.errors.StoreError: SQLite is 3.40.1, but before 3.51.3 it can damage a file in WAL mode; ...
+    armlet.errors.StoreError: SQLite is 3.40.1, but before 3.51.3 it can damage a file in WAL mode; ...
     """
     if tuple(map(int, version.split("."))) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
@@ -69,7 +69,7 @@ class SQLite:
     >>> ledger = SQLite(Path("shop.db"))
     >>> SQLite(Path("shop.db"))
     Traceback (most recent call last):
-    armlet.core.errors.StoreError: shop.db is open already, here or in another process; close it there first
+    armlet.errors.StoreError: shop.db is open already, here or in another process; close it there first
     >>> ledger.close()
     """
 

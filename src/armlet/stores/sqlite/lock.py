@@ -11,8 +11,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from armlet.core.errors import StoreError
-from armlet.core.running.forks import give_up_in_children
+from armlet.errors import StoreError
+from armlet.parallel.forks import give_up_in_children
 
 RESERVE = 1 << 20  # bytes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from armlet.core.errors import StoreError, UnknownNameError
+from armlet.errors import StoreError, UnknownNameError
 from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Outcome, Pruned, Row
 from armlet.stores.sqlite.rows import (

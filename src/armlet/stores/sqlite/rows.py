@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, get_args
 
 import apsw
 
-from armlet.core.errors import StoreError
-from armlet.core.kernel import json_bytes
+from armlet.errors import StoreError
+from armlet.kernel import json_bytes
 from armlet.stores.ledger import Kept, Outcome, Phase, Row
 
 PAGE = 1000  # rows read at once

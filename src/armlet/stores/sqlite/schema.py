@@ -12,7 +12,7 @@ from functools import cache
 
 import apsw
 
-from armlet.core.errors import StoreError
+from armlet.errors import StoreError
 from armlet.stores.sqlite.rows import HEAD, check_made, check_snapshot, check_values, fetch, head_of
 
 APPLICATION = 0x41524D4C  # "ARML"

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from warnings import catch_warnings, simplefilter
 
 from armlet.bandit import Bandit
-from armlet.core.errors import EventError, StoreError
+from armlet.errors import EventError, StoreError
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
 from armlet.stores import Aggregation, Ledger, Pen, Status, Store
 from armlet.stores.clock import ClockWarning, Moment

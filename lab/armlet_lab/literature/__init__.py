@@ -1,0 +1,60 @@
+"""Policies that the paper names and few would deploy; `armlet` finds them by an entry point. One file each.
+
+To add one: write its file, and add it to the imports and to `POLICIES` below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from armlet.types import Policy
+from armlet_lab.literature.banditron import Banditron as Banditron
+from armlet_lab.literature.confidence_ball import ConfidenceBall1 as ConfidenceBall1
+from armlet_lab.literature.confidence_ball import ConfidenceBall2 as ConfidenceBall2
+from armlet_lab.literature.confidit import Confidit as Confidit
+from armlet_lab.literature.epoch_greedy import EpochGreedy as EpochGreedy
+from armlet_lab.literature.epsilon_n_greedy import EpsilonNGreedy as EpsilonNGreedy
+from armlet_lab.literature.exp3 import Exp3 as Exp3
+from armlet_lab.literature.exp4 import EXP4 as EXP4
+from armlet_lab.literature.exp4p import EXP4P as EXP4P
+from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB as FeasibleRandomizedUCB
+from armlet_lab.literature.greedy_first import GreedyFirst as GreedyFirst
+from armlet_lab.literature.linrel import LinRel as LinRel
+from armlet_lab.literature.newtron import Newtron as Newtron
+from armlet_lab.literature.oracle import Oracle as Oracle
+from armlet_lab.literature.pege import PEGE as PEGE
+from armlet_lab.literature.policy_elimination import PolicyElimination as PolicyElimination
+from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL as RarelySwitchingOFUL
+from armlet_lab.literature.real_lin_exp3 import RealLinExp3 as RealLinExp3
+from armlet_lab.literature.scrible import SCRiBLe as SCRiBLe
+from armlet_lab.literature.suplinrel import SupLinRel as SupLinRel
+from armlet_lab.literature.suplinucb import SupLinUCB as SupLinUCB
+from armlet_lab.literature.ucb1 import UCB1 as UCB1
+from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid as UncertaintyEllipsoid
+
+POLICIES: Final[Mapping[str, type[Policy]]] = {
+    "EpochGreedy": EpochGreedy,
+    "PEGE": PEGE,
+    "GreedyFirst": GreedyFirst,
+    "SupLinUCB": SupLinUCB,
+    "LinRel": LinRel,
+    "SupLinRel": SupLinRel,
+    "ConfidenceBall1": ConfidenceBall1,
+    "ConfidenceBall2": ConfidenceBall2,
+    "UncertaintyEllipsoid": UncertaintyEllipsoid,
+    "RarelySwitchingOFUL": RarelySwitchingOFUL,
+    "RealLinExp3": RealLinExp3,
+    "EXP4": EXP4,
+    "EXP4P": EXP4P,
+    "PolicyElimination": PolicyElimination,
+    "FeasibleRandomizedUCB": FeasibleRandomizedUCB,
+    "EpsilonNGreedy": EpsilonNGreedy,
+    "UCB1": UCB1,
+    "Exp3": Exp3,
+    "SCRiBLe": SCRiBLe,
+    "Banditron": Banditron,
+    "Newtron": Newtron,
+    "Confidit": Confidit,
+    "Oracle": Oracle,
+}

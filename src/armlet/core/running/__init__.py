@@ -1,1 +1,0 @@
-"""What may happen to a bandit while it runs: a log that is told of it, and other settings."""

@@ -1,0 +1,180 @@
+"""A bandit at one moment, as inference looks at it: sums by arm, names, units, and how its rows came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from armlet.inference import bounds
+from armlet.inference.bounds import Looks
+from armlet.inference.regression import Direction, Regression, regress
+from armlet.inputs import checks as checks
+from armlet.inputs.settings import Settings
+from armlet.kernel import Statistics
+from armlet.types import Arm, Policy, State
+
+Rows: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
+"""How rows came about: explored by a plan; explored by a plan that counts rows; by a fixed rule, as `partial_fit` was
+told; so many as rewards asked for; or chosen by what had been learned."""
+
+CONSTANT: Final = "(constant)"
+
+WORDS: Final[dict[tuple[Rows, Looks], str]] = {
+    ("explored", "fixed"): "Rows were explored by a plan that no reward can change, so this is ordinary regression: "
+    "right for one look that was fixed beforehand, exactly if noise is normal.",
+    ("counted", "fixed"): "How often an arm is explored depends on how many rows it has and on no reward, so this is "
+    "ordinary regression: right for one look that was fixed beforehand, exactly if noise is normal; not if how late a "
+    "reward comes depends on how large it is.",
+    (
+        "fixed",
+        "fixed",
+    ): "Arms were chosen by a rule that no reward changed, so this is ordinary regression: right for one "
+    "look that was fixed beforehand, exactly if noise is normal.",
+    ("fixed", "anytime"): "Right at all looks at once, if noise is normal.",
+    ("stopped", "fixed"): "How many rows there are depends on earlier rewards (p='auto'), so coverage is not exact; "
+    "interval='anytime' has a guarantee.",
+    ("explored", "anytime"): "Right at all looks at once, if noise is normal.",
+    ("counted", "anytime"): "Right at all looks at once, if noise is normal, however many rows there came to be.",
+    ("stopped", "anytime"): "Right at all looks at once, if noise is normal, however many rows there came to be.",
+    ("chosen", "fixed"): "Rows were chosen by what had been learned, so ordinary intervals would be too short: these "
+    "are ellipsoids, right at all looks if the scale of the noise is.",
+    ("chosen", "anytime"): "Rows were chosen by what had been learned: these are ellipsoids, right at all looks if the "
+    "scale of the noise is.",
+}
+
+
+def rows_of(policy: Policy, *, all_fixed: bool = False) -> Rows:
+    """Return how the rows in a policy's sums came about.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> rows_of(armlet.Algorithm1(p=9)), rows_of(armlet.ContextualEpsilonGreedy(p="auto")), rows_of(armlet.LinUCB())
+    ('explored', 'stopped', 'chosen')
+    """
+    if getattr(policy, "design", None) == "uniform":
+        return "explored"
+    if policy.learns_from != "explored steps":
+        return "fixed" if all_fixed else "chosen"
+    if getattr(policy, "p", None) == "auto":
+        return "stopped"
+    return "counted" if getattr(policy, "clock", None) == "evidence" else "explored"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The sums of a bandit and what they mean."""
+
+    state: Statistics
+    arms: list[Arm]
+    settings: Settings
+    t: int
+    rows: Rows
+
+    @property
+    def names(self) -> list[str]:
+        """The features, by name or by place."""
+        return list(self.settings.features or map(str, range(self.settings.dim)))
+
+    @property
+    def unit_free(self) -> bool:
+        """Whether there is a constant beside the features."""
+        return self.state.units == "free"
+
+    def index(self, arm: Arm) -> int:
+        """Find an arm by its label."""
+        if arm not in self.arms:
+            raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}")
+        return self.arms.index(arm)
+
+    def regression(self, arm: int) -> Regression:
+        """Regress the rewards of one arm on its contexts."""
+        return regress(self.state, arm, self.settings.sign)
+
+    def coefficients(self) -> list[tuple[str, Direction]]:
+        """Give every coefficient's name and place."""
+        dim = self.settings.dim
+        slopes = [(name, Direction.of_feature(j, dim)) for j, name in enumerate(self.names)]
+        return [(CONSTANT, Direction(1.0, 0.0 * slopes[0][1].slopes)), *slopes] if self.unit_free else slopes
+
+    def why_not(self, found: Regression, name: str, direction: Direction) -> str | None:
+        """Say why a coefficient has no interval, if it has none."""
+        if not found.is_enough:
+            return (
+                f"{found.rows:g} rows are too few for {found.size} coefficients; from {found.size + 3} on there is one"
+            )
+        if found.tells(direction):
+            return None
+        if name in self.names and found.scales[self.names.index(name)] == 0.0:
+            return "does not vary in the rows of this arm" if self.unit_free else "is 0 in all rows of this arm"
+        if name == CONSTANT:
+            return "the rows of this arm do not tell it from features that do not vary"
+        return "the rows of this arm do not tell it from other features, which make it up"
+
+    def noise_scale(self, given: float | None) -> float | None:
+        """Give R, the sub-Gaussian scale of noise: as given, or half of the range that rewards have."""
+        if given is not None:
+            return given
+        ends = self.settings.reward_range
+        return None if ends is None else (ends[1] - ends[0]) / 2
+
+    def half_width(self, arm: int, found: Regression, direction: Direction, ask: Ask) -> float | None:
+        """Give how far the estimate may be off; None where nothing can be said."""
+        if self.rows == "chosen":
+            R = self.noise_scale(ask.noise_scale)
+            return None if R is None else bounds.ellipsoid(self.state, arm, found, direction, ask.chance, R)
+        return (bounds.fixed if ask.interval == "fixed" else bounds.anytime)(found, direction, ask.chance)
+
+    def words(self, ask: Ask) -> str:
+        """Say what is guaranteed."""
+        if self.rows == "chosen" and self.noise_scale(ask.noise_scale) is None:
+            return NO_SCALE
+        return WORDS[self.rows, ask.interval]
+
+
+NO_SCALE: Final = (
+    "Rows were chosen by what had been learned, so ordinary intervals would be too short and are not given; for "
+    "ellipsoids give noise_scale, or a bandit with a reward_range."
+)
+
+
+_SCALE: Final = checks.positive(fix="give a positive number up to 1e+40, the deviation of normal noise")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a user wants of an interval."""
+
+    interval: Looks = "fixed"
+    level: float = 0.95
+    noise_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.interval not in ("fixed", "anytime"):
+            raise InvalidValueError(f"interval is {self.interval!r}; choose 'fixed' or 'anytime'")
+        if not 0 < self.level < 1:
+            raise InvalidValueError(f"level is {self.level!r} but must lie between 0 and 1")
+        if self.noise_scale is not None:
+            object.__setattr__(self, "noise_scale", _SCALE("noise_scale", self.noise_scale))
+
+    @property
+    def chance(self) -> float:
+        """The chance to be wrong."""
+        return 1 - self.level
+
+
+def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_rows: float = 0.0) -> Model:
+    """Look at a bandit, or say that its policy keeps no sums of rows.
+
+    `fixed_rows` is the weight of the rows that no reward chose; one more row, or one less, and arms were chosen by what
+    had been learned, as far as can be told.
+    """
+    fitted = getattr(settings.policy, "fitted", lambda _: None)(state)
+    if not isinstance(fitted, Statistics):
+        name = type(settings.policy).__name__
+        raise InvalidTypeError(
+            f"{name} keeps no sums of rows by arm, from which coefficients would follow; ask predict_proba"
+        )
+    all_fixed = fixed_rows > 0 and abs(float(fitted.n.sum()) - fixed_rows) <= 1e-9 * fixed_rows
+    return Model(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))

@@ -1,0 +1,170 @@
+"""Ordinary least squares of one arm, from its sums: no ridge, which would bias; in the user's own units.
+
+Sums in free units are of y = (1, x - o) and r - l; there is a constant, and features are looked at about their mean.
+Sums in units as given are of x and r, without a constant. Either way a linear function of the coefficients has a value,
+and an error that is its `spread` times the deviation of the noise; or the rows do not tell it.
+O(d^3) an arm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from armlet.kernel import Statistics
+from armlet.reference.units import LEAST_SQUARE, ROUNDING, FreeUnits
+from armlet.types import Float64
+
+ALIKE: Final = 1e-10
+"""An eigenvalue of correlations below this share of features is none: a feature that others make up to five digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A linear function of an arm's coefficients: c0 times the constant and c' times the slopes."""
+
+    constant: float
+    slopes: Float64  # (d,)
+
+    @staticmethod
+    def of_feature(j: int, dim: int) -> Direction:
+        """Give the slope of feature j alone."""
+        return Direction(0.0, np.eye(dim)[j])
+
+    @staticmethod
+    def at(x: Float64) -> Direction:
+        """Give what is expected at x."""
+        return Direction(1.0, x)
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """The regression of one arm's rewards on its contexts, in the user's units."""
+
+    rows: float
+    has_constant: bool
+    middle: Float64  # (d,): the mean of features; zeros without a constant
+    level: float  # the mean of rewards; 0 without a constant
+    slopes: Float64  # (d,): of a shortest solution, where rows leave a choice
+    scales: Float64  # (d,): roots of the centred sums of squares; 0 for a feature that does not vary
+    inverse: Float64  # (d, d): of correlations, where they have one
+    blind: Float64  # (m, d): what rows do not tell, in units of scales
+    rank: int  # coefficients that rows tell apart, the constant among them
+    squares: float  # of residuals
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are, the constant among them."""
+        return len(self.slopes) + self.has_constant
+
+    @property
+    def freedom(self) -> float:
+        """Rows less coefficients."""
+        return self.rows - self.rank
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are rows enough to speak of noise: two more than coefficients, and one."""
+        return self.rows > self.size + 2
+
+    @property
+    def deviation(self) -> float:
+        """Of rewards about the regression."""
+        return math.sqrt(self.squares / self.freedom)
+
+    def centred(self, direction: Direction) -> Float64:
+        """Give the slopes' part of a direction about the mean context: c - c0 middle."""
+        return direction.slopes - direction.constant * self.middle
+
+    def value(self, direction: Direction) -> float:
+        """Give the estimate of a linear function."""
+        return direction.constant * self.level + float(self.centred(direction) @ self.slopes)
+
+    def tells(self, direction: Direction) -> bool:
+        """Say whether rows determine a linear function."""
+        g = self.centred(direction)
+        room = 1e-9 * (np.abs(direction.slopes) + np.abs(direction.constant * self.middle))
+        if self.rows <= 0 or (np.abs(g) > room)[self.scales == 0].any():
+            return False
+        scaled = self._scaled(g)
+        return not (np.abs(self.blind @ scaled) > 1e-6 * math.sqrt(float(scaled @ scaled))).any()
+
+    def spread(self, direction: Direction) -> float:
+        """Give the variance of the estimate in units of that of the noise."""
+        scaled = self._scaled(self.centred(direction))
+        own = direction.constant**2 / self.rows if self.has_constant else 0.0
+        return own + float(scaled @ self.inverse @ scaled)
+
+    def weights(self, direction: Direction) -> tuple[float, Float64]:
+        """Give A^-1 c, in coordinates about the middle: that of the constant, those of slopes."""
+        own = direction.constant / self.rows if self.has_constant else 0.0
+        return own, self._scaled(self.inverse @ self._scaled(self.centred(direction)))
+
+    def _scaled(self, g: Float64) -> Float64:
+        return np.divide(g, self.scales, out=np.zeros_like(g), where=self.scales > 0)
+
+
+def regress(state: Statistics, arm: int, sign: float) -> Regression:
+    """Work out the regression of one arm; sign -1 turns sums of minus the costs into costs.
+
+    Examples
+    --------
+    >>> state = Statistics(1, 1, units="free")
+    >>> for x, r in ((0.0, 1.0), (1.0, 3.0), (2.0, 5.0), (3.0, 7.0)):
+    ...     state.add(0, np.array([x]), r, 1.0)
+    >>> found = regress(state, 0, 1.0)
+    >>> found.slopes.round(9).tolist(), round(found.value(Direction(1.0, np.zeros(1))), 9), found.freedom
+    ([2.0], 1.0, 2.0)
+    """
+    n, A, b = float(state.n[arm]), state.A[arm], sign * state.b[arm]
+    sum_r, sum_rr = sign * float(state.sum_r[arm]), float(state.sum_rr[arm])
+    if state.units == "as given":
+        return _solved(n, A, b, sum_rr, np.diag(A), np.zeros(len(b)), None)
+    origin = origin_of(state)
+    if n <= 0:
+        return _solved(0.0, A[1:, 1:], b[1:], 0.0, np.zeros(len(b) - 1), origin[1:], 0.0)
+    mean, reward = A[0, 1:] / n, sum_r / n
+    C = A[1:, 1:] - n * np.outer(mean, mean)
+    squares = max(0.0, sum_rr - n * reward * reward)
+    raw = np.maximum(np.diag(A)[1:], n * (mean + origin[1:]) ** 2)  # rounding of x itself is not variation either
+    return _solved(n, C, b[1:] - sum_r * mean, squares, raw, origin[1:] + mean, sign * float(origin[0]) + reward)
+
+
+def origin_of(state: Statistics) -> Float64:
+    """Give what sums in free units are about, (D,): that of rewards, those of features."""
+    return FreeUnits.of(np.asarray(state.arrays()["units"], dtype=np.float64)).origin
+
+
+def _solved(
+    n: float, C: Float64, moment: Float64, squares: float, raw: Float64, middle: Float64, level: float | None
+) -> Regression:
+    """Solve C slopes = moment where C has an inverse; raw are squares about zero, which say what rounding leaves."""
+    own = np.diag(C)
+    varies = (own > ROUNDING * raw) & (own > LEAST_SQUARE * max(n, 1.0))
+    scales = np.sqrt(np.where(varies, own, 0.0))
+    outer = np.outer(scales, scales)
+    correlations = np.divide(C, outer, out=np.zeros_like(C), where=outer > 0)
+    values, vectors = np.linalg.eigh(correlations)
+    worst = float(np.max(np.divide(raw, own, out=np.zeros_like(own), where=varies), initial=1.0))
+    told = values > max(ALIKE, 4 * ROUNDING * worst) * max(1, len(own))
+    inverse = (vectors[:, told] / values[told]) @ vectors[:, told].T
+    scaled = np.divide(moment, scales, out=np.zeros_like(moment), where=varies)
+    solved = inverse @ scaled
+    left = max(squares - float(scaled @ solved), ROUNDING * squares)  # sums do not tell less noise than that
+    flat = np.flatnonzero(~varies)
+    blind = np.array([v for v, is_told in zip(vectors.T, told, strict=True) if not is_told and not v[flat].any()])
+    return Regression(
+        rows=n,
+        has_constant=level is not None,
+        middle=middle if level is not None else np.zeros(len(own)),
+        level=level or 0.0,
+        slopes=np.divide(solved, scales, out=np.zeros_like(solved), where=varies),
+        scales=scales,
+        inverse=inverse,
+        blind=blind.reshape(-1, len(own)),
+        rank=int(told.sum()) + (level is not None),
+        squares=left,
+    )

@@ -1,0 +1,251 @@
+"""Contexts at the border: whatever a user holds becomes float64 rows that inner code trusts.
+
+A context is d real numbers, by position or by feature name; a refused one is named by its row and
+its index or feature, and nothing has been changed by then.
+Cost O(d) a row, O(N d) a matrix; float64 in C order passes through uncopied.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.inputs.columns import LARGEST, as_array, as_float64, check_names, first_refused, is_number
+from armlet.types import ArrowTable, Context, Contexts, Float64
+
+__all__ = ["LARGEST", "ContextReader", "feature_names"]
+
+PLAIN_ROWS = (list, tuple, np.ndarray)
+MOST_VALUES = 2**31  # a row of 16 GiB; squares of it can still be counted
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReader:
+    """Reads contexts of `dim` values, by name once `features` are known.
+
+    Parameters
+    ----------
+    dim
+        How many values a context has.
+    features
+        Their names in order, as `feature_names` returns them, or None.
+
+    Examples
+    --------
+    >>> reader = ContextReader(2, ("age", "height"))
+    >>> reader.row({"height": 1.7, "age": 31})
+    array([31. ,  1.7])
+    >>> reader.row([31, float("nan")])
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: context['height'] is nan; give a finite number of at most 1e+40 in size
+    """
+
+    dim: int
+    features: tuple[str, ...] | None = None
+
+    @property
+    def plain(self) -> ContextReader:
+        """What reads the numbers: itself."""
+        return self
+
+    def row(self, x: Context) -> Float64:
+        """Read one context.
+
+        Parameters
+        ----------
+        x
+            A numpy row or a list of `dim` real numbers, or a mapping from every feature name to its number.
+
+        Returns
+        -------
+        ndarray
+            (d,) float64 in C order; `x` itself if it is that already.
+
+        Examples
+        --------
+        >>> ContextReader(3).row([1, True, 0.5])
+        array([1. , 1. , 0.5])
+        >>> ContextReader(3).row([1, 2, 3, 4])
+        Traceback (most recent call last):
+        armlet.errors.InvalidValueError: dim is 3 but the context has 4 values; got shape (4,)
+        """
+        given = self._in_order(x) if self._is_named(x) else x
+        values = as_array(given, "context", self.features)
+        if values.shape != (self.dim,):
+            raise self._wrong_row(given, values.shape)
+        checked = as_float64(values)
+        if checked is None:
+            raise first_refused(given, "context", self.features)
+        return checked
+
+    def matrix(self, X: Contexts) -> Float64:
+        """Read many contexts, one a row.
+
+        Parameters
+        ----------
+        X
+            A matrix with `dim` columns, a list of what `row` reads, or, once the features are named, a
+            table (pandas, polars, Arrow) with exactly these columns in any order.
+
+        Returns
+        -------
+        ndarray
+            (N, d) float64 in C order; `X` itself if it is that already.
+
+        Examples
+        --------
+        >>> ContextReader(2).matrix([[1, 2], [3, 4]])
+        array([[1., 2.],
+               [3., 4.]])
+        >>> ContextReader(2).matrix([[1, 2], [3, "4"]])
+        Traceback (most recent call last):
+        armlet.errors.InvalidTypeError: row 1: context[1] is '4' (str); give a real number
+        """
+        if isinstance(X, list | tuple):
+            stacked = self._stack(X)
+            return self._one_by_one(X) if stacked is None else stacked
+        # an isinstance of the protocol takes ten microseconds; a Series speaks it too, but is no table
+        is_table = hasattr(X, "__arrow_c_stream__") and len(getattr(X, "shape", (0, 0))) == 2
+        values = self._table(cast("ArrowTable", X)) if is_table else as_array(X, "contexts")
+        if values.shape == (0,):
+            values = values.reshape(0, self.dim)
+        if values.ndim != 2 or values.shape[1] != self.dim:
+            raise self._wrong_matrix(X, values.shape)
+        checked = as_float64(values)
+        return self._one_by_one(values) if checked is None else checked
+
+    def _is_named(self, x: object) -> bool:
+        """Whether x goes by feature name: a mapping, or a pandas or database row if names are known."""
+        if isinstance(x, PLAIN_ROWS) or hasattr(x, "toarray"):  # a sparse matrix may be a dict of its entries
+            return False
+        named_row = self.features is not None and hasattr(x, "keys") and getattr(x, "ndim", 1) == 1
+        return named_row or isinstance(x, Mapping)
+
+    def _in_order(self, x: Any) -> list[float]:
+        if self.features is None:
+            raise InvalidTypeError(
+                f"context is a {type(x).__name__} but the bandit has no feature names; "
+                f"pass features=[...] to Bandit, or give a list of {self.dim} values"
+            )
+        named = x if isinstance(x, Mapping) else dict(x)
+        if named.keys() != set(self.features):
+            if isinstance(x, Mapping) or not named.keys().isdisjoint(self.features):
+                check_names(list(named), self.features, "context")
+            raise InvalidValueError(
+                f"context is a {type(x).__name__} with the labels {reprlib.repr(list(named))}, none of them a feature; "
+                f"label its values {reprlib.repr(list(self.features))}, or give them in this order with .to_numpy()"
+            )
+        return [named[name] for name in self.features]
+
+    def _stack(self, X: Sequence[Any]) -> Float64 | None:
+        """All rows at once, or None if one of them needs a closer look."""
+        try:
+            values = np.asarray([x if type(x) in PLAIN_ROWS else self._in_order(x) for x in X])
+        except (TypeError, ValueError):
+            return None
+        return as_float64(values) if values.shape == (len(X), self.dim) else None
+
+    def _one_by_one(self, X: Sequence[Any] | npt.NDArray[Any]) -> Float64:
+        if len(X) > 0 and is_number(X[0]):
+            raise self._wrong_matrix(X, (len(X),))
+        rows = np.empty((len(X), self.dim))
+        for i, x in enumerate(X):
+            try:
+                rows[i] = self.row(x)
+            except TypeError as error:
+                raise InvalidTypeError(f"row {i}: {error}") from None
+            except ValueError as error:
+                raise InvalidValueError(f"row {i}: {error}") from None
+        return rows
+
+    def _table(self, table: ArrowTable) -> Float64:
+        if self.features is None:
+            raise InvalidValueError(
+                f"contexts are a {type(table).__name__} but the bandit has no feature names to match its "
+                "columns; pass features=[...] to Bandit, or give a matrix such as table.to_numpy()"
+            )
+        from armlet.inputs.arrow import read_columns  # not before a table comes: most never do
+
+        columns = read_columns(table, self.features)
+        for name, column in columns.items():
+            if column.nulls.size > 0:
+                where = f"row {column.nulls[0]}: context[{name!r}]"
+                raise InvalidValueError(f"{where} is missing (null or NaN); fill it in, or drop the row")
+        return np.column_stack([column.values for column in columns.values()])
+
+    def _wrong_row(self, given: object, shape: tuple[int, ...]) -> Exception:
+        if len(shape) == 0:
+            what = f"context is {reprlib.repr(given)} ({type(given).__name__})"
+            return InvalidTypeError(f"{what}; give a row of {self.dim} real numbers")
+        if len(shape) == 1:
+            return InvalidValueError(f"dim is {self.dim} but the context has {shape[0]} values; got shape {shape}")
+        if len(shape) == 2:
+            return InvalidValueError(f"context has shape {shape}; use decide_many for a table, or x[0] for one row")
+        return InvalidValueError(f"context has shape {shape}; give a row of {self.dim} values")
+
+    def _wrong_matrix(self, X: object, shape: tuple[int, ...]) -> Exception:
+        if len(shape) == 0:
+            what = f"contexts are {reprlib.repr(X)} ({type(X).__name__})"
+            return InvalidTypeError(f"{what}; give a matrix, a list of rows or mappings, or a table")
+        if len(shape) == 1:
+            return InvalidValueError(f"contexts have shape {shape}; for one context give [x], or X.reshape(1, -1)")
+        if len(shape) == 2:
+            what = f"dim is {self.dim} but the contexts have {shape[1]} columns"
+            return InvalidValueError(f"{what}; got shape {shape}")
+        return InvalidValueError(f"contexts have shape {shape}; give a matrix of shape (N, {self.dim})")
+
+
+def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tuple[str, ...] | None, int]:
+    """Check the names of the features and how many there are.
+
+    Parameters
+    ----------
+    features
+        Distinct names in the order of the context's values, or None.
+    dim
+        How many values a context has; None to count the names.
+
+    Returns
+    -------
+    tuple
+        The names, or None, and the dimension.
+
+    Examples
+    --------
+    >>> feature_names(["age", "height"], None)
+    (('age', 'height'), 2)
+    >>> feature_names(None, 3)
+    (None, 3)
+    """
+    if features is None:
+        return None, _dimension(dim)
+    if isinstance(features, str | set | frozenset):
+        raise InvalidTypeError(f"features is {features!r}; give a list of names, in the order of the values")
+    names = tuple(features)
+    for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"features[{i}] is {name!r} ({type(name).__name__}); give a string")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidValueError(f"features has {twice[0]!r} more than once; give each feature its own name")
+    if _dimension(len(names) if dim is None else dim) != len(names):
+        raise InvalidValueError(f"dim is {dim} but features has {len(names)} names; leave dim out, or name them all")
+    return tuple(map(str, names)), len(names)
+
+
+def _dimension(dim: int | None) -> int:
+    if dim is None:
+        raise InvalidValueError("dim is None; give dim, the number of values in a context, or features, their names")
+    if isinstance(dim, bool | np.bool_) or not hasattr(dim, "__index__"):
+        raise InvalidTypeError(f"dim is {dim!r} ({type(dim).__name__}); give a whole number")
+    if not 1 <= dim <= MOST_VALUES:
+        raise InvalidValueError(f"dim is {dim}; a context has at least one value, and at most 2^31")
+    return operator.index(dim)

@@ -1,0 +1,53 @@
+"""A batch of decisions as an Arrow table, one row a decision, with the columns of a record. O(N d)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armlet.errors import InvalidTypeError
+from armlet.inputs.extras import load
+
+if TYPE_CHECKING:
+    from armlet.kernel import Decisions
+
+
+def arrow_table(decisions: Decisions) -> Any:
+    """Give a pyarrow.Table; what a policy has not is null."""
+    pa = load("pyarrow", "decisions become a table by")
+    n, X = len(decisions), decisions.X
+    labels = pa.array(decisions.arms, type=_label_type(pa, decisions))
+    eligible = None if decisions.eligible is None else list(decisions.eligible)
+    return pa.table(
+        {
+            "id": pa.array(decisions.ids, pa.string()),
+            "t": decisions.t,
+            "x": pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), X.shape[1]),
+            "eligible": pa.array([eligible] * n, pa.list_(labels.type)),
+            "arm": labels,
+            "propensity": decisions.propensities,
+            "explored": decisions.explored,
+            "rate": _known(pa, decisions.rates),
+            "given_exploring": _known(pa, decisions.given_exploring),
+            "smallest": _known(pa, decisions.smallest),
+            "greedy": pa.array(decisions.greedy, pa.bool_()),
+            "design": pa.array(decisions.designs, pa.string()),
+            "tag": decisions.tags,
+        }
+    )
+
+
+def _label_type(pa: Any, decisions: Decisions) -> Any:
+    kinds = {type(label) for label in [*decisions.arms, *(decisions.eligible or ())]}
+    if kinds <= {int} and kinds:
+        return pa.int64()
+    if kinds <= {str}:
+        return pa.string()
+    raise InvalidTypeError(
+        "arms are named by str and by int, and a column of a table holds one of them; rename the arms"
+    )
+
+
+def _known(pa: Any, values: Any) -> Any:
+    return pa.array(values, mask=np.isnan(values))

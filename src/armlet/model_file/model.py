@@ -1,0 +1,275 @@
+"""What a saved bandit is: its settings in the header of a model file, its sums as one array."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import reprlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
+from armlet.inputs.arms import check_label, check_labels
+from armlet.inputs.settings import Settings, check_reward_range, check_seed
+from armlet.model_file import encoding
+from armlet.model_file.disk import Source, Target, origin
+from armlet.model_file.shapes import check_shapes, expected
+from armlet.reference.units import units_of
+from armlet.types import Arm, Policy, Shapes, State
+from armlet.version import __version__
+
+if TYPE_CHECKING:
+    from armlet.inputs.encoding.encoder import Encoder
+
+Find: TypeAlias = Callable[[str], type[Policy]]
+"""Returns a policy's class by its name, or raises UnknownNameError."""
+
+# what a header that says anything at all can make settings, policies and states raise
+REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+
+# what policies without these settings, in files of schema 1, did
+FORMERLY = {"units": "as given", "clock": "steps"}
+
+# arrays that older files lack: all zeros then, and left out of the digest while they are
+NEWER = ("under_way",)
+
+# what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
+UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Everything that a bandit needs to go on where it stopped."""
+
+    settings: Settings
+    arms: list[Arm]
+    retired: list[Arm]
+    t: int
+    seed: int
+    streams: Sequence[int]  # other seeds whose decisions it may learn from: its own before, and merged ones
+    state: State  # nobody else's: `write` checks it by restoring it to what it is
+    fixed_rows: float = 0.0  # weight of the rows that no reward chose
+
+
+def write(target: Target, model: Model) -> None:
+    """Write a model to a path, whole or not at all, or to a binary file object."""
+    encoding.write_model(target, *_parts(model))
+
+
+def encode(model: Model) -> bytes:
+    """Give the bytes that `write` would write."""
+    return encoding.encode_model(*_parts(model))
+
+
+def read(source: Source, find: Find, given: Policy | None) -> Model:
+    """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
+    return _checked(origin(source), *encoding.read_model(source), find, given)
+
+
+def decode(data: bytes, find: Find, given: Policy | None) -> Model:
+    """Read a model from the bytes of its file."""
+    return _checked(origin(data), *encoding.decode_model(data), find, given)
+
+
+def digest(model: Model) -> str:
+    """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
+    header = _header(model)
+    arrays = {name: array for name, array in model.state.arrays().items() if name not in NEWER or array.any()}
+    return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
+
+
+def describe(model: Model) -> dict[str, encoding.Json]:
+    """Say what a bandit is in plain JSON types, without its seed and its arrays."""
+    header = _header(model)
+    told = {name: header[name] for name in header if name not in UNHASHED}
+    return {"version": __version__, **told, "units": units_of(model.settings.policy), "digest": digest(model)}
+
+
+def _header(model: Model) -> dict[str, encoding.Json]:
+    s = model.settings
+    optional: dict[str, encoding.Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
+    optional |= {"fixed_rows": model.fixed_rows} if model.fixed_rows else {}
+    return optional | {
+        "armlet": __version__,
+        "policy": policy_header(s.policy),
+        "arms": list(model.arms),
+        "retired": list(model.retired),
+        "dim": s.dim,
+        "features": None if s.features is None else list(s.features),
+        "objective": s.objective,
+        "normalize": s.normalize,
+        "reward_range": None if s.reward_range is None else list(s.reward_range),
+        "t": model.t,
+        "seed": model.seed,
+        "streams": list(model.streams),
+    }
+
+
+def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.Array]]:
+    """Give header and arrays, unless `read` would refuse them."""
+    header, arrays, policy = _header(model), model.state.arrays(), model.settings.policy
+    try:
+        told = _told(header, policy)
+        if hasattr(policy, "shapes"):
+            check_shapes(arrays, expected(policy, len(told.arms), told.settings.dim))
+        model.state.restore_arrays(arrays)
+    except REFUSALS as error:
+        raise InvalidValueError(
+            f"this bandit cannot be saved, since no file of it could be loaded: {_why(error)}"
+        ) from error
+    return header, arrays
+
+
+def _checked(
+    name: str, header: dict[str, Any], arrays: dict[str, encoding.Array], find: Find, given: Policy | None
+) -> Model:
+    try:
+        policy = _read_policy(header["policy"], find, given)
+        told = _told(header, policy)
+        n_arms, dim = len(told.arms), told.settings.dim
+        # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
+        if given is None or hasattr(policy, "shapes"):
+            wanted = expected(policy, n_arms, dim)
+            arrays = _with_newer(arrays, wanted)
+            check_shapes(arrays, wanted)
+        policy.check(n_arms, dim, told.t)
+        state = policy.init(n_arms, dim)
+        check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
+        state.restore_arrays(arrays)
+        policy.rule()  # which the bandit asks for next
+        _try(policy, state, told)
+    except REFUSALS as error:
+        raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
+    return Model(**told._asdict(), state=state)
+
+
+def _with_newer(arrays: dict[str, encoding.Array], wanted: Shapes) -> dict[str, encoding.Array]:
+    """Add what a file of before has not: nothing was counted then."""
+    missing = [name for name in NEWER if name in wanted and name not in arrays]
+    return arrays | {name: np.zeros([size or 0 for size in wanted[name]], dtype=np.int64) for name in missing}
+
+
+def _try(policy: Policy, state: State, told: _Told) -> None:
+    """Ask for probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
+    retired = set(told.retired)
+    eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
+    for value in (0.0, 0.5):
+        x = np.full(told.settings.dim, value)
+        with np.errstate(all="ignore"):
+            chances = policy.probabilities(state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
+        if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
+            raise InvalidValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
+
+
+class _Told(NamedTuple):
+    """What the header says."""
+
+    settings: Settings
+    arms: list[Arm]
+    retired: list[Arm]
+    t: int
+    seed: int
+    streams: list[int]
+    fixed_rows: float
+
+
+def _told(header: dict[str, Any], policy: Policy) -> _Told:
+    names, objective = header["features"], header["objective"]
+    settings = Settings(
+        policy=policy,
+        dim=header["dim"],
+        features=None if names is None else tuple(_listed(header, "features")),
+        objective=objective,
+        normalize=header["normalize"],
+        reward_range=check_reward_range(header.get("reward_range"), policy, objective),  # files of 0.1.0 have none
+        encoder=_encoder(header.get("encoder")),  # likewise
+    )
+    arms = check_labels(_listed(header, "arms"))
+    retired = [check_label(arm) for arm in _listed(header, "retired")]
+    if len(set(retired)) != len(retired) or not set(retired) < set(arms):
+        raise InvalidValueError(
+            f"the retired arms are {reprlib.repr(retired)}, which are not some but not all of its arms"
+        )
+    if type(header["t"]) is not int or not 0 <= header["t"] < 2**63:
+        raise InvalidValueError(f"the clock is {header['t']!r}, not a number of decisions")
+    others = _listed(header, "streams") if "streams" in header else []
+    seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
+    fixed_rows = header.get("fixed_rows", 0.0)
+    if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
+        raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
+    return _Told(settings, arms, retired, header["t"], seed, streams, fixed_rows)
+
+
+def _encoder(saved: Any) -> Encoder | None:
+    if saved is None:
+        return None
+    from armlet.inputs.encoding.encoder import Encoder  # not before there is one: most models have none
+
+    return Encoder.from_dict(saved)
+
+
+def _seed(saved: Any) -> int:
+    if saved is None:
+        raise InvalidValueError("there is no seed")
+    return check_seed(saved)
+
+
+def _listed(header: dict[str, Any], name: str) -> list[Any]:
+    value = header[name]
+    if not isinstance(value, list):
+        raise InvalidTypeError(f"{name} is {reprlib.repr(value)}, not a list")
+    return value
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__  # a lack of memory comes without words
+
+
+def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Policy:
+    name, settings = saved["name"], saved["settings"]
+    try:
+        kind = find(name) if given is None else type(given)
+    except UnknownNameError as error:
+        raise InvalidValueError(f"{error}; or pass your own: load(path, policy={name}(...))") from None
+    if not isinstance(settings, dict):
+        raise InvalidTypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
+    settings = _as_it_was(kind, settings)
+    policy = kind(**settings) if given is None else given
+    has = _policy_settings(policy)
+    if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
+        raise InvalidValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
+    return policy
+
+
+def _as_it_was(kind: Callable[..., Policy], settings: dict[str, Any]) -> dict[str, Any]:
+    """Give a policy of schema 1 the settings that are newer: it plays on as it did."""
+    known: set[str] = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    return {**{name: value for name, value in FORMERLY.items() if name in known}, **settings}
+
+
+def policy_header(policy: Policy) -> dict[str, encoding.Json]:
+    """Give the name of a policy and its settings, as plain JSON types."""
+    return {"name": type(policy).__name__, "settings": _policy_settings(policy)}
+
+
+def _policy_settings(policy: Policy) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(policy):
+        raise InvalidTypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
+    settings = {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
+    for name, value in settings.items():
+        if not _is_json(value):
+            raise InvalidTypeError(f"policy has {name}={reprlib.repr(value)}, which is not JSON and cannot be saved")
+    return settings
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False

@@ -1,0 +1,125 @@
+"""What most policies have in common, so that the file of a policy says only what is special about it.
+
+Nothing asks for these classes by name: any object with the parts of `core.types.Policy` is a policy. They save the
+writing. A part that differs is written in the policy itself, as in any class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from armlet.errors import InvalidTypeError
+from armlet.kernel import Statistics
+from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference.statistics import record
+from armlet.reference.units import units_of
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
+
+if TYPE_CHECKING:
+    from armlet.kernel import Rule
+
+SumsT = TypeVar("SumsT", bound=Statistics)
+
+
+class BasePolicy(ABC, Generic[StateT]):
+    """A policy for any problem and any rewards, in constant memory, played in Python.
+
+    What it leaves open is what makes a policy: `init`, `probabilities`, `decide` and `update`.
+
+    Examples
+    --------
+    >>> from armlet.policies import Exp3
+    >>> policy = Exp3(horizon=1000)
+    >>> policy.rule() is None
+    True
+    >>> policy.estimates(policy.init(2, 1))
+    Traceback (most recent call last):
+    armlet.errors.InvalidTypeError: Exp3 keeps no linear estimates; ask predict_proba
+    """
+
+    __slots__ = ()
+
+    learns_from: ClassVar[LearnsFrom] = "every step"
+    memory: ClassVar[Memory] = "constant"
+    rewards: ClassVar[RewardKind] = "any"
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Let predictions follow from `estimates` where a class has its own, unless it says what they are fitted to."""
+        super().__init_subclass__(**kwargs)
+        if "estimates" in vars(cls) and "fitted" not in vars(cls):
+            cls.fitted = BasePolicy.fitted  # type: ignore[method-assign]
+
+    def check(self, n_arms: int, dim: int, t: int) -> None:
+        """Accept any problem."""
+
+    @abstractmethod
+    def init(self, n_arms: int, dim: int) -> StateT:
+        """Make the state of a policy that knows nothing."""
+
+    def rule(self) -> Rule | None:
+        """Run in Python."""
+        return None
+
+    def estimates(self, state: StateT) -> Float64:  # noqa: ARG002
+        """Refuse: there is no linear model of rewards."""
+        raise InvalidTypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
+
+    def fitted(self, state: StateT) -> Statistics | None:  # noqa: ARG002
+        """Give the sums that predictions are from, where these may be in free units; else `estimates` says it all."""
+        return None
+
+    @abstractmethod
+    def probabilities(self, state: StateT, t: int, x: Float64, eligible: Bool) -> Float64:
+        """Give the probability of each arm at step t, (K,)."""
+
+    @abstractmethod
+    def decide(self, state: StateT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Choose an arm."""
+
+    @abstractmethod
+    def update(self, state: StateT, interaction: Interaction) -> None:
+        """Learn from one interaction."""
+
+
+class SumsPolicy(BasePolicy[SumsT]):
+    """A policy that keeps sums of every step, and estimates by ridge regression on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from armlet.policies import Greedy
+    >>> policy = Greedy(units="as given")
+    >>> state = policy.init(2, 1)
+    >>> policy.update(state, Interaction(t=1, x=np.array([1.0]), arm=0, reward=3.0))
+    >>> policy.estimates(state).round(3).tolist()
+    [[1.5], [0.0]]
+    """
+
+    __slots__ = ()
+
+    def estimates(self, state: SumsT) -> Float64:
+        """Solve the ridge regression for the arms that changed."""
+        return state.estimates()
+
+    def fitted(self, state: SumsT) -> Statistics | None:
+        """Predict from the sums themselves."""
+        return state
+
+    def update(self, state: SumsT, interaction: Interaction) -> None:
+        """Record every step."""
+        record(state, interaction)
+
+
+class RidgePolicy(SumsPolicy[Statistics]):
+    """The same for plain sums and a setting called `ridge`."""
+
+    __slots__ = ()
+
+    ridge: RidgeLike
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """Start sums without rows, which are solved with the ridge."""
+        return Ridge.parse(self.ridge).statistics(
+            n_arms, dim, units=units_of(self), origin=getattr(self, "origin", None)
+        )
