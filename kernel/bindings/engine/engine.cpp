@@ -38,11 +38,10 @@ std::vector<nb::object> names_of_features(nb::handle features, std::size_t dim) 
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state) {
-    if (nb::isinstance<Tuned>(state)) return model_of(nb::cast<Tuned&>(state));
-    if (nb::isinstance<Statistics>(state)) return model_of(nb::cast<Statistics&>(state));
-    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2)
-        return model_of(nb::cast<Layers&>(state));
-    return {nullptr};
+    if (nb::isinstance<Tuned>(state)) return Model(nb::cast<Tuned&>(state));
+    if (nb::isinstance<Statistics>(state)) return Model(nb::cast<Statistics&>(state));
+    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2) return Model(nb::cast<Layers&>(state));
+    return {};
 }
 
 Seed parse_seed(nb::handle seed) {
@@ -60,7 +59,6 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       state(state),
       rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
       model_(rule_ ? read_model(*rule_, state) : model_in(state)),
-      statistics_(model_.all),
       arms_(labels),
       streams_(parse_seed(seed)),
       read_context_(read_context),
@@ -72,7 +70,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       scaled_(dim_) {
     features_ = names_of_features(features, dim_);
     if (!rule_) asked_.emplace(policy, state, dim_);
-    if (statistics_ && !statistics_->units().is_free()) digits_.emplace(dim_);
+    if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
     tell_state();
 }
 
@@ -198,16 +196,16 @@ void Engine::advance_to(Word step) {
 
 // Whoever holds the state may have changed its arms behind the bandit's back.
 void Engine::check_state() const {
-    for (const Statistics* sums : {model_.all, model_.forced, model_.solved})
-        if (sums && sums->n_arms() != arms_.size())
+    for (const Statistics* sums : model_.sums())
+        if (sums->n_arms() != arms_.size())
             fail(PyExc_ValueError, "the state has " + std::to_string(sums->n_arms()) + " arms but the bandit has " +
                                        std::to_string(arms_.size()) + "; add and remove arms of the bandit");
 }
 
 // A state that is none of sums has no use for it.
 void Engine::tell_state() {
-    for (Statistics* sums : {model_.all, model_.forced, model_.solved})
-        for (std::size_t arm = 0; sums && arm < std::min(sums->n_arms(), arms_.size()); ++arm)
+    for (Statistics* sums : model_.sums())
+        for (std::size_t arm = 0; arm < std::min(sums->n_arms(), arms_.size()); ++arm)
             sums->set_active(arm, arms_.is_active(arm));
 }
 
@@ -300,12 +298,12 @@ void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const cha
 
 // There is a row of this weight.
 void Engine::check_held(std::uint32_t arm, bool explored, double weight, const char* verb) const {
-    if (model_.solved)
+    if (!model_.can_forget())
         fail("DecisionError",
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
-    if (statistics_ && (explored || learns_always_)) check_holds(*statistics_, arm, weight, verb);
-    if (model_.forced && explored) check_holds(*model_.forced, arm, weight, verb);
+    if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, verb);
+    if (model_.is<Layers>() && explored) check_holds(model_.as<Layers>()[0], arm, weight, verb);
 }
 
 void Engine::update(const Event& event) {
@@ -452,7 +450,7 @@ int Engine::traverse(visitproc visit, void* arg) const {
 }
 
 void Engine::clear() {
-    rule_.reset(), model_ = {nullptr}, statistics_ = nullptr;
+    rule_.reset(), model_ = {};
     policy = state = read_context_ = nb::none();
     asked_.reset();
     recording_.reset();

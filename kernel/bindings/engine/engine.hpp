@@ -133,8 +133,8 @@ class Engine {
 
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     std::optional<std::uint32_t> arm_of(const Decision& decision) const;  // if it was not removed
-    void begin(std::uint32_t arm) { statistics_ ? statistics_->begin_decision(arm) : void(); }
-    void end(std::uint32_t arm) { statistics_ ? statistics_->end_decision(arm) : void(); }
+    void begin(std::uint32_t arm) { model_.has_sums() ? model_.all().begin_decision(arm) : void(); }
+    void end(std::uint32_t arm) { model_.has_sums() ? model_.all().end_decision(arm) : void(); }
     void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
@@ -157,8 +157,7 @@ class Engine {
     void rehearse_all(std::size_t rows, Get&& event_at) const;
 
     std::optional<Rule> rule_;
-    Model model_;                        // what the rule works on
-    Statistics* statistics_;             // what can be forgotten from, or null if the state is no sum of rows
+    Model model_;                        // what the rule works on, or the sums of a policy in Python, if any
     std::optional<PythonPolicy> asked_;  // where there is no rule
     ArmTable arms_;
     Streams streams_;

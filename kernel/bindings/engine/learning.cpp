@@ -55,13 +55,13 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
         }
         return;
     }
-    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.tuner && rows > 16);
+    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.is<Tuned>() && rows > 16);
     std::optional<Undo> undo;
     if (is_long || refusals == Refusals::possible)
         undo.emplace(model_, each_once(arms),
                      refusals == Refusals::possible ? Undo::Solved::kept : Undo::Solved::again);
     Slices slices;
-    const Holding holding(*model_.all);
+    const Holding holding(model_.all());
     try {
         for (std::size_t i = 0; i < rows; ++i) {
             learn(i);

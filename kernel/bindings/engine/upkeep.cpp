@@ -129,7 +129,7 @@ void Engine::replace(nb::object next, nb::object rule, const nb::callable& field
             const auto next_rule = rule.is_none() ? std::nullopt : std::optional(read_rule(rule));
             const Model model = next_rule ? read_model(*next_rule, fresh) : model_in(fresh);
             if (act == Act::rehearse) return;
-            policy = next, state = fresh, rule_ = next_rule, model_ = model, statistics_ = model.all;
+            policy = next, state = fresh, rule_ = next_rule, model_ = model;
             asked_.reset();
             if (!rule_) asked_.emplace(policy, state, dim_);
             learns_always_ = text(policy.attr("learns_from")) == "every step";
