@@ -7,6 +7,7 @@ import numpy
 import numpy.random
 from numpy.typing import NDArray
 
+import armlet.types
 from armlet.types import Arm, Context
 
 class Decision:
@@ -218,6 +219,7 @@ def register(
     read_weight: Callable[[float], float],
     coins: type,
     interaction: type,
+    snapshot: type,
     arrow_table: Callable[[Decisions], Any],
     unpickle_decision: Callable[..., Decision],
 ) -> None:
@@ -898,10 +900,8 @@ class Engine:
     def _know(self, seed: object) -> None:
         """Decisions made with this seed may be learned here."""
 
-    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Any, int, list[int]]:
-        """
-        Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.
-        """
+    def _snapshot(self) -> armlet.types.Snapshot:
+        """All of the bandit, of one moment."""
 
     def _continue_lives(self, other: Engine) -> None:
         """
@@ -928,7 +928,7 @@ class Engine:
     @property
     def _labels(self, /) -> list[str | int]: ...
     @property
-    def _active(self) -> NDArray[numpy.bool_]: ...
+    def _retired(self, /) -> list[str | int]: ...
     @property
     def t(self) -> int:
         """Decisions taken so far."""

@@ -43,7 +43,7 @@ from armlet.policies.state import subtract
 from armlet.reference.choosing import best_chances
 from armlet.reference.units import Units, in_units, units_of
 from armlet.replacing import check_replaceable
-from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
+from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, Snapshot
 
 if TYPE_CHECKING:
     from armlet.inference import model as inference
@@ -134,29 +134,19 @@ class Bandit(Engine):
             encoder=encoder,
         )
         policy.check(len(labels), dim, 0)
-        self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
+        state = policy.init(len(labels), dim)
+        self._set_up(settings, Snapshot(0, labels, [], state, check_seed(seed), []))
         if log is not None:
             self._attach_log(log)
 
-    def _set_up(
-        self,
-        settings: Settings,
-        labels: list[Arm],
-        state: State,
-        *,
-        seed: int,
-        streams: Iterable[int] = (),
-        retired: Iterable[Arm] = (),
-        t: int = 0,
-        fixed_rows: float = 0.0,
-    ) -> None:
+    def _set_up(self, settings: Settings, now: Snapshot, fixed_rows: float = 0.0) -> None:
         s = settings
         super().__init__(
             s.policy,
             compiled_rule(s.policy),
-            state,
-            labels,
-            seed,
+            now.state,
+            now.arms,
+            now.seed,
             s.reader.row,
             features=s.features if s.encoder is None else None,  # a dict has columns where there is an encoder
             sign=s.sign,
@@ -165,10 +155,10 @@ class Bandit(Engine):
         )
         self._settings, self._reader = s, s.reader
         self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`
-        self._advance(t)
-        for stream in streams:
+        self._advance(now.t)
+        for stream in now.streams:
             self._know(stream)
-        for arm in retired:
+        for arm in now.retired:
             self._set_active(arm, False)
 
     def _attach_log(self, log: Recorder) -> None:
@@ -182,19 +172,8 @@ class Bandit(Engine):
         return {name: value for name, value in vars(self).items() if name not in ours}
 
     def _twin(self) -> Self:
-        t, labels, active, state, seed, streams = self._snapshot()
         twin = type(self).__new__(type(self))
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        twin._set_up(
-            self._settings,
-            labels,
-            state,
-            seed=seed,
-            streams=streams,
-            retired=retired,
-            t=t,
-            fixed_rows=self._fixed_rows,
-        )
+        twin._set_up(self._settings, self._snapshot(), self._fixed_rows)
         twin._continue_lives(self)
         twin.__dict__.update(self._user_attributes())
         return twin
@@ -518,8 +497,8 @@ class Bandit(Engine):
     def _inference(self) -> inference.Model:
         from armlet.inference.model import model_of
 
-        t, labels, _, state, *_ = self._snapshot()
-        return model_of(self._settings, labels, state, t, self._fixed_rows)
+        now = self._snapshot()
+        return model_of(self._settings, now.arms, now.state, now.t, self._fixed_rows)
 
     # ---- arms: from any thread, while others decide and learn
 
@@ -550,15 +529,15 @@ class Bandit(Engine):
         if not isinstance(other, Bandit):
             raise InvalidTypeError(f"other is {other!r}; merge takes a Bandit")
         self._settings.check_same(other._settings)
-        t, labels, active, state, seed, streams = other._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        theirs = other._snapshot()
 
         def fields() -> Fields:  # of a bandit with a log
             from armlet.recording import merge_fields
 
-            return merge_fields(self._settings, labels, retired, t, state)
+            return merge_fields(self._settings, theirs)
 
-        self._merge(state, labels, retired, t, [seed, *streams], fields)
+        seeds = [theirs.seed, *theirs.streams]
+        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, fields)
         self._fixed_rows += other._fixed_rows
 
     def __add__(self, other: Bandit) -> Bandit:
@@ -591,24 +570,13 @@ class Bandit(Engine):
         if not isinstance(base, Bandit):
             raise InvalidTypeError(f"base is {base!r}; since takes the Bandit that this one started from")
         self._settings.check_same(base._settings)
-        t, labels, active, state, seed, streams = self._snapshot()
-        base_t, base_labels, _, base_state, *_ = base._snapshot()
-        if t < base_t:
-            raise MergeError(f"base has taken {base_t} decisions and this bandit {t}; base must be the earlier one")
-        subtract(state, labels, base_state, base_labels)
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        now, then = self._snapshot(), base._snapshot()
+        if now.t < then.t:
+            raise MergeError(f"base has taken {then.t} decisions and this bandit {now.t}; base must be the earlier one")
+        subtract(now.state, now.arms, then.state, then.arms)
         rest = Bandit.__new__(Bandit)
         fixed = max(0.0, self._fixed_rows - base._fixed_rows)
-        rest._set_up(
-            self._settings,
-            labels,
-            state,
-            seed=seed,
-            streams=streams,
-            retired=retired,
-            t=t - base_t,
-            fixed_rows=fixed,
-        )
+        rest._set_up(self._settings, now._replace(t=now.t - then.t), fixed)
         return rest
 
     def copy(self, *, seed: int | None = None) -> Self:
@@ -736,18 +704,7 @@ class Bandit(Engine):
     def _model(self) -> Model:
         from armlet.model_file.model import Model
 
-        t, labels, active, state, seed, streams = self._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        return Model(
-            settings=self._settings,
-            arms=labels,
-            retired=retired,
-            t=t,
-            state=state,
-            seed=seed,
-            streams=streams,
-            fixed_rows=self._fixed_rows,
-        )
+        return Model(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
 
     # ---- what it is
 
@@ -759,7 +716,7 @@ class Bandit(Engine):
     @property
     def retired(self) -> list[Arm]:
         """The labels of retired arms."""
-        return [arm for arm, active in zip(self.arms, self._active, strict=True) if not active]
+        return self._retired
 
     @property
     def policy(self) -> Policy:
@@ -879,16 +836,8 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
     bandit = kind.__new__(kind)
-    bandit._set_up(
-        saved.settings,
-        saved.arms,
-        saved.state,
-        seed=saved.seed,
-        streams=saved.streams,
-        retired=saved.retired,
-        t=saved.t,
-        fixed_rows=saved.fixed_rows,
-    )
+    now = Snapshot(saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams))
+    bandit._set_up(saved.settings, now, saved.fixed_rows)
     return bandit
 
 

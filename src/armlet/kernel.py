@@ -59,7 +59,7 @@ from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import wants as wants
 from armlet.inputs import columns
 from armlet.inputs.decided import arrow_table
-from armlet.types import Bool, Coins, Float64, Int64, Interaction
+from armlet.types import Bool, Coins, Float64, Int64, Interaction, Snapshot
 
 if TYPE_CHECKING:
     from armlet.environments.finite import FiniteWorld
@@ -458,6 +458,7 @@ _kernel.register(
     read_weight=columns.weight,
     coins=Coins,
     interaction=Interaction,
+    snapshot=Snapshot,
     arrow_table=arrow_table,
     unpickle_decision=unpickle_decision,
 )

@@ -15,7 +15,7 @@ from armlet.kernel import Engine
 from armlet.model_file import model
 from armlet.parallel.forks import give_up_in_children
 from armlet.recorder import Fields, Recorder
-from armlet.types import Arm, Policy, State
+from armlet.types import Policy, Snapshot
 
 _RLOCK = type(threading.RLock())
 
@@ -58,12 +58,10 @@ def attach(bandit: Engine, recorder: Recorder, now: model.Model, digest: Callabl
     bandit._attach(Recording(recorder))
 
 
-def merge_fields(settings: Settings, arms: list[Arm], retired: list[Arm], t: int, state: State) -> Fields:
+def merge_fields(settings: Settings, other: Snapshot) -> Fields:
     """Describe a merge: what was learned elsewhere, as a model with these settings and a seed that nobody used."""
-    other = model.Model(
-        settings=settings, arms=arms, retired=retired, t=t, state=state, seed=check_seed(None), streams=[]
-    )
-    return {"model": base64.b64encode(model.encode(other)).decode()}
+    safe = other._replace(seed=check_seed(None), streams=[])
+    return {"model": base64.b64encode(model.encode(model.Model(settings=settings, **safe._asdict()))).decode()}
 
 
 def replace_fields(policy: Policy) -> Fields:

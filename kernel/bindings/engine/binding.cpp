@@ -120,10 +120,8 @@ void bind_engine(nb::module_& m) {
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_reseed", &Engine::reseed, nb::arg("seed"))
         .def("_know", &Engine::know, nb::arg("seed"), "Decisions made with this seed may be learned here.")
-        .def("_snapshot", &Engine::snapshot,
-             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], typing.Any, int, "
-                     "list[int]]"),
-             "Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.")
+        .def("_snapshot", &Engine::snapshot, nb::sig("def _snapshot(self) -> armlet.types.Snapshot"),
+             "All of the bandit, of one moment.")
         .def("_continue_lives", &Engine::continue_lives, nb::arg("other"),
              "The arms are those of another bandit in this process, so what was removed there is removed here.")
         .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
@@ -137,7 +135,7 @@ void bind_engine(nb::module_& m) {
              "From now on `recording.recorder` receives every change, under `recording.lock`.")
         .def_prop_ro("_seed", &Engine::seed, nb::sig("def _seed(self, /) -> int"))
         .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
-        .def_prop_ro("_active", &Engine::active, owned)
+        .def_prop_ro("_retired", &Engine::retired, nb::sig("def _retired(self, /) -> list[str | int]"))
         .def_prop_ro(
             "t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
         .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> typing.Any"),

@@ -71,14 +71,15 @@ class Engine {
     void set_active(nb::handle label, bool active);
     nb::list labels() const { return arms_.labels(); }
     ArmSet arm_set(nb::handle labels) const;
-    Array<bool> active() const;
+    nb::list retired() const { return arms_.retired(); }
 
     // ---- the whole
     void advance(Word steps);
     void advance_to(Word step);
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
-    nb::tuple snapshot();
+    // Clock, labels, those retired, a copy of the state, the seed and other known seeds, of one moment.
+    nb::object snapshot();
     // Another policy that goes on with the same numbers. `fields` gives what a recorder receives.
     void replace(nb::object next, nb::object rule, const nb::callable& fields);
     void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_); }

@@ -1,6 +1,7 @@
 // What happens to a bandit now and then: arms that come and go, copies, merges.
 #include "bindings/binding.hpp"
 #include "bindings/engine/engine.hpp"
+#include "bindings/handed_over.hpp"
 #include "bindings/rule_binding.hpp"
 
 namespace armlet {
@@ -69,8 +70,6 @@ void Engine::set_active(nb::handle label, bool active) {
         });
 }
 
-Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
-
 ArmSet Engine::arm_set(nb::handle labels) const {
     const auto keys = keys_of(labels);
     if (!keys) fail(PyExc_TypeError, "labels is None; give a list of labels");
@@ -95,7 +94,7 @@ void Engine::reseed(nb::handle seed) {
     streams_.change(next);
 }
 
-nb::tuple Engine::snapshot() {
+nb::object Engine::snapshot() {
     check_alive();
     std::optional<Turns::Whole> turn;
     if (asked_)
@@ -104,7 +103,7 @@ nb::tuple Engine::snapshot() {
         turns_.await_settled();
     nb::list others;
     for (const Seed stream : streams_.others()) others.append(to_python(stream));
-    return nb::make_tuple(t, arms_.labels(), active(), state.attr("copy")(), seed(), others);
+    return handed_over(Part::snapshot)(t, labels(), retired(), state.attr("copy")(), seed(), others);
 }
 
 void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
