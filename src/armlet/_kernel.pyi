@@ -747,7 +747,12 @@ class Engine:
         reward_range: tuple[float, float] | None = None,
     ) -> None: ...
     def decide(
-        self, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+        self,
+        x: Context,
+        *,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Literal["all"] | None = None,
+        t: int | None = None,
     ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
@@ -761,30 +766,19 @@ class Engine:
             `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
         probabilities
             "all" for `decision.probabilities`, those of every arm at this very step.
-        """
-
-    def decide_at(
-        self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
-    ) -> Decision:
-        """
-        Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
-
-        Parameters
-        ----------
         t
-            The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-        x, eligible, probabilities
-            As in `decide`.
+            The step to decide, with the coins of that step: for clocks that are handed out in ranges, and to replay a log. It
+            is later than the clock, which stands at it afterwards; steps in between stay unused. The next step if left out.
 
         Examples
         --------
         >>> import armlet
         >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
-        >>> one.decide([0.5]).id == other.decide_at(1, [0.5]).id
+        >>> one.decide([0.5]).id == other.decide([0.5], t=1).id
         True
-        >>> one.decide_at(1, [0.5])
+        >>> one.decide([0.5], t=1)
         Traceback (most recent call last):
-        ValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+        armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
         """
 
     def advance_to(self, t: int) -> None:
@@ -849,7 +843,7 @@ class Engine:
         >>> bandit.learn(decision, 1.0)
         """
 
-    def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions: ...
+    def _decide_many(self, X: object, eligible: object | None, t: int | None = None) -> Decisions: ...
     def _learn_many(
         self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
     ) -> None: ...

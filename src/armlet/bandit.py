@@ -180,25 +180,29 @@ class Bandit(Engine):
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
 
-    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
+    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None, t: int | None = None) -> Decisions:
         """Choose for many contexts: the same decisions, bit for bit, as one by one.
 
         The batch takes its steps of the clock when it starts. Other threads may decide and learn meanwhile; changes of
-        arms wait for its end. Interrupted, it gives no decisions, and its steps stay used.
-        """
-        return self._decide_many(self._reader.matrix(X), eligible)
+        arms wait for its end. Interrupted, it returns no decisions, and its steps stay used.
 
-    def decide_many_at(self, first: int, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
-        """Choose for many contexts at the steps from `first` on, which must lie ahead of the clock.
+        Parameters
+        ----------
+        X
+            One context a row.
+        eligible
+            The arms that may be played, as in `decide`.
+        t
+            The step of the first row, as in `decide`; the next one if left out.
 
         Examples
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
-        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t.tolist(), bandit.t
+        >>> bandit.decide_many([[0.5], [1.0]], t=100).t.tolist(), bandit.t
         ([100, 101], 101)
         """
-        return self._decide_many(self._reader.matrix(X), eligible, check_step(first, "first"))
+        return self._decide_many(self._reader.matrix(X), eligible, None if t is None else check_step(t))
 
     def learn_many(
         self,

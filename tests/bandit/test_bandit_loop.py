@@ -627,7 +627,7 @@ def test_ids_are_unique_within_and_across_bandits() -> None:
             r"decide\(\) got an unexpected keyword 'elligible', which is \['a'\]; did you mean 'eligible'\?$",
         ),
         (lambda bandit, _: bandit.decide(context=[1.0, 2.0]), r"'context', which is \[1.0, 2.0\]; call decide\(x, "),
-        (lambda bandit, _: bandit.decide_at(9, [1.0, 2.0], probability="all"), "did you mean 'probabilities'"),
+        (lambda bandit, _: bandit.decide([1.0, 2.0], t=9, probability="all"), "did you mean 'probabilities'"),
         (
             lambda bandit, d: bandit.learn(d, 1.0, wieght=2.0),
             r"learn\(\) got .* 'wieght', which is 2.0; did you mean 'weight'\?$",

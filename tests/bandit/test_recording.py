@@ -112,8 +112,8 @@ def test_the_rarer_calls_are_replayed_too(policy: Policy) -> None:
     other.learn(other.decide([1.0, 1.0]), 0.25)
     other.retire_arm("d")
     bandit.merge(other)
-    bandit.learn(bandit.decide_at(40, [0.1, 0.2]), 1.0)
-    bandit.decide_many_at(50, [[0.0, 1.0]])
+    bandit.learn(bandit.decide([0.1, 0.2], t=40), 1.0)
+    bandit.decide_many([[0.0, 1.0]], t=50)
     assert [event["kind"] for event in notebook.events] == [
         *("advance", "partial_fit", "merge", "decide", "learn", "decide")
     ]
@@ -248,7 +248,7 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
         lambda: bandit.remove_arm("d"),
         lambda: bandit.remove_arm(None),  # type: ignore[arg-type]  # refused
         lambda: bandit.advance_to(0),
-        lambda: bandit.decide_at(1, [1.0, 2.0]),
+        lambda: bandit.decide([1.0, 2.0], t=1),
         lambda: bandit.decide([1.0]),
         lambda: bandit.partial_fit([[1.0, 2.0]] * 2, ["a", "a"], [0.5, 2.0], explored=True),
         lambda: bandit.merge(Bandit(["a"], 3, policy=policy)),
@@ -288,7 +288,7 @@ def test_a_bandit_with_a_log_looks_like_one_without() -> None:
 
 
 def test_decide_and_learn_are_the_engines_own() -> None:
-    for name in ("decide", "decide_at", "learn", "correct", "forget", "expire", "advance_to"):
+    for name in ("decide", "learn", "correct", "forget", "expire", "advance_to"):
         assert getattr(Bandit, name) is getattr(Engine, name)
 
 

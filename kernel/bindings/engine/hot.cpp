@@ -91,15 +91,6 @@ Engine& engine_of(PyObject* self) {
 
 nb::handle or_none(PyObject* given) { return given ? given : Py_None; }
 
-PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<3> parameters{"decide", {"x", "eligible", "probabilities"}, 1, 1};
-    return guarded([&] {
-        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None).release().ptr();
-        const auto in = parse(parameters, args, n, keywords);
-        return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2])).release().ptr();
-    });
-}
-
 // A step as a caller names it.
 Word read_step(nb::handle t) {
     nb::object number = nb::steal(PyBool_Check(t.ptr()) ? nullptr : PyNumber_Index(t.ptr()));
@@ -112,12 +103,13 @@ Word read_step(nb::handle t) {
     return step;
 }
 
-PyObject* decide_at_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<4> parameters{"decide_at", {"t", "x", "eligible", "probabilities"}, 2, 2};
+PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    static constexpr Parameters<4> parameters{"decide", {"x", "eligible", "probabilities", "t"}, 1, 1};
     return guarded([&] {
+        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None).release().ptr();
         const auto in = parse(parameters, args, n, keywords);
-        const Word step = read_step(in[0]);
-        return engine_of(self).decide(in[1], or_none(in[2]), or_none(in[3]), step).release().ptr();
+        const auto at = or_none(in[3]).is_none() ? std::nullopt : std::optional(read_step(in[3]));
+        return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2]), at).release().ptr();
     });
 }
 
@@ -174,7 +166,7 @@ PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyMethodDef hot_methods[] = {
     {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
-     R"(decide($self, x, *, eligible=None, probabilities=None)
+     R"(decide($self, x, *, eligible=None, probabilities=None, t=None)
 --
 
 Choose an arm for one context, and advance the clock.
@@ -188,30 +180,19 @@ eligible
     `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
 probabilities
     "all" for `decision.probabilities`, those of every arm at this very step.
-)"},
-    {"decide_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_at_call)),
-     METH_FASTCALL | METH_KEYWORDS,
-     R"(decide_at($self, t, x, *, eligible=None, probabilities=None)
---
-
-Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
-
-Parameters
-----------
 t
-    The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-x, eligible, probabilities
-    As in `decide`.
+    The step to decide, with the coins of that step: for clocks that are handed out in ranges, and to replay a log. It
+    is later than the clock, which stands at it afterwards; steps in between stay unused. The next step if left out.
 
 Examples
 --------
 >>> import armlet
 >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
->>> one.decide([0.5]).id == other.decide_at(1, [0.5]).id
+>>> one.decide([0.5]).id == other.decide([0.5], t=1).id
 True
->>> one.decide_at(1, [0.5])
+>>> one.decide([0.5], t=1)
 Traceback (most recent call last):
-ValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
 )"},
     {"advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
      METH_FASTCALL | METH_KEYWORDS,
