@@ -51,11 +51,10 @@ bool read_any(nb::handle given, std::variant<Rs...>& out) {
 }
 
 void check_parts(const Model& model, bool needs_widths) {
-    for (const Statistics* part : {model.forced, model.solved})
-        if (part && part->n_arms() != model.all->n_arms())
+    for (const Statistics* part : model.sums())
+        if (part->n_arms() != model.all().n_arms())
             fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
-    const Statistics& solved = model.solved ? *model.solved : *model.all;
-    if (needs_widths && solved.ridge().kind != Ridge::Kind::constant)
+    if (needs_widths && model.all().ridge().kind != Ridge::Kind::constant)
         fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
 }
 
@@ -66,7 +65,7 @@ Model read_model_of(nb::handle state) {
     if constexpr (requires { &R::fits; }) fits = fits && R::fits(nb::cast<State&>(state));
     if (!fits)
         fail(PyExc_TypeError, "this rule works on " + std::string(R::works_on) + "; got a " + name_of_type(state));
-    const Model model = model_of(nb::cast<State&>(state));
+    const Model model(nb::cast<State&>(state));
     check_parts(model, requires { R::needs_widths; });
     return model;
 }

@@ -35,7 +35,12 @@ inline Choice::Greedy greedy_at(double rate, bool is_best) {
 
 // The arm whose turn it is, whatever the context.
 inline Choice forced_choice(std::uint32_t arm, std::size_t n_eligible) {
-    return {arm, 1.0, true, 0, 1.0, 1.0, n_eligible == 1 ? 1.0 : 0.0};
+    return {.arm = arm,
+            .propensity = 1.0,
+            .explored = true,
+            .given_exploring = 1.0,
+            .rate = 1.0,
+            .smallest = n_eligible == 1 ? 1.0 : 0.0};
 }
 
 // The best of the eligible arms and how many share the first place.

@@ -81,7 +81,7 @@ class PacedRun {
           pace_(rule, model),
           world_seed_(world_seed),
           policy_seed_(policy_seed),
-          greedy_(world, *model.all),
+          greedy_(world, model.all()),
           ledger_(run.checkpoints),
           contexts_(world, world_seed),
           draws_(world, world_seed, policy_seed) {}
@@ -208,7 +208,7 @@ Word next_exploration(const Pace& pace, Word t, Word horizon, Sampler& sampler) 
 }  // namespace
 
 Curve simulate_events(const World& world, const Model& model, const Rule& rule, const Run& run, Sampler& sampler) {
-    Greedy greedy(world, *model.all);
+    Greedy greedy(world, model.all());
     Pace pace(rule, model);
     Ledger ledger(run.checkpoints);
     const Alias draw(world.chances);

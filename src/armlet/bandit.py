@@ -29,30 +29,20 @@ from armlet.inputs.settings import (
     check_step,
     check_steps,
 )
-from armlet.kernel import (
-    ArmSet,
-    Decision,
-    Decisions,
-    Engine,
-    argmax_rows,
-    clear_argmax,
-    expectations,
-    ordered_scores,
-)
+from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations, ordered_scores
 from armlet.policies import check_given, default_policy, find_policy, is_registered
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.dispatch import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choosing import best_chances
 from armlet.reference.units import Units, in_units
-from armlet.replacing import check_replaceable
-from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, State
+from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot
 
 if TYPE_CHECKING:
     from armlet.inference.view import Inference
     from armlet.inputs.encoding.encoder import Encoder
     from armlet.model_file.disk import Source, Target
     from armlet.model_file.model import Model
-    from armlet.recorder import Recorder
+    from armlet.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -72,7 +62,7 @@ class Arms(list[Arm]):
     @property
     def retired(self) -> list[Arm]:
         """The labels of arms that are retired now."""
-        return [arm for arm, active in zip(self._bandit._labels, self._bandit._active, strict=True) if not active]
+        return self._bandit._retired
 
     def subset(self, labels: Iterable[Arm]) -> ArmSet:
         """Look labels up once, for the `eligible` of many decisions.
@@ -120,9 +110,9 @@ class Bandit(Engine):
         (lowest, highest): rewards outside are refused. One wild value can ruin the sums of an arm for good, so give
         it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
     seed
-        The policy's coins, a function of the seed and the step; 0 <= seed < 2^128. Drawn at random if left out.
+        All randomness of decisions is a function of it and of the step; 0 <= seed < 2^128, random if left out.
     log
-        Is told of everything that changes the bandit, as it happens: an `armlet.recorder.Recorder`.
+        Receives every state change, in order: an `armlet.Log`, or any `armlet.recorder.Recorder`.
 
     Examples
     --------
@@ -132,7 +122,6 @@ class Bandit(Engine):
     >>> decision.arm, decision.propensity, decision.explored
     ('north', 0.5, True)
     >>> bandit.learn(decision, 0.3)
-    >>> careful = armlet.Bandit(["north", "south"], 2, policy=armlet.OccasionalOptimism(floor=0.02), seed=7)
     """
 
     def __init__(
@@ -165,29 +154,19 @@ class Bandit(Engine):
             encoder=encoder,
         )
         policy.check(len(labels), dim, 0)
-        self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
+        state = policy.init(len(labels), dim)
+        self._init_engine(settings, Snapshot(0, labels, [], state, check_seed(seed), []))
         if log is not None:
-            self._tell_to(log)
+            self._attach_log(log)
 
-    def _set_up(
-        self,
-        settings: Settings,
-        labels: list[Arm],
-        state: State,
-        *,
-        seed: int,
-        streams: Iterable[int] = (),
-        retired: Iterable[Arm] = (),
-        t: int = 0,
-        fixed_rows: float = 0.0,
-    ) -> None:
+    def _init_engine(self, settings: Settings, now: Snapshot, fixed_rows: float = 0.0) -> None:
         s = settings
         super().__init__(
             s.policy,
             compiled_rule(s.policy),
-            state,
-            labels,
-            seed,
+            now.state,
+            now.arms,
+            now.seed,
             s.reader.row,
             features=s.features if s.encoder is None else None,  # a dict has columns where there is an encoder
             sign=s.sign,
@@ -196,68 +175,54 @@ class Bandit(Engine):
         )
         self._settings, self._reader = s, s.reader
         self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`
-        self._advance(t)
-        for stream in streams:
+        self._advance(now.t)
+        for stream in now.streams:
             self._know(stream)
-        for arm in retired:
+        for arm in now.retired:
             self._set_active(arm, False)
 
-    def _tell_to(self, log: Recorder) -> None:
-        from armlet.model_file import model
-        from armlet.recording import attach
+    def _attach_log(self, log: Recorder) -> None:
+        from armlet.recording import attach  # not before it is needed: files slow down `import armlet`
 
-        now = self._model()
-        attach(self, log, model.encode(now), model.describe(now))
+        attach(self, log, self._model(), self.digest)
 
-    def _kind(self) -> type[Self]:
-        """Give its class; that of a bandit with a log is another one inside."""
-        return getattr(type(self), "_unrecorded", type(self))
-
-    def _own(self) -> dict[str, Any]:
-        """Give what a subclass or a user keeps on it."""
-        ours = ("_settings", "_reader", "_recording", "_fixed_rows")
+    def _user_attributes(self) -> dict[str, Any]:
+        """Return what a subclass or a user keeps on it."""
+        ours = ("_settings", "_reader", "_fixed_rows")
         return {name: value for name, value in vars(self).items() if name not in ours}
 
-    def _twin(self) -> Self:
-        t, labels, active, state, seed, streams = self._snapshot()
-        kind = self._kind()
-        twin = kind.__new__(kind)
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        twin._set_up(
-            self._settings,
-            labels,
-            state,
-            seed=seed,
-            streams=streams,
-            retired=retired,
-            t=t,
-            fixed_rows=self._fixed_rows,
-        )
+    def _clone(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin._init_engine(self._settings, self._snapshot(), self._fixed_rows)
         twin._continue_lives(self)
-        twin.__dict__.update(self._own())
+        twin.__dict__.update(self._user_attributes())
         return twin
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
 
-    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
+    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None, t: int | None = None) -> Decisions:
         """Choose for many contexts: the same decisions, bit for bit, as one by one.
 
         The batch takes its steps of the clock when it starts. Other threads may decide and learn meanwhile; changes of
-        arms wait for its end. Interrupted, it gives no decisions, and its steps stay used.
-        """
-        return self._decide_many(self._reader.matrix(X), eligible)
+        arms wait for its end. Interrupted, it returns no decisions, and its steps stay used.
 
-    def decide_many_at(self, first: int, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
-        """Choose for many contexts at the steps from `first` on, which must lie ahead of the clock.
+        Parameters
+        ----------
+        X
+            One context a row.
+        eligible
+            The arms that may be played, as in `decide`.
+        t
+            The step of the first row, as in `decide`; the next one if left out.
 
         Examples
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
-        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t.tolist(), bandit.t
+        >>> bandit.decide_many([[0.5], [1.0]], t=100).t.tolist(), bandit.t
         ([100, 101], 101)
         """
-        return self._decide_many(self._reader.matrix(X), eligible, check_step(first, "first"))
+        return self._decide_many(self._reader.matrix(X), eligible, None if t is None else check_step(t))
 
     def learn_many(
         self,
@@ -339,8 +304,8 @@ class Bandit(Engine):
         True
         """
         if arms is None and rewards is None:
-            others = {"explored": explored, "weights": weights, "steps": steps}
-            self._learn_table(X, {name: value for name, value in others.items() if value is not None}, design)
+            known = None if design == "adaptive" else design
+            self._learn_table(X, explored=explored, weights=weights, steps=steps, design=known)
             return
         if arms is None or rewards is None:
             missing = "arms" if arms is None else "rewards"
@@ -361,16 +326,15 @@ class Bandit(Engine):
         if design != "adaptive":
             self._fixed_rows += float(sizes.sum())
 
-    def _learn_table(self, table: object, others: dict[str, object], design: Design) -> None:
+    def _learn_table(self, table: object, **others: object) -> None:
         from armlet.inputs.logged import read_logged  # not before a log comes
 
-        if design != "adaptive":
-            others["design"] = design
         for name, value in others.items():
-            raise InvalidValueError(
-                f"{name} is {value!r}, but X comes without arms and rewards, and the columns of such a table tell all; "
-                f"leave {name} out, or give arms and rewards"
-            )
+            if value is not None:
+                raise InvalidValueError(
+                    f"{name} is {value!r}, but the columns of a table of decisions say that already; leave {name} out, "
+                    "or give arms and rewards too"
+                )
         rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
             rows.X,
@@ -396,7 +360,7 @@ class Bandit(Engine):
         design: Design = "adaptive",
     ) -> None:
         """Forget all sums, then learn as `partial_fit` does; the clock advances as there."""
-        fresh = self._twin()
+        fresh = self._clone()
         blank = self.policy.init(len(fresh.arms), self._settings.dim)
         fresh._restore(blank, fresh.arms, 0)
         before, fresh._fixed_rows = fresh.t, 0.0
@@ -411,7 +375,7 @@ class Bandit(Engine):
     def _estimated(
         self, X: Contexts, eligible: Iterable[Arm] | None
     ) -> tuple[list[Arm], Bool, Float64, Float64, float]:
-        """Give labels, which may be played, contexts as estimates see them, estimates, and what these are on top of."""
+        """Return labels, which may be played, contexts as theta sees them, theta, and the base to add to scores."""
         rows = self._scaled(self._reader.matrix(X))
         labels, playable, theta, units = self._view(eligible)
         if units is None:
@@ -419,12 +383,12 @@ class Bandit(Engine):
         return labels, playable, units.standard(rows), theta, units.base
 
     def _slopes(self, eligible: Iterable[Arm]) -> tuple[Bool, Float64] | None:
-        """Give which arms may be played and the theta that they are ranked by; None if not on contexts as they come."""
+        """Return which arms may be played and the theta that ranks them; None if contexts are transformed first."""
         _, playable, theta, units = self._view(eligible)
         return None if units is not None or self._settings.normalize is not None else (playable, theta)
 
     def _leading(self, X: Float64, eligible: Iterable[Arm]) -> Int64:
-        """Give the place of the arm that looks best, (n,): -1 where another is close, or a row is no context."""
+        """Return the place of the highest estimate, (n,): -1 where another is close, or a row is not finite."""
         _, playable, theta, units = self._view(eligible)
         rows = X if self._settings.normalize is None else self._scaled(X)  # which would copy them
         rows = rows if units is None else units.standard(rows)
@@ -433,7 +397,7 @@ class Bandit(Engine):
         return best if len(arms) == len(theta) else np.where(best < 0, -1, arms[best])
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
-        """Give the arm that looks best for each context, (n,); the first of those that tie.
+        """Return the arm with the highest estimate for each context, (n,); the first of those that tie.
 
         An array of str or of int64 if all labels are of that kind and fit, so that `sklearn.metrics` takes it; of
         Python objects if not.
@@ -443,7 +407,7 @@ class Bandit(Engine):
         return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
-        """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
+        """Return the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
         _, _, rows, theta, base = self._estimated(X, None)
         return self._settings.sign * (base + expectations(rows, theta))
 
@@ -475,17 +439,7 @@ class Bandit(Engine):
 
     @property
     def inference(self) -> Inference:
-        """Coefficients with intervals, contrasts of arms, a summary and explanations, from the sums alone.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), features=["age"], seed=1)
-        >>> bandit.partial_fit([[1.0], [2.0], [3.0], [4.0]], ["b"] * 4, [1.0, 2.1, 3.0, 3.9], explored=True)
-        >>> found = bandit.inference.intervals().of("b", "age")
-        >>> found.low < 1.0 < found.high
-        True
-        """
+        """Coefficients with intervals, contrasts of arms, a summary and explanations: see `Inference`."""
         from armlet.inference.view import Inference  # not before it is needed: it slows down `import armlet`
 
         return Inference(self)
@@ -493,11 +447,11 @@ class Bandit(Engine):
     # ---- arms: from any thread, while others decide and learn
 
     def add_arm(self, arm: Arm) -> None:
-        """Add an arm of which nothing is known yet."""
+        """Add an arm without data."""
         self._add_arm(labelling.check_label(arm))
 
     def retire_arm(self, arm: Arm) -> None:
-        """Play an arm no more, but keep what is known of it and learn its late rewards."""
+        """Stop playing an arm; its data is kept, and its pending rewards can still be learned."""
         self._set_active(arm, False)
 
     def restore_arm(self, arm: Arm) -> None:
@@ -505,13 +459,13 @@ class Bandit(Engine):
         self._set_active(arm, True)
 
     def remove_arm(self, arm: Arm) -> None:
-        """Drop an arm and all that is known of it; its late rewards are refused, unless its label is added again."""
+        """Drop an arm and its data; its pending rewards are refused unless the label is added again."""
         self._remove_arm(arm)
 
     # ---- merging and copies
 
     def merge(self, other: Bandit) -> None:
-        """Add what another bandit learned, arm by arm, and its count of decisions; or refuse and change nothing.
+        """Add what another bandit learned, arm by arm, and its count of decisions.
 
         From then on its pending decisions may be learned here. Workers that started from one model would count it once
         each: let them ship `worker.difference(model)` instead.
@@ -519,16 +473,22 @@ class Bandit(Engine):
         if not isinstance(other, Bandit):
             raise InvalidTypeError(f"other is {other!r}; merge takes a Bandit")
         self._settings.check_same(other._settings)
-        t, labels, active, state, seed, streams = other._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        self._merge(state, labels, retired, t, [seed, *streams])
+        theirs = other._snapshot()
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.recording import merge_fields
+
+            return merge_fields(self._settings, theirs)
+
+        seeds = [theirs.seed, *theirs.streams]
+        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, fields)
         self._fixed_rows += other._fixed_rows
 
     def __add__(self, other: Bandit) -> Bandit:
         """Merge into a new bandit with this one's seed."""
         if not isinstance(other, Bandit):
             return NotImplemented
-        total = self._twin()
+        total = self._clone()
         total.merge(other)
         return total
 
@@ -554,33 +514,22 @@ class Bandit(Engine):
         if not isinstance(base, Bandit):
             raise InvalidTypeError(f"base is {base!r}; difference takes the Bandit that this one started from")
         self._settings.check_same(base._settings)
-        t, labels, active, state, seed, streams = self._snapshot()
-        base_t, base_labels, _, base_state, *_ = base._snapshot()
-        if t < base_t:
-            raise MergeError(f"base has taken {base_t} decisions and this bandit {t}; base must be the earlier one")
-        subtract(state, labels, base_state, base_labels)
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        now, then = self._snapshot(), base._snapshot()
+        if now.t < then.t:
+            raise MergeError(f"base has taken {then.t} decisions and this bandit {now.t}; base must be the earlier one")
+        subtract(now.state, now.arms, then.state, then.arms)
         rest = Bandit.__new__(Bandit)
         fixed = max(0.0, self._fixed_rows - base._fixed_rows)
-        rest._set_up(
-            self._settings,
-            labels,
-            state,
-            seed=seed,
-            streams=streams,
-            retired=retired,
-            t=t - base_t,
-            fixed_rows=fixed,
-        )
+        rest._init_engine(self._settings, now._replace(t=now.t - then.t), fixed)
         return rest
 
-    def copy(self, *, seed: int | None = None) -> Self:
-        """Copy everything, the stream of coins included; with `seed`, for a worker, a stream of its own.
+    def copy(self, *, seed: int | Literal["random"] | None = None) -> Self:
+        """Copy everything, the seed included, or with another `seed`, as in `replace`.
 
-        Two copies with one stream toss the same coins for different contexts and give the same ids: right for a
+        Copies with one seed draw the same random numbers for different contexts and use the same ids: right for a
         rehearsal or a snapshot, wrong for two that serve at the same time.
         """
-        twin = self._twin()
+        twin = self._clone()
         if seed is not None:
             twin.replace(seed=seed)
         return twin
@@ -597,8 +546,8 @@ class Bandit(Engine):
             the state would mean something else: another policy, other units, other experts. A `bandit.state` taken
             before is no longer that of the bandit.
         seed
-            Of a new stream of coins; "random" draws it from the operating system. One that was in use is refused.
-            Pending decisions of the old stream can still be learned.
+            A new seed; "random" draws one from the operating system. One that was in use is refused. Pending decisions
+            of the old seed can still be learned.
         t
             The decisions taken so far, those taken elsewhere included; not fewer than now. The next decision is step
             t + 1.
@@ -623,54 +572,56 @@ class Bandit(Engine):
         elif seed is not None:
             self._reseed(check_seed(None if seed == "random" else seed))
         elif t is not None:
-            self.advance_to(t)
+            self._advance_to(t)
 
     def _replace_policy(self, policy: Policy) -> None:
         check_given(policy)
         settings = self._settings.with_policy(policy)
         check_replaceable(self.policy, policy, self.state, len(self.arms), self._settings.dim)
-        self._replace(policy, compiled_rule(policy))
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.recording import replace_fields
+
+            return replace_fields(policy)
+
+        self._replace(policy, compiled_rule(policy), fields)
         self._settings = settings
 
     def __copy__(self) -> Self:
-        return self._twin()
+        return self._clone()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = self._twin()
+        twin = self._clone()
         memo[id(self)] = twin
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = None if is_registered(self.policy) else self.policy  # pickle itself must find its class
-        return (_unpickle, (self._kind(), self.to_bytes(), own), self._own() or None)
+        return (_unpickle, (type(self), self.to_bytes(), own), self._user_attributes() or None)
 
     # ---- files
 
     def save(self, path: Target) -> None:
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays.
 
-        It holds the seed: a new file can be read by its owner alone. One that is there keeps its permissions.
-
-        Parameters
-        ----------
-        path
-            Where to; or a binary file object, which is written to from where it stands.
+        It holds the seed: a new file can be read by its owner alone; one that exists keeps its permissions. `path` may
+        be a binary file object, which is written to from where it stands.
         """
         from armlet.model_file import model  # not before it is needed: files would slow down `import armlet`
 
         model.write(path, self._model())
 
     def to_bytes(self) -> bytes:
-        """Give what `save` would write; `armlet.from_bytes` reads it back."""
+        """Return what `save` would write; `armlet.from_bytes` reads it back."""
         from armlet.model_file import model
 
         return model.encode(self._model())
 
     def digest(self) -> str:
-        """Give 64 hexadecimal digits that tell two bandits apart unless they decide and learn alike, but for coins.
+        """Return 64 hexadecimal digits that are equal for bandits that decide and learn alike, apart from the seed.
 
-        SHA-256 of policy, state, clock, arms and all other settings; not of the seed, nor of what can be worked out
-        from the state. Two replicas that learned the same in the same order have the same digest on any machine.
+        SHA-256 of policy, state, clock, arms and all other settings; not of the seed, nor of what follows from the
+        state. Two replicas that learned the same in the same order have the same digest on any machine.
 
         Examples
         --------
@@ -686,30 +637,10 @@ class Bandit(Engine):
 
         return model.digest(self._model())
 
-    def _as_bytes(self, state: State, labels: list[Arm], retired: list[Arm], t: int) -> bytes:
-        """Give what was learned elsewhere as a model with the settings of this one, and a seed that nobody used."""
-        from armlet.model_file import model
-
-        saved = model.Model(
-            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=check_seed(None), streams=[]
-        )
-        return model.encode(saved)
-
     def _model(self) -> Model:
         from armlet.model_file.model import Model
 
-        t, labels, active, state, seed, streams = self._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        return Model(
-            settings=self._settings,
-            arms=labels,
-            retired=retired,
-            t=t,
-            state=state,
-            seed=seed,
-            streams=streams,
-            fixed_rows=self._fixed_rows,
-        )
+        return Model(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
 
     # ---- what it is
 
@@ -731,7 +662,7 @@ class Bandit(Engine):
 
     @property
     def seed(self) -> int:
-        """The seed of its coins."""
+        """The seed of its decisions."""
         return self._seed
 
     def __repr__(self) -> str:
@@ -740,7 +671,13 @@ class Bandit(Engine):
         return f"Bandit(arms={self.arms}, dim={self._settings.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(path: Source, *, policy: Policy | None = None, seed: int | None = None, log: Recorder | None = None) -> Bandit:
+def load(
+    path: Source,
+    *,
+    policy: Policy | None = None,
+    seed: int | Literal["random"] | None = None,
+    log: Recorder | None = None,
+) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
@@ -750,11 +687,11 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     policy
         The policy, if it is not one of Armlet's own.
     seed
-        A stream of coins of its own, for one of several processes that load the same file, or after a restart from a
-        file that is older than the last decision: otherwise the same ids come again for other contexts. Pending
-        decisions of the file's own stream can still be learned.
+        A seed of its own, as in `Bandit.replace`, for one of several processes that load the same file, or after a
+        restart from a file that is older than the last decision: otherwise the same ids come again for other contexts.
+        Pending decisions of the file's own seed can still be learned.
     log
-        Is told of everything that changes the bandit from now on, as in `Bandit`.
+        Receives every state change from now on, as in `Bandit`.
 
     Examples
     --------
@@ -775,12 +712,12 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     if seed is not None:
         bandit.replace(seed=seed)
     if log is not None:
-        bandit._tell_to(log)
+        bandit._attach_log(log)
     return bandit
 
 
 def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | None = None) -> Bandit:
-    """Read a bandit back from what `Bandit.to_bytes` gave; nothing in it is ever executed.
+    """Read a bandit back from what `Bandit.to_bytes` returned; nothing in it is ever executed.
 
     Examples
     --------
@@ -795,22 +732,14 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
         check_given(policy)
     bandit = _from_model(model.decode(data, find_policy, policy), Bandit)
     if log is not None:
-        bandit._tell_to(log)
+        bandit._attach_log(log)
     return bandit
 
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
     bandit = kind.__new__(kind)
-    bandit._set_up(
-        saved.settings,
-        saved.arms,
-        saved.state,
-        seed=saved.seed,
-        streams=saved.streams,
-        retired=saved.retired,
-        t=saved.t,
-        fixed_rows=saved.fixed_rows,
-    )
+    now = Snapshot(saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams))
+    bandit._init_engine(saved.settings, now, saved.fixed_rows)
     return bandit
 
 

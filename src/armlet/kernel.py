@@ -18,7 +18,6 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
     ) from error
 
 from armlet import errors
-from armlet._kernel import Act as Act
 from armlet._kernel import ArmSet as ArmSet
 from armlet._kernel import AutoEvidence as AutoEvidence
 from armlet._kernel import AutoSchedule as AutoSchedule
@@ -59,7 +58,7 @@ from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import wants as wants
 from armlet.inputs import columns
 from armlet.inputs.decided import arrow_table
-from armlet.types import Bool, Coins, Float64, Int64, Interaction
+from armlet.types import Bool, Coins, Float64, Int64, Interaction, Snapshot
 
 if TYPE_CHECKING:
     from armlet.environments.finite import FiniteWorld
@@ -85,7 +84,6 @@ Propensities: TypeAlias = Literal["exact", "skipped"]
 Sums = TypeVar("Sums", bound=_kernel.Statistics | _kernel.Layers)
 
 __all__ = [
-    "Act",
     "ArmSet",
     "AutoEvidence",
     "AutoSchedule",
@@ -458,6 +456,7 @@ _kernel.register(
     read_weight=columns.weight,
     coins=Coins,
     interaction=Interaction,
+    snapshot=Snapshot,
     arrow_table=arrow_table,
     unpickle_decision=unpickle_decision,
 )

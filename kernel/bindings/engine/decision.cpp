@@ -53,7 +53,12 @@ const char* design_of(const Choice& choice) {
 }
 
 const char* Decision::design() const {
-    return design_of({index, propensity, explored, tag, given_exploring, rate, smallest});
+    return design_of({.arm = index,
+                      .propensity = propensity,
+                      .explored = explored,
+                      .given_exploring = given_exploring,
+                      .rate = rate,
+                      .smallest = smallest});
 }
 
 namespace {

@@ -101,5 +101,5 @@ class Inference:
 
     def _model(self) -> Model:
         bandit = self.bandit
-        t, labels, _, state, *_ = bandit._snapshot()
-        return model_of(bandit._settings, labels, state, t, bandit._fixed_rows)
+        now = bandit._snapshot()
+        return model_of(bandit._settings, now.arms, now.state, now.t, bandit._fixed_rows)

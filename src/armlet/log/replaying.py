@@ -77,7 +77,7 @@ class Player:
         """Play one event; give the decision if it is one."""
         kind = event["kind"]
         if kind == "decide":
-            decision = self.bandit.decide_at(event["t"], event["x"], eligible=event["eligible"])
+            decision = self.bandit.decide(event["x"], eligible=event["eligible"], t=event["t"])
             self._past.add(decision)
             return decision
         if kind not in UNPLAYED:

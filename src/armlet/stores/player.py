@@ -146,7 +146,7 @@ class Player:
         bandit = self._awake(pen)
         if event is not None:
             _check_no_id(event, bandit)
-        decision = bandit.decide_at(pen.lease(self.kept.id, 1), x, eligible=eligible)
+        decision = bandit.decide(x, eligible=eligible, t=pen.lease(self.kept.id, 1))
         event = decision.id if event is None else event
         seq = self._append(pen, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
         due = None if self.terms.window is None else now.steady + self.terms.window
