@@ -13,19 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.inputs import arms as labelling
 from armlet.inputs import columns
 from armlet.inputs.settings import (
     Design,
     Normalize,
     Objective,
     Settings,
+    Units,
     check_design,
     check_encoder,
     check_reward_range,
     check_seed,
     check_step,
     check_steps,
+    in_units,
+    units_of,
 )
 from armlet.kernel import (
     ArmSet,
@@ -40,19 +42,18 @@ from armlet.kernel import (
 from armlet.policies import check_given, default_policy, find_policy, is_registered
 from armlet.policies.dispatch import compiled_rule
 from armlet.policies.state import subtract
-from armlet.reference.choosing import best_chances
-from armlet.reference.units import Units, in_units, units_of
+from armlet.reference.choice import best_chances
 from armlet.replacing import check_replaceable
 from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
 
 if TYPE_CHECKING:
+    from armlet.disk import Source, Target
     from armlet.inference import model as inference
     from armlet.inference.bounds import Looks
     from armlet.inference.coefficients import Coefficients, Summary
     from armlet.inference.contrasts import Contrast
     from armlet.inference.explanation import Explanation
-    from armlet.inputs.encoding.encoder import Encoder
-    from armlet.model_file.disk import Source, Target
+    from armlet.inputs.encoder import Encoder
     from armlet.model_file.model import Model
     from armlet.recorder import Recorder
 
@@ -122,7 +123,7 @@ class Bandit(Engine):
         policy = default_policy() if policy is None else policy
         check_given(policy)
         policy = in_units(policy, units)
-        labels = labelling.check_labels(arms)
+        labels = columns.check_labels(arms)
         encoder, names, dim = check_encoder(encoder, features, dim)
         settings = Settings(
             policy=policy,
@@ -330,7 +331,7 @@ class Bandit(Engine):
         >>> other.digest() == one.digest()
         True
         """
-        from armlet.inputs.logged import read_logged  # not before a log comes
+        from armlet.inputs.columns import read_logged  # not before a log comes
 
         rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
@@ -401,7 +402,7 @@ class Bandit(Engine):
         """
         labels, playable, rows, theta, _ = self._estimated(X, eligible)
         arms = np.flatnonzero(playable)
-        return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
+        return columns.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
@@ -532,7 +533,7 @@ class Bandit(Engine):
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""
-        self._add_arm(labelling.check_label(arm))
+        self._add_arm(columns.check_label(arm))
 
     def retire_arm(self, arm: Arm) -> None:
         """Play an arm no more, but keep what is known of it and learn its late rewards."""

@@ -59,7 +59,7 @@ from armlet._kernel import sum_rows as sum_rows
 from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import wants as wants
 from armlet.inputs import columns
-from armlet.inputs.decided import arrow_table
+from armlet.inputs.arrow import arrow_table
 from armlet.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:

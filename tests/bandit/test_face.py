@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[imp
 
 import armlet
 from armlet import Bandit, LinUCB, Uniform
-from armlet.inputs.arms import WIDEST, label_array
+from armlet.inputs.columns import WIDEST, label_array
 from armlet.policies import POLICIES
 from armlet.types import Arm
 from support.policies import SETTINGS

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import _kernel, kernel
+from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import Statistics
 from armlet.policies import Algorithm1
-from armlet.reference import algorithm_1 as reference
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference import schedule as reference
+from armlet.reference.choice import coins
+from armlet.reference.schedule import Reference
 from armlet.types import Float64, Int64, LearnsFrom
 from support.examples import scaled
 from support.in_python import AllDataBySteps, AllDataInPython, InPython
@@ -27,7 +28,7 @@ ridges = st.sampled_from(["paper", "1/n", 0.3])
 
 @given(seeds, st.integers(1, 2**62))
 def test_coins_are_numpys_philox(seed: int, t: int) -> None:
-    assert kernel.coins(seed, t) == reference.coins(seed, t)
+    assert kernel.coins(seed, t) == coins(seed, t)
 
 
 def oracle(stream: Stream, policy: Algorithm1, seed: int) -> Reference:
@@ -92,7 +93,7 @@ def test_the_reference_is_the_printed_algorithm() -> None:
     A, n, b = np.zeros((K, d, d)), np.zeros(K), np.zeros((K, d))
     played = []
     for t in range(1, 401):
-        x, tossed = stream.contexts[t - 1], reference.coins(seed, t)
+        x, tossed = stream.contexts[t - 1], coins(seed, t)
         explore = t <= p or tossed.coin < p / t
         if t <= p:
             a = t % K

@@ -13,8 +13,8 @@ from armlet.environments import FigureA
 from armlet.errors import DecisionError, MergeError
 from armlet.policies import Uniform
 from armlet.policies.fixed_epsilon import FixedEpsilon
-from armlet.policies.forced import forced_arm
 from armlet.policies.greedy import Greedy
+from armlet.policies.ols_bandit import forced_arm
 from armlet.simulation.run import simulate
 from armlet.types import Float64, Policy
 from armlet_lab.literature.greedy_first import GreedyFirst, GreedyFirstState

@@ -21,11 +21,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.inputs.checks import SEEDS, number, one_of, optional, settle, whole
-from armlet.model_file.shapes import check_room
+from armlet.inputs.settings import SEEDS, Ridge, RidgeLike, number, one_of, optional, ridge_like, settle, whole
+from armlet.model_file.model import check_room
 from armlet.policies.base import BasePolicy
-from armlet.reference.choosing import best_chances, draw, play_best
-from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
+from armlet.reference.choice import best_chances, draw, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet_lab.literature.parts.epoch_oracles import EpochOracle, FiniteOracle, RidgeOracle, TabularOracle
 from armlet_lab.literature.parts.experts import barred_tag
@@ -117,7 +116,7 @@ class EpochGreedy(BasePolicy[State]):
     n_policies, seed
         The class of the "finite" oracle: how many, and which.
     ridge
-        Of the "ridge" oracle; see `armlet.reference.ridge`.
+        Of the "ridge" oracle; see `armlet.inputs.settings.Ridge`.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
 from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series

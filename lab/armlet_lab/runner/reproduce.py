@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from armlet.disk import write_atomically
+from armlet.errors import choices
 from armlet.log.tables import load_pyarrow
-from armlet.model_file.disk import write_atomically
 from armlet.parallel.pool import Pool, PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, reporter
 from armlet.report.pictures import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
 from armlet.simulation.manifest import new_session, read_manifest, versions
 from armlet.simulation.shelf import Shelf
-from armlet.spelling import choices
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner import verdicts
 from armlet_lab.runner.experiment import SEED, Experiment, Findings

@@ -25,7 +25,7 @@ from armlet.evaluation.targets import Played
 from armlet.inference.betting import GammaExponential, Sums
 from armlet.inference.means import LEVEL, Interval
 from armlet.inference.sequences import in_range
-from armlet.inputs.rewards import Range, check_range
+from armlet.inputs.settings import Range, check_range
 from armlet.log.reading import Source
 from armlet.types import Arm, Float64, Int64
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from armlet.inference.means import Interval
 from armlet.inference.student import t_quantile
-from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Range
 
 NOTHING = Interval(-math.inf, math.inf)
 ROUNDED = 1e-9  # of a range: an estimate that misses it by less has been rounded

@@ -15,7 +15,7 @@ from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 from armlet.evaluation.traces import Running, Spread
 from armlet.inference.means import Interval
 from armlet.inference.sequences import MeanSequence
-from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Range
 
 
 class Watch:

@@ -9,8 +9,7 @@ from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from armlet.inference import bounds
 from armlet.inference.bounds import Looks
 from armlet.inference.regression import Direction, Regression, regress
-from armlet.inputs import checks as checks
-from armlet.inputs.settings import Settings
+from armlet.inputs.settings import Settings, positive
 from armlet.kernel import Statistics
 from armlet.types import Arm, Policy, State
 
@@ -139,7 +138,7 @@ NO_SCALE: Final = (
 )
 
 
-_SCALE: Final = checks.positive(fix="give a positive number up to 1e+40, the deviation of normal noise")
+_SCALE: Final = positive(fix="give a positive number up to 1e+40, the deviation of normal noise")
 
 
 @dataclass(frozen=True, slots=True)

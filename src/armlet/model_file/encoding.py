@@ -23,8 +23,8 @@ from typing import IO, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from armlet.disk import Source, Target, opened, origin, write_parts
 from armlet.errors import InvalidTypeError, InvalidValueError, ModelFileError
-from armlet.model_file.disk import Source, Target, opened, origin, write_parts
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[np.generic]

@@ -5,23 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from armlet.disk import Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
-from armlet.inputs.arms import check_label, check_labels
-from armlet.inputs.settings import Settings, check_reward_range, check_seed
+from armlet.inputs.columns import check_label, check_labels
+from armlet.inputs.settings import Settings, Units, check_reward_range, check_seed, units_of
 from armlet.model_file import encoding
-from armlet.model_file.disk import Source, Target, origin
-from armlet.model_file.shapes import check_shapes, expected
-from armlet.reference.units import units_of
-from armlet.types import Arm, Policy, Shapes, State
-from armlet.version import __version__
+from armlet.types import Arm, Array, Policy, Shapes, State, __version__
 
 if TYPE_CHECKING:
-    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.inputs.encoder import Encoder
 
 Find: TypeAlias = Callable[[str], type[Policy]]
 """Returns a policy's class by its name, or raises UnknownNameError."""
@@ -205,7 +202,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
 def _encoder(saved: Any) -> Encoder | None:
     if saved is None:
         return None
-    from armlet.inputs.encoding.encoder import Encoder  # not before there is one: most models have none
+    from armlet.inputs.encoder import Encoder  # not before there is one: most models have none
 
     return Encoder.from_dict(saved)
 
@@ -273,3 +270,87 @@ def _is_json(value: object) -> bool:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError, RecursionError):
         return False
+
+
+# ---- the arrays of a state
+
+ROOM = 1 << 25  # numbers that a policy may make from its settings alone: a quarter of a GiB
+
+
+def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
+    """Ask a policy for the shapes of its state: those of `Statistics` unless it says otherwise.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> expected(armlet.Uniform(), 2, 10**9)
+    {'records': (2, 500000001500000003)}
+    """
+    if hasattr(policy, "shapes"):
+        said: Shapes = policy.shapes(n_arms, dim)
+        return said
+    return sum_shapes(n_arms, dim, units=units_of(policy))
+
+
+def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
+    """Refuse arrays of other names or shapes than those that a state would have.
+
+    Examples
+    --------
+    >>> check_shapes({"records": np.zeros((2, 8))}, sum_shapes(2, 3))
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: its array 'records' has shape (2, 8) where its arms, dim and settings ...
+    """
+    if set(arrays) != set(wanted):
+        raise InvalidValueError(f"it holds the arrays {sorted(arrays)} where its policy keeps {sorted(wanted)}")
+    for name, shape in wanted.items():
+        found = arrays[name].shape
+        if len(found) != len(shape) or any(size not in (None, has) for has, size in zip(found, shape, strict=True)):
+            told = str(shape).replace("None", "any")
+            raise InvalidValueError(
+                f"its array {name!r} has shape {found} where its arms, dim and settings need {told}"
+            )
+
+
+def check_room(numbers: int, what: str) -> None:
+    """Refuse settings that would fill the memory with more than `ROOM` numbers.
+
+    Examples
+    --------
+    >>> check_room(10**9, "n_policies x n_arms x dim")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: n_policies x n_arms x dim is 1000000000; keep it within 33554432, a ...
+    """
+    if numbers > ROOM:
+        raise InvalidValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")
+
+
+def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -> Shapes:
+    """Give the shape of `Statistics`, or of several layers of them.
+
+    Examples
+    --------
+    >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
+    ({'records': (2, 12)}, {'records': (2, 2, 12)})
+    >>> sum_shapes(2, 3, units="free")
+    {'records': (2, 17), 'units': (13,)}
+    """
+    size = dim + 1 if units == "free" else dim
+    records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
+    return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
+
+
+def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
+    """Give the shape of what `Paced` keeps of its last solves: five facts, an estimate and a factor of each arm.
+
+    A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk. A column that leads
+    whole tiles is kept apart, after them.
+
+    Examples
+    --------
+    >>> solved_shape(2, 9), solved_shape(2, 12)
+    ((2, 102), (2, 225))
+    """
+    lead = int(size > 8 and size % 8 == 1)
+    tiles, padded = -(-(size - lead) // 8), 8 * -(-size // 8)
+    return n_arms, 5 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles + lead * padded

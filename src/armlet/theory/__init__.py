@@ -4,7 +4,7 @@ Arrays in, numbers out, and no number where an assumption fails. docs/explanatio
 """
 
 from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.theory import gaps, lemmas, section41
 from armlet.theory.asked import Asked, asked_p
 from armlet.theory.assumptions import AssumptionError

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import positive
+from armlet.inputs.settings import positive
 from armlet.theory.lemmas import count_chances, lemma1_printed, lemma2_printed
 from armlet.types import Float64
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.environments.constants import Constants
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import positive, whole
+from armlet.inputs.settings import positive, whole
 from armlet.theory.assumptions import MEANINGS, AssumptionError
 from armlet.theory.problem import Problem, check_length
 from armlet.theory.statements import Bound, Condition, check_horizon

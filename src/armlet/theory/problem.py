@@ -15,7 +15,7 @@ import numpy as np
 from armlet.environments.constants import Constants
 from armlet.environments.finite import FiniteWorld
 from armlet.errors import InvalidValueError, MissingConstantError
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError
 from armlet.types import Float64
 

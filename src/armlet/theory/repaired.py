@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 
-from armlet.inputs.checks import one_of
-from armlet.reference.ridge import RidgeName
+from armlet.inputs.settings import RidgeName, one_of
 from armlet.theory.assumptions import AssumptionError
 from armlet.theory.problem import Problem
 from armlet.theory.statements import Bound, Condition, check_horizon, next_multiple

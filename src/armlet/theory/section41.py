@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from armlet.environments.constants import scaled_bits_eigenvalue
-from armlet.inputs.checks import number, positive, whole
+from armlet.inputs.settings import number, positive, whole
 
 
 def sigma_min(*, dim: int, w: float) -> float:

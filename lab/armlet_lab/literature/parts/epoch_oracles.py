@@ -21,12 +21,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
+from armlet.inputs.settings import Ridge
 from armlet.kernel import Statistics
-from armlet.policies.state import Arrays, Table, table_shapes
-from armlet.reference.ridge import Ridge
-from armlet.reference.statistics import record, sum_shapes
+from armlet.model_file.model import sum_shapes
+from armlet.policies.base import record, sums
+from armlet.policies.state import Arrays
 from armlet.types import Float64, Interaction, Shapes, State
 from armlet_lab.literature.parts.experts import LinearExperts, from_tag
+from armlet_lab.literature.parts.tabular import Table, table_shapes
 
 
 class EpochOracle(Protocol):
@@ -70,7 +72,7 @@ class RidgeOracle:
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start empty sums."""
-        return self.ridge.statistics(n_arms, dim)
+        return sums(self.ridge, n_arms, dim)
 
     def estimates(self, state: Statistics) -> Float64:
         """Solve the regression."""

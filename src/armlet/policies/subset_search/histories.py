@@ -13,9 +13,9 @@ from typing import Literal, Self, TypeAlias, cast
 import numpy as np
 
 from armlet.errors import ArmletError, DecisionError, InvalidValueError
-from armlet.inputs.checks import HUGE
+from armlet.inputs.settings import HUGE
+from armlet.policies.state import MOST, check_between, check_mergeable
 from armlet.policies.subset_search.past import Past
-from armlet.reference.refusals import MOST, check_between, check_mergeable
 from armlet.types import Array, Float64, Int64, Interaction
 
 Kept: TypeAlias = Literal["rows", "contexts", "buckets"]

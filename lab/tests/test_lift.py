@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.policies.factors import lengths, log_det, ridge_rows
+from armlet.policies.derived import ridge_rows
 from armlet.types import Float64
+from armlet_lab.literature.parts.factors import lengths, log_det
 from support.examples import scaled
 
 Rows = list[tuple[int, Float64, float]]

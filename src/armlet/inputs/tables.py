@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.errors import InvalidTypeError, InvalidValueError, load_package
 from armlet.inputs.columns import as_float64, is_number, python_values, refused
-from armlet.inputs.extras import load
 from armlet.types import ArrowTable, Bool, Float64, Int64
 
 Row: TypeAlias = Mapping[str, object]
@@ -192,7 +191,7 @@ def _by_name(table: Any) -> dict[str, Any]:
         if not hasattr(table, "__arrow_c_stream__"):
             what = f"the table is {reprlib.repr(table)} ({type(table).__name__})"
             raise InvalidTypeError(f"{what}; give a mapping of columns, a list of rows, or pandas, polars or Arrow")
-        table = load("pyarrow", "a table that others stream needs").table(table)  # somebody else's stream
+        table = load_package("pyarrow", "a table that others stream needs").table(table)  # somebody else's stream
     names = [_name(name) for name in getattr(table, "column_names", getattr(table, "columns", ()))]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

@@ -1,7 +1,6 @@
-"""Algorithm 1 in plain numpy, line by line beside the paper, and the widths of its successors: the kernel's oracle.
+"""Mirrors kernel/rules/schedule.cpp: Algorithm 1 in plain numpy, line by line as in the paper, on visible state.
 
-Nothing here is fast. Every sum is written in the order in which the kernel makes it, and numpy never fuses a product
-into a sum, so kernel and reference agree to the last bit, ties and all.
+Every sum is written in the order in which the kernel makes it, so both agree to the last bit, ties and all.
 """
 
 from __future__ import annotations
@@ -12,76 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.reference.choosing import below, best_arms, draw, force
-from armlet.reference.elementary import log
-from armlet.reference.exploring import by_evidence
-from armlet.reference.ridge import Ridge
-from armlet.reference.units import FreeUnits, Units
-from armlet.types import Bool, Choice, Coins, Float64, Int64
-
-BEYOND_ANY = 1e100
-"""More than any estimate or width of rows up to 1e40 in size with a ridge of at least 1e-40 can be."""
-
-
-def coins(seed: int, t: int) -> Coins:
-    """Toss the coins of step t with numpy's own Philox."""
-    # numpy steps its counter before the first draw, so counter t - 1 gives block t
-    words = np.random.Philox(key=seed, counter=t - 1).random_raw(4).tolist()
-    return Coins((words[0] >> 11) * 2.0**-53, words[1], words[2], words[3])
-
-
-def cholesky(M: Float64) -> tuple[Float64, Float64]:
-    """Give L with M = L L' (its diagonal left as pivots) and 1 / L_kk.
-
-    A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0.
-    """
-    L, inverse, d = np.tril(M), np.zeros(len(M)), len(M)
-    for k in range(d):
-        if L[k, k] > d * 2.0**-52 * M[k, k]:
-            inverse[k] = 1.0 / math.sqrt(L[k, k])
-        L[k + 1 :, k] *= inverse[k]
-        L[k + 1 :, k + 1 :] -= np.tril(np.outer(L[k + 1 :, k], L[k + 1 :, k]))
-    return L, inverse
-
-
-def solve(M: Float64, b: Float64) -> Float64:
-    """Solve M theta = b by Cholesky."""
-    L, inverse = cholesky(M)
-    theta = b.copy()
-    for k in range(len(b)):
-        theta[k] *= inverse[k]
-        theta[k + 1 :] -= theta[k] * L[k + 1 :, k]
-    for k in reversed(range(len(b))):
-        theta[k] *= inverse[k]
-        theta[:k] -= theta[k] * L[k, :k]
-    return theta
-
-
-def width(M: Float64, x: Float64) -> float:
-    """Give sqrt(x' M^-1 x) = |L^-1 x|; the squares are added in eight columns, then across."""
-    L, inverse = cholesky(M)
-    y = x.copy()
-    for k in range(len(x)):
-        y[k] *= inverse[k]
-        y[k + 1 :] -= y[k] * L[k + 1 :, k]
-    padded = np.zeros(-(-len(x) // 8) * 8)
-    padded[: len(x)] = y * y
-    columns, total = np.zeros(8), 0.0
-    for row in padded.reshape(-1, 8):
-        columns += row
-    for column in columns.tolist():
-        total += column
-    return math.sqrt(total) if total <= BEYOND_ANY**2 else BEYOND_ANY
-
-
-def log_determinant(M: Float64) -> float:
-    """Give log det M from the pivots; one that rounding has eaten counts as what is negligible."""
-    (L, _), d = cholesky(M), len(M)
-    pivots = np.maximum(np.maximum(np.diag(L), d * 2.0**-52 * np.diag(M)), 2.0**-1022)
-    total = 0.0
-    for pivot in pivots.tolist():
-        total += log(pivot)
-    return total
+from armlet.inputs.settings import Ridge, Units
+from armlet.reference.choice import below, best_arms, coins, draw, force
+from armlet.reference.evidence import by_evidence
+from armlet.reference.linear import BEYOND_ANY, log_determinant, solve, width
+from armlet.reference.units import FreeUnits
+from armlet.types import Bool, Choice, Float64, Int64
 
 
 @dataclass(slots=True)
@@ -249,8 +184,3 @@ class Reference:
             self.update(x, choice, float(r[choice.arm]))
             choices.append(choice)
         return choices
-
-
-def arms_played(choices: list[Choice]) -> Int64:
-    """Give the arms of a run, (T,)."""
-    return np.array([choice.arm for choice in choices], dtype=np.int64)

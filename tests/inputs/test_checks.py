@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from armlet.inputs.checks import chance, ends, number, one_of, optional, positive, whole
+from armlet.inputs.settings import chance, ends, number, one_of, optional, positive, whole
 from armlet.policies import POLICIES
 from armlet.types import Policy
 

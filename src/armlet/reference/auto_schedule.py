@@ -1,6 +1,6 @@
-"""What a p that sets itself looks at: Section 4.2 with a horizon, in readable numpy.
+"""Mirrors kernel/rules/auto/auto_schedule.cpp and forecast.cpp: how a p that sets itself forecasts regret.
 
-The section estimates sigma_min, delta_min and L while the algorithm runs, and puts them into the theorem's formula,
+Section 4.2 estimates sigma_min, delta_min and L while the algorithm runs, and puts them into the theorem's formula,
 whose p is far beyond any horizon. Here the same three enter a forecast of regret instead:
 
 - the noise (its L) from the residuals of explored rows;
@@ -21,15 +21,68 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
-from armlet.reference.auto.forecast import MULTIPLE, MULTIPLES, NODES, candidates
-from armlet.reference.elementary import erfc
-from armlet.reference.ridge import Ridge
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.inputs.settings import Ridge
+from armlet.reference.elementary import erfc, exp, log
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Float64
+
+MULTIPLE: Final = 1.5
+"""Of rows, between two forecasts."""
+MULTIPLES: Final = 11
+"""Up to 57 times the rows; beyond that losses fall as their inverse."""
+FINER: Final = 1.25
+"""Between two candidates for p."""
+NODES: Final = 24
+"""Of the integral over what is left of the horizon."""
+
+
+def regret(lead: float, deviation: float) -> float:
+    """Give E max(0, deviation z - lead) for a standard normal z: what playing the leader loses on average.
+
+    Examples
+    --------
+    >>> round(regret(0.0, 1.0), 4), regret(50.0, 1.0)
+    (0.3989, 0.0)
+    """
+    if not deviation > 0:
+        return 0.0
+    z = lead / deviation
+    density = exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return max(0.0, deviation * (density - z * 0.5 * erfc(z / math.sqrt(2.0))))
+
+
+def loss(lead: float, deviation: float, times: float) -> float:
+    """Give what exploiting still loses when there are so many times as many rows."""
+    later = regret(lead, deviation * math.sqrt(1.0 - 1.0 / times))
+    return max(0.0, regret(lead, deviation) - later)
+
+
+def interpolate(losses: Float64, times: float) -> float:
+    """Read losses with 1, 1.5, 1.5^2, ... times the rows off at any number of times."""
+    place, last = log(times) / log(MULTIPLE), MULTIPLES - 1
+    if place >= last:
+        return float(losses[-1]) * math.pow(MULTIPLE, last) / times
+    k = int(max(0.0, place))
+    return float(losses[k] + (place - k) * (losses[k + 1] - losses[k]))
+
+
+def candidates(n_arms: int, most: float) -> list[float]:
+    """List values of p from the number of arms on.
+
+    Examples
+    --------
+    >>> candidates(4, 7.0)
+    [4.0, 5.0, 6.25]
+    """
+    out, p = [], float(n_arms)
+    while p <= most:
+        out.append(p)
+        p *= FINER
+    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from armlet.reference.choosing import below
+from armlet.reference.choice import below
 from armlet.reference.elementary import exps
 from armlet.types import Bool, Choice, Coins, Float64, Int64
 

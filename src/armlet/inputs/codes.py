@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.columns import LARGEST, refused
-from armlet.inputs.encoding.tables import DAY, Columns, Row, Texts, is_missing, microseconds_of, text_of
+from armlet.inputs.tables import DAY, Columns, Row, Texts, is_missing, microseconds_of, text_of
 from armlet.types import Float64, Int64
 
 CONSTANT = "1"

@@ -25,11 +25,19 @@ from typing import Final
 
 import numpy as np
 
-from armlet.reference.algorithm_1 import BEYOND_ANY, solve, width
-from armlet.reference.auto.forecast import MULTIPLE, MULTIPLES, NODES, candidates, interpolate, loss, regret
-from armlet.reference.auto.tuning import Prospect, Rows
+from armlet.reference.auto_schedule import (
+    MULTIPLE,
+    MULTIPLES,
+    NODES,
+    Prospect,
+    Rows,
+    candidates,
+    interpolate,
+    loss,
+    regret,
+)
 from armlet.reference.elementary import exp, log
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import BEYOND_ANY, smallest_eigenvalue, solve, width
 from armlet.reference.units import ROUNDING, FreeUnits
 from armlet.types import Bool, Float64
 

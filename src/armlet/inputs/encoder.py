@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import inspect
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError, NotFittedError
-from armlet.inputs.encoding.codes import (
+from armlet.inputs.codes import (
     CONSTANT,
     MOST_BUCKETS,
     Buckets,
@@ -24,11 +27,171 @@ from armlet.inputs.encoding.codes import (
     Moment,
     Number,
     Unknown,
+    read_code,
 )
-from armlet.inputs.encoding.encoding import Encoding, Extra, check_columns
-from armlet.inputs.encoding.estimator import Estimator, object_array
-from armlet.inputs.encoding.tables import Columns, Row, Table
-from armlet.types import Float64
+from armlet.inputs.contexts import PLAIN_ROWS, ContextReader, feature_names
+from armlet.inputs.tables import Columns, Row, Table
+from armlet.types import Context, Contexts, Float64
+
+Output: TypeAlias = Literal["default", "pandas", "polars"]
+
+
+class Estimator:
+    """A transformer whose settings are the arguments of its `__init__`, kept under their names."""
+
+    _output: Output = "default"
+
+    @classmethod
+    def _settings(cls) -> dict[str, Any]:
+        """Give the names of the settings and their defaults."""
+        given = inspect.signature(cls.__init__).parameters.values()
+        return {each.name: each.default for each in given if each.name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Give the settings by name."""
+        return {name: getattr(self, name) for name in self._settings()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings; what was fitted stays until it is fitted anew."""
+        known = self._settings()
+        for name in params:
+            if name not in known:
+                raise InvalidValueError(f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known)}")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def set_output(self, *, transform: Output | None = None) -> Self:
+        """Say what `transform` gives: "default", a numpy matrix; "pandas" or "polars", a DataFrame. None: as before."""
+        if transform not in (None, "default", "pandas", "polars"):
+            raise InvalidValueError(f"transform is {transform!r}; choose 'default', 'pandas' or 'polars'")
+        if transform is not None:
+            self._output = transform
+        return self
+
+    def _shown(self, values: Float64, names: tuple[str, ...], source: object) -> Any:
+        if self._output == "default":
+            return values
+        make = importlib.import_module(self._output).DataFrame
+        if self._output == "polars":
+            return make(values, schema=list(names))
+        index = getattr(source, "index", None)  # of a list, it is a method
+        return make(values, columns=list(names), index=None if callable(index) else index)
+
+    def __sklearn_tags__(self) -> Any:
+        utils = importlib.import_module("sklearn.utils")
+        tags = utils.Tags(
+            estimator_type="transformer",
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=utils.TransformerTags(),
+        )
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.no_validation = True  # texts and missing values are refused in our own words
+        return tags
+
+    def __repr__(self) -> str:
+        told = [
+            f"{name}={getattr(self, name)!r}"
+            for name, usual in self._settings().items()
+            if getattr(self, name) != usual
+        ]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+
+def object_array(names: Sequence[str]) -> npt.NDArray[np.object_]:
+    """Give names in an array of objects, as scikit-learn has them."""
+    return np.array(names, dtype=np.object_)
+
+
+Extra: TypeAlias = Literal["refuse", "ignore"]
+"""What columns that nobody asked for are: an error, or nothing."""
+
+
+def check_columns(given: Collection[str], wanted: Iterable[str], what: str, extra: Extra) -> None:
+    """Refuse columns that are missing, and unknown ones unless they are ignored, naming them all.
+
+    Examples
+    --------
+    >>> check_columns(["age", "hight"], ["age", "height"], "the table", "refuse")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: the table lacks 'height' and has the unknown 'hight'; give each column ...
+    """
+    wanted = list(wanted)
+    lacks = [repr(name) for name in wanted if name not in given]
+    unknown = [repr(name) for name in given if name not in wanted] if extra == "refuse" else []
+    faults = {"lacks": lacks, "has the unknown": unknown}
+    told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
+    if told:
+        fix = ", or set extra='ignore'" if unknown else ""
+        raise InvalidValueError(f"{what} {told}; give each column once{fix}")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Codes side by side.
+
+    Examples
+    --------
+    >>> from armlet.inputs.codes import Constant, Flags, Number
+    >>> encoding = Encoding((Constant(), Number("price"), Flags("colour", ("red",), "zeros")))
+    >>> encoding.features, encoding.encode({"price": 2, "colour": "red"}, "refuse")
+    (('1', 'price', 'colour=red'), array([1., 2., 1.]))
+    """
+
+    codes: tuple[Code, ...]
+    columns: tuple[str, ...] = field(init=False, compare=False)  # those that are read
+    features: tuple[str, ...] = field(init=False, compare=False)
+    _slices: tuple[slice, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names, _ = feature_names([name for code in self.codes for name in code.names], None)
+        ends = np.cumsum([len(code.names) for code in self.codes]).tolist()
+        slices = [slice(end - len(code.names), end) for code, end in zip(self.codes, ends, strict=True)]
+        columns = [code.column for code in self.codes if not isinstance(code, Constant)]
+        if len(set(columns)) < len(columns):
+            raise InvalidValueError(f"the columns are {', '.join(columns)}; give each once")
+        object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "features", names)
+        object.__setattr__(self, "_slices", tuple(slices))
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a row becomes."""
+        return len(self.features)
+
+    def encode(self, row: Row, extra: Extra) -> Float64:
+        """Give the numbers of one row, (d,)."""
+        if not isinstance(row, Mapping):
+            raise InvalidTypeError(f"context is a {type(row).__name__}; give a mapping from columns to values")
+        if extra == "ignore" or len(row) != len(self.columns) or any(name not in row for name in self.columns):
+            check_columns(row, self.columns, "context", extra)
+        out = np.zeros(self.dim)
+        for code, place in zip(self.codes, self._slices, strict=True):
+            code.put(row, out[place])
+        return out
+
+    def matrix(self, table: Table, extra: Extra) -> Float64:
+        """Give the numbers of every row, (N, d)."""
+        given = Columns(table)
+        if given.names or not isinstance(table, list | tuple):  # an empty list of rows has no columns
+            check_columns(given.names, self.columns, "the table", extra)
+        out = np.zeros((given.n_rows, self.dim))
+        if given.n_rows:
+            for code, place in zip(self.codes, self._slices, strict=True):
+                code.fill(given, out[:, place])
+        return out
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Give all that it is, in plain JSON types."""
+        return [code.to_dict() for code in self.codes]
+
+    @classmethod
+    def from_list(cls, saved: list[Any]) -> Encoding:
+        """Take back what `to_list` gave, or refuse."""
+        if not saved or not isinstance(saved, list):
+            raise InvalidValueError(f"the columns of the encoder are {saved!r:.200}; there must be one at least")
+        return cls(tuple(read_code(each) for each in saved))
+
 
 MOST = 50
 """Texts of a column that have a flag of their own, unless it is said."""
@@ -324,3 +487,47 @@ def _warn_of_names(name: str, texts: int, rows: int, most: int) -> None:
 
 def _is_count(value: object, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingReader:
+    """Reads contexts by column, or, as a `ContextReader` does, the numbers that they became.
+
+    Examples
+    --------
+    >>> reader = EncodingReader(Encoder().fit({"colour": ["red", "blue"]}))
+    >>> reader.row({"colour": "red"}), reader.row([0.0, 1.0, 0.0])
+    (array([0., 1., 0.]), array([0., 1., 0.]))
+    >>> reader.matrix([{"colour": "blue"}])
+    array([[1., 0., 0.]])
+    """
+
+    encoder: Encoder
+
+    @property
+    def plain(self) -> ContextReader:
+        """What reads the numbers."""
+        return ContextReader(self.encoder.dim)
+
+    def row(self, x: Context) -> Float64:
+        """Read one context: a mapping from columns to values, or d numbers."""
+        given: Any = x
+        if isinstance(given, PLAIN_ROWS) or not hasattr(given, "keys") or hasattr(given, "toarray"):
+            return self.plain.row(x)
+        return self.encoder.encode(given if isinstance(given, Mapping) else dict(given))
+
+    def matrix(self, X: Contexts) -> Float64:
+        """Read many contexts: a table, a mapping of columns, a list of what `row` reads, or a matrix of numbers."""
+        given: Any = X
+        if isinstance(given, list | tuple):
+            if given and not all(isinstance(x, Mapping) for x in given):
+                return self.plain.matrix([self.row(x) for x in given] if any(map(_is_named, given)) else X)
+            return self.encoder.matrix(given)
+        is_table = hasattr(given, "__arrow_c_stream__") and len(getattr(given, "shape", (0, 0))) == 2
+        if is_table or isinstance(given, Mapping):
+            return self.encoder.matrix(cast("Any", given))
+        return self.plain.matrix(X)
+
+
+def _is_named(x: object) -> bool:
+    return not isinstance(x, PLAIN_ROWS) and hasattr(x, "keys")

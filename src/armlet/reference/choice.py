@@ -7,6 +7,13 @@ import numpy as np
 from armlet.types import Bool, Choice, Coins, Float64, Int64
 
 
+def coins(seed: int, t: int) -> Coins:
+    """Toss the coins of step t with numpy's own Philox."""
+    # numpy steps its counter before the first draw, so counter t - 1 gives block t
+    words = np.random.Philox(key=seed, counter=t - 1).random_raw(4).tolist()
+    return Coins((words[0] >> 11) * 2.0**-53, words[1], words[2], words[3])
+
+
 def below(bits: int, n: int) -> int:
     """Turn 64 random bits into one of 0..n-1, uniform but for less than n / 2^64.
 

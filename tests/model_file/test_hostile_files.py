@@ -23,7 +23,7 @@ import pytest
 
 import armlet
 from armlet import Bandit, ModelFileError, Policy, Uniform
-from armlet.model_file import encoding, shapes
+from armlet.model_file import encoding, model
 from armlet.policies import POLICIES
 from armlet.policies.state import Arrays
 from armlet.types import Array
@@ -109,7 +109,7 @@ def test_absurd_sizes_and_settings_cost_no_memory_in_any_policy() -> None:
     program = "import test_hostile_files; test_hostile_files.attack()"
     command = [sys.executable, "-c", program]
     here = Path(__file__).parent
-    paths = {**os.environ, "PYTHONPATH": f"{here.parents[1]}{os.pathsep}{here}", "OPENBLAS_NUM_THREADS": "1"}
+    paths = {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
     assert done.stderr == ""
     tried, refused, grown = json.loads(done.stdout)
@@ -130,8 +130,8 @@ def test_a_small_file_with_a_large_dim_is_refused_by_its_bytes() -> None:
 @pytest.mark.parametrize(("n_arms", "dim"), [(4, 3), (2, 1), (7, 5)])
 def test_every_policy_knows_the_shapes_of_its_state(policy: Policy, n_arms: int, dim: int) -> None:
     arrays = policy.init(n_arms, dim).arrays()
-    told = shapes.expected(policy, n_arms, dim)
-    shapes.check_shapes(arrays, told)
+    told = model.expected(policy, n_arms, dim)
+    model.check_shapes(arrays, told)
     loose = {name for name, shape in told.items() if None in shape}
     assert all(arrays[name].size == 0 for name in loose)  # only what grows with what is learned may have any length
 
@@ -143,7 +143,7 @@ def test_shapes_hold_after_learning_and_with_other_arms(name: str) -> None:
         bandit = Bandit(range(N_ARMS), DIM, policy=policy, seed=1)
         rewards = "clicks" if policy.rewards != "any" else "linear"
         play(bandit, make_stream(30, DIM, N_ARMS, seed=1, rewards=rewards))
-        shapes.check_shapes(bandit.state.arrays(), shapes.expected(policy, N_ARMS, DIM))
+        model.check_shapes(bandit.state.arrays(), model.expected(policy, N_ARMS, DIM))
 
 
 def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,25 +12,10 @@ from typing import cast
 
 import numpy as np
 
+from armlet.policies.derived import estimate_row
 from armlet.types import Float64
 
 ROUNDING = 1e-9  # of the threshold 1: one context of length 1 has the eigenvalue 1, and rounding must not drop it
-
-
-def ridge_rows(A: Float64, b: Float64, ridge: float) -> Float64:
-    """Stack theta_hat = V^-1 b, V = ridge I + A, on F with F'F = V^-1: (..., 1 + d, d).
-
-    Examples
-    --------
-    >>> ridge_rows(np.diag([0.0, 3.0]), np.array([2.0, 4.0]), ridge=1.0)
-    array([[2. , 1. ],
-           [1. , 0. ],
-           [0. , 0.5]])
-    """
-    values, U = np.linalg.eigh(A)
-    # rows that were taken back can leave an eigenvalue just below zero
-    F = U.swapaxes(-1, -2) / np.sqrt(np.maximum(values, 0.0) + ridge)[..., None]
-    return np.concatenate([_estimate(F, b), F], axis=-2)
 
 
 def truncated_rows(A: Float64, b: Float64) -> Float64:
@@ -51,7 +36,7 @@ def truncated_rows(A: Float64, b: Float64) -> Float64:
     values, U = np.linalg.eigh(A)
     known, directions = values >= 1.0 - ROUNDING, U.swapaxes(-1, -2)
     F = directions * (known / np.sqrt(np.where(known, values, 1.0)))[..., None]
-    return np.concatenate([_estimate(F, b), F, directions * ~known[..., None]], axis=-2)
+    return np.concatenate([estimate_row(F, b), F, directions * ~known[..., None]], axis=-2)
 
 
 def inverse_of(V: Float64) -> Float64:
@@ -75,11 +60,6 @@ def inverse_of(V: Float64) -> Float64:
     values, U = np.linalg.eigh(V)
     roots = U / np.sqrt(np.maximum(values, negligible * values[..., -1:]))[..., None, :]
     return cast(Float64, roots @ roots.swapaxes(-1, -2))
-
-
-def _estimate(F: Float64, b: Float64) -> Float64:
-    """F'F b as a row, (..., 1, d)."""
-    return (F @ b[..., None]).swapaxes(-1, -2) @ F
 
 
 def log_det(A: Float64, ridge: float) -> Float64:
