@@ -49,10 +49,9 @@ from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, S
 if TYPE_CHECKING:
     from armlet.disk import Source, Target
     from armlet.inference import model as inference
-    from armlet.inference.bounds import Looks
-    from armlet.inference.coefficients import Coefficients, Summary
-    from armlet.inference.contrasts import Contrast
-    from armlet.inference.explanation import Explanation
+    from armlet.inference.model import Contrast
+    from armlet.inference.regression import Looks
+    from armlet.inference.summary import Coefficients, Explanation, Summary
     from armlet.inputs.encoder import Encoder
     from armlet.model_file.model import Model
     from armlet.recorder import Recorder
@@ -467,8 +466,8 @@ class Bandit(Engine):
         >>> found.low < 1.0 < found.high
         True
         """
-        from armlet.inference.coefficients import coefficients
         from armlet.inference.model import Ask
+        from armlet.inference.summary import coefficients
 
         return coefficients(self._inference(), Ask(interval, level, noise_scale))
 
@@ -491,16 +490,15 @@ class Bandit(Engine):
         interval, level, noise_scale
             As in `intervals`; "anytime" needs x.
         """
-        from armlet.inference.contrasts import contrast
-        from armlet.inference.model import Ask
+        from armlet.inference.model import Ask, contrast
 
         row = None if x is None else self._scaled(self._reader.row(x)[None])[0]
         return contrast(self._inference(), first, second, row, Ask(interval, level, noise_scale))
 
     def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
         """Give the model as people read it: arms, rows, mean rewards, coefficients with errors; prints as tables."""
-        from armlet.inference.coefficients import summary
         from armlet.inference.model import Ask
+        from armlet.inference.summary import summary
 
         return summary(self._inference(), Ask(interval, level, noise_scale), self.retired)
 
@@ -517,7 +515,7 @@ class Bandit(Engine):
         a           0     0      0
         b       1.172     0  1.172
         """
-        from armlet.inference.explanation import explanation
+        from armlet.inference.summary import explanation
 
         labels, _, rows, theta, base = self._estimated(self._reader.row(x)[None], None)
         names = list(self.features or map(str, range(self.dim)))

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from armlet.inference import means as intervals
-from armlet.inference.means import Estimate
+from armlet.inference import intervals as intervals
+from armlet.inference.intervals import Estimate
 from support.curves import RUNS, TRIALS, allowed, covered, logarithmic, noisy
 
 

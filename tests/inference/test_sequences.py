@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inference.sequences import BetaBinomial, DifferenceSequence, Kind, MeanSequence, Scores
 from armlet.types import Float64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from armlet.inference.student import t_quantile, t_tail
+from armlet.inference.intervals import t_quantile, t_tail
 
 FREEDOM = (0.5, 1, 1.5, 2, 3, 4, 5.7, 10, 30, 100, 999, 5000, 1e4, 10_001, 1e6, 1e12)
 

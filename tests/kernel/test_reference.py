@@ -14,7 +14,6 @@ from armlet import _kernel, kernel
 from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import Statistics
 from armlet.policies import Algorithm1
-from armlet.reference import schedule as reference
 from armlet.reference.choice import coins
 from armlet.reference.schedule import Reference
 from armlet.types import Float64, Int64, LearnsFrom

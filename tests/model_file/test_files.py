@@ -299,6 +299,7 @@ def test_one_changed_byte_anywhere_is_refused(small: Path, mask: int) -> None:
         (b"", "the file is empty; restore a copy"),
         (b"armlet mod", "truncated in the first line"),
         (b"PK\x03\x04", "not an Armlet model file; check where it comes from"),
+        (b"armlet model 1\nanything", "written with schema 1 by a development version before 0.1.0"),
         (b"armlet model 3\nanything", "written with schema 3, this version reads up to 2; upgrade armlet"),
         (b"armlet model 2\n{}", "truncated in the header"),
         (b"armlet model 2\n[]\n", "not the JSON object that was written"),

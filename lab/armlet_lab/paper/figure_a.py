@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.environments.figure_a import FigureA, Zero
 from armlet.environments.finite import FiniteWorld
-from armlet.inference.means import Estimate, band
+from armlet.inference.intervals import Estimate, band
 from armlet.inputs.settings import RidgeLike
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy

@@ -18,7 +18,7 @@ from armlet import theory
 from armlet.environments.constants import Constants
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots

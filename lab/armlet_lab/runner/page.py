@@ -46,7 +46,7 @@ def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict],
 
     Examples
     --------
-    >>> from armlet.inference.means import Estimate
+    >>> from armlet.inference.intervals import Estimate
     >>> from armlet_lab.runner.verdicts import Claim, Criterion
     >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
     >>> ratio = Statistic("doubling ratio", Estimate(1.0, 0.9, 1.1), Criterion("within", 0.8, 1.3))

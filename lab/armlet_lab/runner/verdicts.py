@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.numbers import show
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import DecisionError, InvalidValueError, UnknownNameError
 from armlet.evaluation.gate import Answer, answer_of
-from armlet.inference.means import LEVEL, Interval
+from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence
 from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision

@@ -20,7 +20,7 @@ from armlet.evaluation.sums import Sums
 from armlet.evaluation.survey import Survey
 from armlet.evaluation.targets import Logged, Target
 from armlet.evaluation.watch import Sequences
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Objective, Range
 from armlet.types import Float64
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from armlet.inference.means import Interval
-from armlet.inference.student import t_quantile
+from armlet.inference.intervals import Interval, t_quantile
 from armlet.inputs.settings import Range
 
 NOTHING = Interval(-math.inf, math.inf)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from armlet.evaluation.plots import Path, Weighed
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inference.sequences import MeanSequence
 from armlet.inputs.settings import Range
 from armlet.types import Float64

@@ -26,14 +26,11 @@ Find: TypeAlias = Callable[[str], type[Policy]]
 # what a header that says anything at all can make settings, policies and states raise
 REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
-# what policies without these settings, in files of schema 1, did
-FORMERLY = {"units": "as given", "clock": "steps"}
-
-# arrays that older files lack: all zeros then, and left out of the digest while they are
-NEWER = ("under_way",)
-
 # what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
 UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
+
+# arrays that are left out of the digest while they are zero: a bandit that waits for no reward knows sums alone
+UNHASHED_ZEROS = ("under_way",)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +70,7 @@ def decode(data: bytes, find: Find, given: Policy | None) -> Model:
 def digest(model: Model) -> str:
     """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
-    arrays = {name: array for name, array in model.state.arrays().items() if name not in NEWER or array.any()}
+    arrays = {name: array for name, array in model.state.arrays().items() if name not in UNHASHED_ZEROS or array.any()}
     return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
@@ -128,9 +125,7 @@ def _checked(
         n_arms, dim = len(told.arms), told.settings.dim
         # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
         if given is None or hasattr(policy, "shapes"):
-            wanted = expected(policy, n_arms, dim)
-            arrays = _with_newer(arrays, wanted)
-            check_shapes(arrays, wanted)
+            check_shapes(arrays, expected(policy, n_arms, dim))
         policy.check(n_arms, dim, told.t)
         state = policy.init(n_arms, dim)
         check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
@@ -140,12 +135,6 @@ def _checked(
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
     return Model(**told._asdict(), state=state)
-
-
-def _with_newer(arrays: dict[str, encoding.Array], wanted: Shapes) -> dict[str, encoding.Array]:
-    """Add what a file of before has not: nothing was counted then."""
-    missing = [name for name in NEWER if name in wanted and name not in arrays]
-    return arrays | {name: np.zeros([size or 0 for size in wanted[name]], dtype=np.int64) for name in missing}
 
 
 def _try(policy: Policy, state: State, told: _Told) -> None:
@@ -180,8 +169,8 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         features=None if names is None else tuple(_listed(header, "features")),
         objective=objective,
         normalize=header["normalize"],
-        reward_range=check_reward_range(header.get("reward_range"), policy, objective),  # files of 0.1.0 have none
-        encoder=_encoder(header.get("encoder")),  # likewise
+        reward_range=check_reward_range(header["reward_range"], policy, objective),
+        encoder=_encoder(header.get("encoder")),
     )
     arms = check_labels(_listed(header, "arms"))
     retired = [check_label(arm) for arm in _listed(header, "retired")]
@@ -191,8 +180,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         )
     if type(header["t"]) is not int or not 0 <= header["t"] < 2**63:
         raise InvalidValueError(f"the clock is {header['t']!r}, not a number of decisions")
-    others = _listed(header, "streams") if "streams" in header else []
-    seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
+    seed, *streams = (_seed(stream) for stream in (header["seed"], *_listed(header, "streams")))
     fixed_rows = header.get("fixed_rows", 0.0)
     if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
         raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
@@ -232,18 +220,11 @@ def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Pol
         raise InvalidValueError(f"{error}; or pass your own: load(path, policy={name}(...))") from None
     if not isinstance(settings, dict):
         raise InvalidTypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
-    settings = _as_it_was(kind, settings)
     policy = kind(**settings) if given is None else given
     has = _policy_settings(policy)
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise InvalidValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
-
-
-def _as_it_was(kind: Callable[..., Policy], settings: dict[str, Any]) -> dict[str, Any]:
-    """Give a policy of schema 1 the settings that are newer: it plays on as it did."""
-    known: set[str] = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    return {**{name: value for name, value in FORMERLY.items() if name in known}, **settings}
 
 
 def policy_header(policy: Policy) -> dict[str, encoding.Json]:

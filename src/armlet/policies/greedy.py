@@ -23,8 +23,8 @@ class Greedy(RidgePolicy):
     Parameters
     ----------
     ridge
-        "paper", "1/n" or a positive number; see `armlet.inputs.settings.Ridge`. It pulls an arm that was never played to the
-        mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
+        "paper", "1/n" or a positive number, see `armlet.inputs.settings.Ridge`. It pulls an arm that was never played
+        to the mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
     units
         "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin

@@ -13,7 +13,7 @@ Why only a fifth: contexts that differ explore for a greedy policy, so on real t
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet.
 Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
-n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (armlet/reference/log_bonus.py).
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`log_bonus.py`).
 An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
 optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate
 where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.tables import Table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.pictures import INK, Picture, picture
 from armlet.report.plots import COLOURS, DASHES, MARKERS, legend

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import bootstrap, mean_of_runs
+from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Findings

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.types import Float64
 
 Columns: TypeAlias = Mapping[str, Float64]

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64

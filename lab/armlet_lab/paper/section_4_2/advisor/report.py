@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report import plots
 from armlet.report.tables import Table
 from armlet.types import Float64

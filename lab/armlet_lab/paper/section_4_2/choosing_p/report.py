@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.report import plots
 from armlet.report.tables import Table
 from armlet.types import Float64
