@@ -29,20 +29,12 @@ from armlet.inputs.settings import (
     in_units,
     units_of,
 )
-from armlet.kernel import (
-    ArmSet,
-    Decision,
-    Decisions,
-    Engine,
-    argmax_rows,
-    clear_argmax,
-    expectations,
-    ordered_scores,
-)
+from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
 from armlet.policies import check_given, default_policy, find_policy, is_registered
 from armlet.policies.dispatch import compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
+from armlet.reference.linear import ordered_scores
 from armlet.replacing import check_replaceable
 from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
 

@@ -192,7 +192,7 @@ def test_batch_argmax_with_more_arms_than_the_float32_path_takes() -> None:
 )
 def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        kernel.argmax_rows(X, np.zeros((5, 3)))  # type: ignore[arg-type]
+        kernel.argmax_rows(X, np.zeros((5, 3)))
 
 
 @settings(max_examples=scaled(60))

@@ -281,7 +281,7 @@ def _view(address: int, code: str, start: int, n: int) -> npt.NDArray[Any]:
     return np.ndarray(n, dtype=dtype, buffer=memoryview(memory))
 
 
-def arrow_table(decisions: Decisions) -> Any:
+def decisions_table(decisions: Decisions) -> Any:
     """Give a pyarrow.Table; what a policy has not is null."""
     pa = load_package("pyarrow", "decisions become a table by")
     n, X = len(decisions), decisions.X

@@ -88,3 +88,18 @@ def smallest_eigenvalue(second_moment: Float64) -> float:
     if left.size == 0:
         raise MissingConstantError("sigma_min", "every context is zero")
     return float(left[0])
+
+
+def ordered_scores(X: Float64, theta: Float64) -> Float64:
+    """Return x' theta_a of every row x and arm a, (n, K), summed in the order of the features as decisions do.
+
+    Examples
+    --------
+    >>> ordered_scores(np.eye(2), np.array([[0.0, 1.0], [1.0, 2.0]]))
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    out = np.zeros((len(X), len(theta)))
+    for feature, slopes in zip(X.T, theta.T, strict=True):
+        out += feature[:, None] * slopes
+    return out
