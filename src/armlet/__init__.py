@@ -24,7 +24,6 @@ from armlet.errors import UnknownNameError
 from armlet.kernel import Decision as Decision
 from armlet.kernel import Decisions as Decisions
 from armlet.kernel import Statistics as Statistics
-from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as ContextualEpsilonGreedy
 from armlet.types import Interaction as Interaction
 from armlet.types import Policy as Policy
 from armlet.types import __version__ as __version__

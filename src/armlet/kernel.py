@@ -63,7 +63,8 @@ from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import wants as wants
 from armlet._kernel import win_probabilities as win_probabilities
 from armlet.inputs import columns
-from armlet.types import Bool, Coins, Float64, Int64, Interaction
+from armlet.inputs.settings import Units
+from armlet.types import Bool, Coins, Float64, Int64, Interaction, Shapes
 
 if TYPE_CHECKING:
     from armlet.environments.finite import FiniteWorld
@@ -274,6 +275,37 @@ def clear_argmax(X: Float64, theta: Float64) -> Int64:
     [1, -1, -1]
     """
     return _kernel.clear_argmax(X, theta).view(np.int64)  # C has two names for 64 bits, and numpy tells them apart
+
+
+def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -> Shapes:
+    """Return the shapes of the arrays of `Statistics`, or of several layers of them.
+
+    Examples
+    --------
+    >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
+    ({'records': (2, 12)}, {'records': (2, 2, 12)})
+    >>> sum_shapes(2, 3, units="free")
+    {'records': (2, 17), 'units': (13,)}
+    """
+    size = dim + 1 if units == "free" else dim
+    records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
+    return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
+
+
+def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
+    """Return the shape of what `Paced` keeps of its last solves: five facts, an estimate and a factor of each arm.
+
+    A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk. A column that leads
+    whole tiles is kept apart, after them.
+
+    Examples
+    --------
+    >>> solved_shape(2, 9), solved_shape(2, 12)
+    ((2, 102), (2, 225))
+    """
+    lead = int(size > 8 and size % 8 == 1)
+    tiles, padded = -(-(size - lead) // 8), 8 * -(-size // 8)
+    return n_arms, 5 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles + lead * padded
 
 
 def _arrow_table(decisions: Decisions) -> Any:

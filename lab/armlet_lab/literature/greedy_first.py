@@ -20,8 +20,7 @@ import numpy as np
 
 from armlet.errors import InvalidValueError, MergeError
 from armlet.inputs.settings import Ridge, RidgeLike, number, optional, ridge_like, settle, whole
-from armlet.kernel import Statistics
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import Statistics, sum_shapes
 from armlet.policies.base import BasePolicy, sums
 from armlet.policies.derived import Derived
 from armlet.policies.ols_bandit import forced_arm

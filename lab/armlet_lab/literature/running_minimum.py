@@ -25,8 +25,7 @@ import numpy as np
 
 from armlet.errors import MergeError
 from armlet.inputs.settings import Ridge, RidgeLike, number, positive, ridge_like, settle
-from armlet.kernel import Statistics
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import Statistics, sum_shapes
 from armlet.policies.base import BasePolicy, sums
 from armlet.policies.state import Arrays, fresh
 from armlet.reference.choice import below, best_chances, mixed, play_best

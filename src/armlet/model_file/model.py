@@ -13,7 +13,8 @@ import numpy as np
 from armlet.disk import Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
 from armlet.inputs.columns import check_label, check_labels
-from armlet.inputs.settings import Settings, Units, check_reward_range, check_seed, units_of
+from armlet.inputs.settings import Settings, check_reward_range, check_seed, units_of
+from armlet.kernel import sum_shapes
 from armlet.model_file import encoding
 from armlet.types import Arm, Array, Policy, Shapes, State, __version__
 
@@ -304,34 +305,3 @@ def check_room(numbers: int, what: str) -> None:
     """
     if numbers > ROOM:
         raise InvalidValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")
-
-
-def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -> Shapes:
-    """Give the shape of `Statistics`, or of several layers of them.
-
-    Examples
-    --------
-    >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
-    ({'records': (2, 12)}, {'records': (2, 2, 12)})
-    >>> sum_shapes(2, 3, units="free")
-    {'records': (2, 17), 'units': (13,)}
-    """
-    size = dim + 1 if units == "free" else dim
-    records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
-    return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
-
-
-def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
-    """Give the shape of what `Paced` keeps of its last solves: five facts, an estimate and a factor of each arm.
-
-    A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk. A column that leads
-    whole tiles is kept apart, after them.
-
-    Examples
-    --------
-    >>> solved_shape(2, 9), solved_shape(2, 12)
-    ((2, 102), (2, 225))
-    """
-    lead = int(size > 8 and size % 8 == 1)
-    tiles, padded = -(-(size - lead) // 8), 8 * -(-size // 8)
-    return n_arms, 5 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles + lead * padded

@@ -14,8 +14,7 @@ import numpy as np
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import Ridge, RidgeLike
-from armlet.kernel import Schedule, Statistics
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import Schedule, Statistics, sum_shapes
 from armlet.policies.base import sums
 from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
 from armlet.types import Shapes

@@ -30,8 +30,7 @@ from armlet.inputs.settings import (
     settle,
     units_word,
 )
-from armlet.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned, sum_shapes
 from armlet.policies.base import sums
 from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
 from armlet.reference import auto_schedule

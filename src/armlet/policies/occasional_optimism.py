@@ -47,8 +47,7 @@ from armlet.inputs.settings import (
     settle,
     units_word,
 )
-from armlet.kernel import LogBonus, Paced
-from armlet.model_file.model import solved_shape, sum_shapes
+from armlet.kernel import LogBonus, Paced, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import Weighted, by_evidence

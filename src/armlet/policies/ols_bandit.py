@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.inputs.settings import Units, check_origin, origin_like, positive, settle, units_word, whole
-from armlet.kernel import ForcedSampling, Layers, Statistics
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import ForcedSampling, Layers, Statistics, sum_shapes
 from armlet.policies.base import BasePolicy, record
 from armlet.reference.choice import below, best_arms, force
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes

@@ -38,8 +38,7 @@ from armlet.inputs.settings import (
     settle,
     units_word,
 )
-from armlet.kernel import OptimisticGreedy, Snapshots, Statistics
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import OptimisticGreedy, Snapshots, Statistics, sum_shapes
 from armlet.policies.base import BasePolicy, record
 from armlet.policies.state import fresh
 from armlet.reference.choice import best_arms

@@ -22,8 +22,7 @@ import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.settings import Ridge
-from armlet.kernel import Statistics
-from armlet.model_file.model import sum_shapes
+from armlet.kernel import Statistics, sum_shapes
 from armlet.policies.base import record, sums
 from armlet.policies.state import Arrays
 from armlet.types import Float64, Interaction, Shapes, State
