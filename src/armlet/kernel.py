@@ -42,7 +42,6 @@ from armlet._kernel import Thompson as Thompson
 from armlet._kernel import Tuned as Tuned
 from armlet._kernel import add_rows as add_rows
 from armlet._kernel import argmax_rows as argmax_rows
-from armlet._kernel import bound_subsets as bound_subsets
 from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
 from armlet._kernel import exps as exps
