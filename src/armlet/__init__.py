@@ -14,7 +14,7 @@ from armlet.kernel import Decision as Decision
 from armlet.kernel import Decisions as Decisions
 from armlet.kernel import Statistics as Statistics
 from armlet.types import Policy as Policy
-from armlet.version import __version__ as __version__
+from armlet.types import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet import environments as environments
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
     from armlet.evaluation.replay import replay as replay
-    from armlet.inputs.encoding.encoder import Encoder as Encoder
+    from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.log.fitting.fit import fit as fit
@@ -38,7 +38,7 @@ _LOADED = (
     *("errors", "from_bytes", "load", "policies"),
 )
 _LAZY = {  # name -> its module, imported on first use so that `import armlet` stays fast
-    "Encoder": "armlet.inputs.encoding.encoder",
+    "Encoder": "armlet.inputs.encoder",
     "Log": "armlet.log",
     "advise": "armlet.advice",
     "audit": "armlet.log",
@@ -67,7 +67,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return getattr(import_module(home), name) if home else import_module(f"armlet.{name}")
         missing = f"module 'armlet' has no attribute {name!r}"
         if not name[:1].isupper():  # not the name of a policy, so plug-ins need not be asked
-            from armlet.spelling import closest  # only an error needs it
+            from armlet.errors import closest  # only an error needs it
 
             near = closest(name, __all__)
             raise AttributeError(missing + (f"; did you mean {near!r}?" if near else ""))

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.inputs import arms as labelling
 from armlet.inputs import columns
 from armlet.inputs.settings import (
     Design,
     Normalize,
     Objective,
     Settings,
+    Units,
     check_design,
     check_encoder,
     check_mode,
@@ -28,19 +28,20 @@ from armlet.inputs.settings import (
     check_seed,
     check_step,
     check_steps,
+    in_units,
 )
-from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations, ordered_scores
+from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
 from armlet.policies import check_given, default_policy, find_policy, is_registered
 from armlet.policies.dispatch import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
-from armlet.reference.choosing import best_chances
-from armlet.reference.units import Units, in_units
+from armlet.reference.choice import best_chances
+from armlet.reference.linear import ordered_scores
 from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot
 
 if TYPE_CHECKING:
+    from armlet.disk import Source, Target
     from armlet.inference.view import Inference
-    from armlet.inputs.encoding.encoder import Encoder
-    from armlet.model_file.disk import Source, Target
+    from armlet.inputs.encoder import Encoder
     from armlet.model_file.model import Model
     from armlet.recorder import Fields, Recorder
 
@@ -142,7 +143,7 @@ class Bandit(Engine):
         policy = default_policy() if policy is None else policy
         check_given(policy)
         policy = in_units(policy, units)
-        labels = labelling.check_labels(arms)
+        labels = columns.check_labels(arms)
         encoder, names, dim = check_encoder(encoder, features, dim)
         settings = Settings(
             policy=policy,
@@ -327,7 +328,7 @@ class Bandit(Engine):
             self._fixed_rows += float(sizes.sum())
 
     def _learn_table(self, table: object, **others: object) -> None:
-        from armlet.inputs.logged import read_logged  # not before a log comes
+        from armlet.inputs.columns import read_logged  # not before a log comes
 
         for name, value in others.items():
             if value is not None:
@@ -404,7 +405,7 @@ class Bandit(Engine):
         """
         labels, playable, rows, theta, _ = self._estimated(X, eligible)
         arms = np.flatnonzero(playable)
-        return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
+        return columns.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Return the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
@@ -448,7 +449,7 @@ class Bandit(Engine):
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm without data."""
-        self._add_arm(labelling.check_label(arm))
+        self._add_arm(columns.check_label(arm))
 
     def retire_arm(self, arm: Arm) -> None:
         """Stop playing an arm; its data is kept, and its pending rewards can still be learned."""

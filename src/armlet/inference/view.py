@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from armlet.inference.coefficients import Coefficients, Summary, coefficients, summary
-from armlet.inference.contrasts import Contrast, contrast
-from armlet.inference.explanation import Explanation, explanation
-from armlet.inference.model import Ask, Model, model_of
+from armlet.inference.model import Ask, Contrast, Model, contrast, model_of
+from armlet.inference.summary import Coefficients, Explanation, Summary, coefficients, explanation, summary
 from armlet.types import Arm, Context
 
 if TYPE_CHECKING:
     from armlet.bandit import Bandit
-    from armlet.inference.bounds import Looks
+    from armlet.inference.regression import Looks
 
 
 @dataclass(frozen=True, slots=True)

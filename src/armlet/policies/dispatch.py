@@ -13,8 +13,8 @@ import inspect
 from typing import TYPE_CHECKING, Final
 
 from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.inputs.settings import units_of
 from armlet.kernel import Statistics
-from armlet.reference.units import units_of
 from armlet.types import Policy, State
 
 if TYPE_CHECKING:
