@@ -16,7 +16,7 @@ Three oracles, and what each keeps of explored steps:
   agrees with what was played is a sum over contexts, so the best map takes the best arm of each. State O(|X| K).
 - `FiniteOracle`: the best of N random linear policies, with a running sum for each. State O(N K d). A policy plays the
   best of the arms that are eligible; one that prefers an arm which is not, with a number above 30, earns 0 in that
-  step, since a decision cannot remember more (`armlet_lab.literature.parts.experts`).
+  step, since a decision cannot remember more (`armlet_lab.literature.experts`).
 
 The last two are exact minimisers of the empirical risk over their class. The same over all linear policies is NP-hard,
 so it is not offered. Rows of a log come without propensities and count as if they had 1: give those of a log that was
@@ -44,7 +44,7 @@ from armlet.reference.choosing import best_chances, draw, play_best
 from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
 from armlet.reference.statistics import record, sum_shapes
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
-from armlet_lab.literature.parts.experts import LinearExperts, barred_tag, from_tag
+from armlet_lab.literature.experts import LinearExperts, barred_tag, from_tag
 
 
 class EpochOracle(Protocol):

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.types import Float64, Int64
-from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, variances
+from armlet_lab.literature.finite_class import FiniteClass, FiniteClassState, variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

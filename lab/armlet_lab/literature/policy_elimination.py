@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.types import AbsentArms, Float64, Int64
-from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, arm_weights, variances
+from armlet_lab.literature.finite_class import FiniteClass, FiniteClassState, arm_weights, variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from armlet.policies.state import Arrays, fresh
 from armlet.reference.choosing import mixed, play_drawn, shares
 from armlet.reference.refusals import check_array, check_between
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet_lab.literature.parts.experts import barred_tag, from_tag
+from armlet_lab.literature.experts import barred_tag, from_tag
 
 MOST_SEEN = 2.0**53  # beyond, adding 1 changes nothing
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it

@@ -32,7 +32,7 @@ from armlet.reference.choosing import below, best_chances, mixed, play_best
 from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
 from armlet.reference.statistics import smallest_eigenvalue, sum_shapes
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
-from armlet_lab.literature.parts.experts import barred_tag, from_tag
+from armlet_lab.literature.experts import barred_tag, from_tag
 
 UNSEEN = math.inf  # no difference yet
 

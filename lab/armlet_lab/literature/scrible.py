@@ -35,8 +35,8 @@ from armlet.inputs.rewards import Outside, Range, unit
 from armlet.policies.state import fresh, table_shapes
 from armlet.reference.choosing import below, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.experts import barred_tag, from_tag
-from armlet_lab.literature.parts.tabular import Levels, Tabular
+from armlet_lab.literature.experts import barred_tag, from_tag
+from armlet_lab.literature.tabular import Levels, Tabular
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
 

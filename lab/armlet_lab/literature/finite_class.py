@@ -29,7 +29,7 @@ from armlet.policies.state import Arrays, fresh
 from armlet.reference.choosing import play_drawn
 from armlet.reference.refusals import MOST, check_between
 from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.experts import LinearExperts
+from armlet_lab.literature.experts import LinearExperts
 
 MASK = 2**64 - 1
 MOST_ROWS = 1e100  # by weight; its square is no infinity
