@@ -66,7 +66,7 @@ class EpochOracle(Protocol):
         """Return whether some context may have a best arm; until then steps explore, and are learned."""
 
     def learn(self, state: Any, interaction: Interaction) -> None:
-        """Take in an explored step."""
+        """Learn an explored step."""
 
 
 def _gain(interaction: Interaction) -> float:
@@ -200,7 +200,7 @@ class FiniteOracle:
         return best
 
     def prefers(self, state: PolicyValues) -> bool:  # noqa: ARG002
-        """Say yes: before the first row it is the first policy that plays, and its arm depends on x."""
+        """Return True: before the first row it is the first policy that plays, and its arm depends on x."""
         return True
 
     def learn(self, state: PolicyValues, interaction: Interaction) -> None:

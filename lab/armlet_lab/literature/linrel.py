@@ -8,7 +8,7 @@ The analysis takes rewards within [0, 1], |x| <= 1, |theta| <= 1 and a known hor
 influence which rows are kept: that holds for SupLinRel, so plain LinRel has no regret bound. The threshold 1 depends
 on the scale of x: normalise contexts.
 Propensities are exact: 1, shared among ties.
-Decide O(K d^2), and O(d^3) for an arm that changed; update O(d^2); memory O(K d^2) whatever t.
+Decide O(K d^2), and O(d^3) for an arm that changed; update O(d^2); memory O(K d^2) for any t.
 """
 
 from __future__ import annotations

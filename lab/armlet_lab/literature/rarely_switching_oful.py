@@ -8,7 +8,7 @@ sqrt(1 + C) in the bound on regret.
 Theory assumes R-sub-gaussian noise and |theta_a| <= S; no horizon.
 Propensities are exact: 1, shared among ties. What was frozen depends on the order of the rows, so states do not merge
 and rows cannot be taken back.
-Decide O(K d^2); update O(d^3), the determinant; memory O(K d^2) whatever t.
+Decide O(K d^2); update O(d^3), the determinant; memory O(K d^2) for any t.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class FrozenSums(Arrays):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
-    """Play OFUL's highest upper confidence bound, computed anew for an arm only when det V_a has grown enough.
+    """Play OFUL's highest upper confidence bound, computed again for an arm only when det V_a has grown enough.
 
     Parameters
     ----------

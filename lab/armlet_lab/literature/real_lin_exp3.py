@@ -168,7 +168,7 @@ class RealLinExp3(BasePolicy[Window]):
 def _solve(S: Float64, x: Float64) -> Float64:
     try:
         return cast(Float64, np.linalg.solve(S, x))
-    except np.linalg.LinAlgError:  # beside huge contexts the ridge vanishes
+    except np.linalg.LinAlgError:  # next to huge contexts the ridge vanishes
         return inverse_of(S) @ x
 
 

@@ -10,7 +10,7 @@ No decision gets past the first stage with 2^-s <= 1 / sqrt(T), so that many are
 decisions are the same. Our choices: of several wide arms the widest is played; if `n_stages` is set lower, what
 survives the last stage is played by its bound, and kept nowhere. A row belongs to the stage that asked for it, so rows
 of a log, which no stage asked for, are refused where they claim to be explored, and otherwise kept nowhere.
-Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory O(S K d^2) whatever t.
+Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory O(S K d^2) for any t.
 
 SupLinUCB: Chu, Li, Reyzin and Schapire (2011), "Contextual Bandits with Linear Payoff Functions".
 
@@ -22,7 +22,7 @@ norm it is (R sqrt(2 log(2 T K / delta)) + sqrt(ridge) |theta|) |x|_(V^-1), and 
 Stages halve widths from 1/2 on, so rewards must be scaled by a factor to about that range. With the theory's widths
 short runs explore nearly always (a test has it at 99 % of 1024 steps): in practice lower `width_scale`.
 Propensities are exact: 1, shared among ties.
-Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory O(S K d^2) whatever t, S = log2(T) / 2.
+Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory O(S K d^2) for any t, S = log2(T) / 2.
 
 SupLinRel: Auer (2002), "Using Confidence Bounds for Exploitation-Exploration Trade-offs".
 
@@ -37,7 +37,7 @@ rewards must be scaled by a factor to about that range. With the theory's widths
 test has it at 99 % of 1024 steps): in practice lower `noise_scale`, which leaves directions that were never seen as
 wide as they are.
 Propensities are exact: 1, shared among ties.
-Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory O(S K d^2) whatever t, S = log2(T) / 2.
+Decide O(S K d^2), and O(K d^3) for a stage that changed; update O(d^2); memory O(S K d^2) for any t, S = log2(T) / 2.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def exp_rate(n_arms: int, log_experts: float, horizon: int) -> float:
 
 
 def gains(n_arms: int, dim: int, contexts: ContextUse) -> Levels:
-    """Make a table of estimated gains; they are sums over rows, whatever the policy did meanwhile.
+    """Make a table of estimated gains; they are sums over rows, regardless of what the policy did meanwhile.
 
     Examples
     --------
