@@ -27,7 +27,7 @@ from armlet.policies.base import BasePolicy
 from armlet.policies.state import MOST, Arrays, check_between, fresh
 from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.experts import LinearExperts
+from armlet_lab.literature.experts import LinearExperts
 
 MASK = 2**64 - 1
 MOST_ROWS = 1e100  # by weight; its square is no infinity
