@@ -48,16 +48,15 @@ def add_bakeoff(parser: argparse.ArgumentParser) -> None:
 def _bakeoff(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArmletError
     from armlet.parallel import pool
-    from armlet_lab.contests.bakeoff import command
-    from armlet_lab.contests.bakeoff.experiment import configured
+    from armlet_lab.contests import bakeoff
     from armlet_lab.runner.experiment import SEED
 
     a = arguments
     try:
         given = {"policies": a.policy, "tables": a.tables, "rows": a.rows, "shuffles": a.shuffles, "rivals": a.rivals}
-        settings = configured("full" if a.full else "quick", given)
+        settings = bakeoff.configured("full" if a.full else "quick", given)
         with pool.make_pool(a.engine, workers=a.workers) as where:
-            command.bakeoff(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
+            bakeoff.reproduce(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
     except (ValueError, TypeError) as error:
         a.parser.error(str(error))
     except KeyboardInterrupt:

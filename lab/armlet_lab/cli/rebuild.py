@@ -6,7 +6,7 @@ import os
 
 from armlet.simulation.manifest import read_manifest
 from armlet.simulation.overview import write_overview
-from armlet_lab.contests.bakeoff import command
+from armlet_lab.contests import bakeoff
 from armlet_lab.runner import reproduce
 
 
@@ -15,8 +15,8 @@ def report(folder: str | os.PathLike[str]) -> int:
     kind = read_manifest(folder).get("kind")
     if kind == reproduce.KIND:
         return reproduce.rebuild(folder)
-    if kind == command.KIND:
-        command.rebuild(folder)
+    if kind == bakeoff.KIND:
+        bakeoff.rebuild(folder)
         return 0
     print(f"Report: {write_overview(folder)}")
     return 0

@@ -23,7 +23,7 @@ import numpy as np
 from armlet.datasets import Table, cache_folder
 from armlet.errors import ArmletError
 from armlet.types import Float64, Int64
-from armlet_lab.contests.bakeoff import vowpal_worker
+from armlet_lab.contests import vowpal_worker
 from armlet_lab.runner.venvs import Recipe, environment, last_line
 
 VERSION: Final = "9.11.9"

@@ -1,0 +1,460 @@
+"""Evidence as the clock: arms that come and go, an arm that comes late, delayed rewards, trained models, floors.
+
+All players of a task meet the same contexts, noise and coins. Where arms come and go or rewards are delayed, they are
+played through a bandit, step by step, as a user would. q is the rows of evidence that an arm is given before it is
+explored less: p = q K with K the arms that can be played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.environments import Delayed, News, World
+from armlet.environments.families import FAMILIES, draw_problem
+from armlet.environments.linear_arms import as_rows
+from armlet.environments.news import Payment
+from armlet.inference.means import Estimate
+from armlet.policies import (
+    Algorithm1,
+    AllDataEpsilonGreedy,
+    ContextualEpsilonGreedy,
+    LinUCB,
+    OptimisticEpsilonGreedy,
+    ThompsonSampling,
+    Uniform,
+)
+from armlet.report.tables import Table
+from armlet.simulation import streams
+from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import draw, player
+from armlet.simulation.shelf import Arrays
+from armlet.types import Bool, Float64, Int64, Policy
+from armlet_lab.contests.contest import Columns, Task, exact, findings, mean, part, play_all, ratio
+from armlet_lab.runner.experiment import Experiment, Findings
+from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic
+
+Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played
+FACTORS: Final = (4.0, 12.0, 40.0, 120.0, 400.0)  # p / K of the printed law, of which the best is taken in hindsight
+FLOOR: Final = 0.02
+ALIVE: Final = 20.0
+SITES: Final[dict[str, tuple[Payment, float]]] = {  # how rewards are paid, and the life of an arm as a share of the run
+    "gaussian": ("gaussian", 0.05),
+    "clicks": ("bernoulli", 0.05),
+    "clicks, long lives": ("bernoulli", 0.2),
+}
+SLOW: Final = "gaussian d = 30"  # not played step by step
+LOGGED: Final = "gaussian d = 10"  # the family of the log
+WATCHED: Final = 300  # decisions after the arm has come, and after the training
+
+EVIDENCE: Final = f"evidence, q = {Q:g}"
+NEWS: Final = 0.25  # of uniform play: more the family of Algorithm 1 may not lose in the gaussian news
+TRIES: Final = 10  # of the newcomer
+LATE: Final = 1.25  # times the best of several p, chosen in hindsight
+SHORT: Final = 0.03  # of all decisions
+COUNT: Final = (0.9, 1.15)  # times what the formula says
+PRICE: Final = 1.1  # times the floor's share of what random play loses
+NOISY: Final = "clicks 3 % or 4 %"  # too few clicks to rank anything: printed, not judged
+BY_SCHEDULE: Final = ("Algorithm 1", "evidence", "evidence, all rows", "auto")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How much to run."""
+
+    problems: int = 3
+    news: int = 2  # sites
+    delayed: int = 2  # problems
+    news_horizon: int = 10_000
+    late: int = 2_000  # steps before the newcomer
+    delay_horizon: int = 2_000
+    horizon: int = 2_000
+    rows: int = 1_000  # of the log
+    families: tuple[str, ...] = ("Figure (a)", LOGGED, NOISY)
+
+
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(),
+    "full": Settings(
+        problems=20,
+        news=6,
+        delayed=48,
+        news_horizon=100_000,
+        late=90_000,
+        delay_horizon=20_000,
+        horizon=10_000,
+        rows=5_000,
+        families=tuple(FAMILIES),
+    ),
+}
+
+
+def run(lab: Lab) -> Findings:
+    """Run the contest at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
+
+
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Play, then compare."""
+
+    def played(
+        stage: str, play: Callable[[Task], Arrays], kinds: Sequence[str], problems: int, horizon: int
+    ) -> dict[str, Columns]:
+        tasks = {
+            kind: [Task(seeds=lab.seeds, environment=kind, horizon=horizon, first=i) for i in range(problems)]
+            for kind in kinds
+        }
+        return play_all(lab, stage, play, tasks, f"Evidence: {stage}, {problems} problems of {len(kinds)} kinds")
+
+    s = settings
+    prompt = [family for family in s.families if family != SLOW]
+    return judge(
+        settings,
+        news=played("news", play_news, list(SITES), s.news, s.news_horizon),
+        newcomer=played("newcomer", play_newcomer, ["newcomer"], s.problems, s.late)["newcomer"],
+        delayed=played("delay", play_delayed, prompt, s.delayed, s.delay_horizon),
+        trained=played("trained", play_trained, [LOGGED], s.problems, s.rows)[LOGGED],
+        closed=played("closed", play_closed, s.families, s.problems, s.horizon),
+        rng=lab.rng("intervals"),
+    )
+
+
+EXPERIMENT: Final = Experiment("evidence", "Evidence: news, newcomers, late rewards, trained models and floors", run)
+
+
+# --- who plays, and how ----------------------------------------------------------------------------------------------
+
+
+class Steps(NamedTuple):
+    """What one player did."""
+
+    lost: Float64  # (T,)
+    arms: Int64
+    explored: Bool
+
+    @property
+    def regret(self) -> Float64:
+        """The sum of losses, (1,)."""
+        return np.array([self.lost.sum()])
+
+
+def _meet(world: World, policies: Mapping[str, Policy], task: Task) -> tuple[dict[str, Steps], float]:
+    """Play every policy on one run of a world, drawn once; return what each did, and what random play loses."""
+    contexts, noise, coins = streams.of_run(task.seeds, task.environment, task.first)
+    players = {name: player(world, policy, coins) for name, policy in policies.items()}
+    parts: dict[str, list[Steps]] = {name: [] for name in policies}
+    random = 0.0
+    for _, X, rewards, losses in draw(world, contexts, noise, task.horizon):
+        random += float(np.nanmean(losses, axis=1).sum())
+        for name, each in players.items():
+            arms, explored = each.play(X, rewards)
+            parts[name].append(Steps(losses[np.arange(len(X)), arms], arms, explored))
+    done = {name: Steps(*(np.concatenate(part) for part in zip(*steps, strict=True))) for name, steps in parts.items()}
+    return done, random
+
+
+def _laws(n_arms: int, horizon: int) -> dict[str, Policy]:
+    """Return the printed law by steps, the law by evidence, and others next to them."""
+    return {
+        "Algorithm 1": Algorithm1(p=Q * n_arms),
+        "evidence": ContextualEpsilonGreedy(p=Q * n_arms),
+        "evidence, q = 1": ContextualEpsilonGreedy(p=1.0 * n_arms),
+        "evidence, all rows": AllDataEpsilonGreedy(p=Q * n_arms),
+        "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon),
+        "optimistic": OptimisticEpsilonGreedy(),
+        "LinUCB": LinUCB(),
+    }
+
+
+def play_news(task: Task) -> Arrays:
+    """Return the regret of everybody on one site of news."""
+    noise, share = SITES[task.environment]
+    rng, life = task.seeds.rng("sites", task.environment, task.first), round(share * task.horizon)
+    world = News.draw(rng, horizon=task.horizon, alive=ALIVE, life=life, noise=noise)
+    policies: dict[str, Policy] = {
+        "uniform": Uniform(),
+        **{f"Algorithm 1, p = {times * ALIVE:g}": Algorithm1(p=times * ALIVE) for times in (2.0, 32.0)},
+        **{f"evidence, q = {q:g}": ContextualEpsilonGreedy(p=q * ALIVE) for q in (1.0, 2.0)},
+        "evidence, all rows, q = 0.5": AllDataEpsilonGreedy(p=0.5 * ALIVE),
+        "optimistic": OptimisticEpsilonGreedy(),
+        "LinUCB": LinUCB(),
+        "Thompson": ThompsonSampling(v=1.0),
+    }
+    return {name: steps.regret for name, steps in _meet(world, policies, task)[0].items()}
+
+
+def play_newcomer(task: Task) -> Arrays:
+    """Return how often an arm that is best in half of the contexts is played in the first steps after it has come."""
+    world, T = newcomer(task.seeds.rng("newcomers", task.first), task.horizon), task.horizon + WATCHED
+    policies, out = _laws(world.n_arms, T), {}
+    for name, steps in _meet(world, policies, replace(task, horizon=T))[0].items():
+        tried = steps.arms[task.horizon :] == world.n_arms - 1
+        rows = steps.explored[task.horizon :] if policies[name].learns_from == "explored steps" else True
+        out[name], out[f"{name}, learned"] = (np.array([float(count.sum())]) for count in (tried, tried & rows))
+    return out
+
+
+def newcomer(rng: np.random.Generator, late: int) -> News:
+    """Make a world of five arms that stay, and a sixth after `late` steps that is best in half of the contexts.
+
+    It goes by the sign of a value that the others do not look at, and much farther than they differ.
+
+    Examples
+    --------
+    >>> world = newcomer(np.random.default_rng(1), 50)
+    >>> mu = world.means(world.contexts(np.random.default_rng(2), 4000))
+    >>> bool(abs((mu.argmax(axis=1) == 5).mean() - 0.5) < 0.05)
+    True
+    """
+    theta = np.zeros((6, 5))
+    theta[:5, :3] = 0.5 * rng.standard_normal((5, 3))
+    theta[5, 3] = 8.0
+    return News(theta=as_rows(theta), births=(1,) * 5 + (late + 1,), deaths=(late + 10**6,) * 6)
+
+
+def play_delayed(task: Task) -> Arrays:
+    """Return the regret of everybody where rewards come a tenth of the run late."""
+    world = Delayed(world=draw_problem(task.environment, task.seeds, task.first), delay=task.horizon // 10)
+    policies: dict[str, Policy] = {
+        **{f"p = {factor:g} K": Algorithm1(p=factor * world.n_arms) for factor in FACTORS},
+        EVIDENCE: ContextualEpsilonGreedy(p=Q * world.n_arms),
+        "auto": ContextualEpsilonGreedy(p="auto", horizon=task.horizon),
+    }
+    done, random = _meet(world, policies, task)
+    return {**{name: steps.regret for name, steps in done.items()}, "random": np.array([random])}
+
+
+def play_trained(task: Task) -> Arrays:
+    """Train on a log of random play; return the share of right decisions, of right predictions, and of exploring."""
+    world, rows = draw_problem(task.environment, task.seeds, task.first), task.horizon
+    contexts, noise, coins = streams.of_run(task.seeds, task.environment, task.first)
+    block = next(draw(world, contexts, noise, rows + WATCHED, size=rows + WATCHED))
+    logged = task.seeds.rng("log", task.first).integers(world.n_arms, size=rows)
+    X, best = block.X[rows:], block.losses[rows:].argmin(axis=1)
+    out: dict[str, Float64] = {}
+    for name, policy in _laws(world.n_arms, 10 * rows).items():
+        if name == "evidence, q = 1":
+            continue
+        bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=coins)
+        bandit.fit(block.X[:rows], logged, block.rewards[np.arange(rows), logged], explored=True)
+        right, arms, explored = bandit.predict(X) == best, np.zeros_like(best), np.zeros(WATCHED)
+        for i, x in enumerate(X):
+            decision = bandit.decide(x)
+            arms[i], explored[i] = decision.arm, decision.explored
+            bandit.learn(decision, float(block.rewards[rows + i, arms[i]]))
+        shares = {"decide": arms == best, "predict": right, "explored": explored}
+        out |= {f"{name}, {what}": np.array([float(share.mean())]) for what, share in shares.items()}
+    return out
+
+
+def play_closed(task: Task) -> Arrays:
+    """Return regret and explored steps of both clocks at one p, in free units both, and of a floor."""
+    world = draw_problem(task.environment, task.seeds, task.first)
+    p = Q * world.n_arms
+    policies: dict[str, Policy] = {
+        "steps": ContextualEpsilonGreedy(p=p, clock="steps"),
+        "evidence": ContextualEpsilonGreedy(p=p),
+        "floor": ContextualEpsilonGreedy(p=p, floor=FLOOR),
+    }
+    done, random = _meet(world, policies, task)
+    formula = p * (1 + np.log1p((task.horizon - p) / Q))
+    return {
+        **{name: steps.regret for name, steps in done.items()},
+        **{f"{name}, explored": np.array([float(steps.explored.sum())]) for name, steps in done.items()},
+        "formula": np.array([formula]),
+        "random": np.array([random]),
+    }
+
+
+# --- what follows ----------------------------------------------------------------------------------------------------
+
+
+def judge(
+    settings: Settings,
+    *,
+    news: Mapping[str, Columns],
+    newcomer: Columns,
+    delayed: Mapping[str, Columns],
+    trained: Columns,
+    closed: Mapping[str, Columns],
+    rng: np.random.Generator,
+) -> Findings:
+    """Return the verdicts and their sections."""
+    s = settings
+    return findings(
+        [
+            _news(news, s.news_horizon, rng),
+            _newcomer(newcomer, s.late, rng),
+            _delayed(delayed, s.delay_horizon, rng),
+            _trained(trained, s.rows, rng),
+            _closed(closed, s.horizon, rng),
+            _floor(closed, s.horizon, rng),
+        ]
+    )
+
+
+def _claim(key: str, says: str, reading: str) -> Claim:
+    return Claim(key=f"evidence-{key}", where="Beyond the paper", says=says, reading=reading, source="Armlet")
+
+
+def _each(found: Mapping[str, Columns], above: str, below: str, rng: np.random.Generator) -> dict[str, Estimate]:
+    return {family: ratio(columns[above], columns[below], rng) for family, columns in found.items()}
+
+
+def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+    """Judge the news by gaussian rewards; clicks are printed."""
+    claim = _claim(
+        "news",
+        f"Where arms come and go, exploring by evidence at q = 1 or 2 regrets at most {NEWS:g} of uniform play.",
+        "The better of the two, gaussian rewards; learning from explored rows alone. News of clicks are printed: a "
+        "click in sixteen is too little to learn an arm by in its life. Control: by steps it is more than that.",
+    )
+    judged = found["gaussian"]
+    ratios = {name: ratio(column, judged["uniform"], rng) for name, column in judged.items()}
+    better = min((ratios[f"evidence, q = {q}"] for q in (1, 2)), key=lambda each: each.value)
+    small = next(name for name in judged if name.startswith("Algorithm 1"))
+    statistics = (
+        Statistic("evidence, the better q, over uniform play", better, Criterion("below", NEWS)),
+        Statistic(f"{small}, over uniform play", ratios[small], Criterion("above", NEWS), Role.CONTROL),
+    )
+    rows = tuple(
+        (name, *(f"{mean(s[name], rng):,.0f}; {s[name].mean() / s['uniform'].mean():.2f}" for s in found.values()))
+        for name in judged
+    )
+    caption = f"Mean regret and its share of uniform play, T = {horizon:,}, {len(judged['uniform'])} sites of each kind"
+    return part(claim, "News", statistics, Table(caption=caption, head=("policy", *found), rows=rows))
+
+
+def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Findings:
+    """Judge how soon an arm that comes late is tried."""
+    claim = _claim(
+        "newcomer",
+        f"An arm that is best in half of the contexts and comes late is tried {TRIES} times within 300 steps.",
+        f"It comes after {late:,} steps; in every problem, by every form of the law. Control: Algorithm 1, which may "
+        "play it where all others look bad but learns from explored steps alone, learns less than one row of it.",
+    )
+    names = [name for name in found if not name.endswith(", learned")]
+    laws = [name for name in names if name.startswith("evidence") or name == "auto"]
+    learned, enough = mean(found["Algorithm 1, learned"], rng), Criterion("above", TRIES - 1)
+    statistics = (
+        *(Statistic(f"fewest tries, {name}", exact(found[name].min()), enough) for name in laws),
+        Statistic("rows learned of it, Algorithm 1", learned, Criterion("below", 1.0), Role.CONTROL),
+    )
+    rows = tuple(
+        (name, f"{mean(found[name], rng):,.1f}", f"{found[name].min():.0f}", f"{found[f'{name}, learned'].mean():.1f}")
+        for name in names
+    )
+    caption = f"Tries within 300 steps of a new arm, after {late:,} steps, {len(found['auto'])} problems"
+    table = Table(caption=caption, head=("policy", "tries, mean", "fewest", "learned, mean"), rows=rows)
+    return part(claim, "An arm that comes late", statistics, table)
+
+
+def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+    """Judge rewards that come a tenth of the run late."""
+    claim = _claim(
+        "delay",
+        f"With rewards that come T / 10 late, one q regrets at most {LATE:g} times as much as the best p by steps.",
+        f"q = {Q:g} for all families against the best of p / K = {', '.join(f'{factor:g}' for factor in FACTORS)} in "
+        "each, chosen and judged on the same runs. Clicks are printed.",
+    )
+    statistics, rows = [], []
+    for family, columns in found.items():
+        best = min((name for name in columns if name.startswith("p = ")), key=lambda name: columns[name].mean())
+        ours, auto = (ratio(columns[name], columns[best], rng) for name in (EVIDENCE, "auto"))
+        if family != NOISY:
+            statistics.append(Statistic(family, ours, Criterion("below", LATE)))
+        least, random = f"{columns[best].mean():,.0f} ({best})", f"{columns['random'].mean():,.0f}"
+        rows.append((family, least, f"{ours:.2f}", f"{auto:.2f}", random))
+    n = len(next(iter(found.values()))["auto"])
+    table = Table(
+        caption=f"Regret with rewards {horizon // 10:,} steps late, T = {horizon:,}, {n} problems of each family",
+        head=("family", "best fixed p by steps", f"{EVIDENCE} / that", "auto / that", "random play"),
+        rows=tuple(rows),
+    )
+    return part(claim, "Rewards that come late", statistics, table)
+
+
+def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Findings:
+    """Judge the first decisions of a model that was trained on a log."""
+    claim = _claim(
+        "trained",
+        "A model that was trained on a log exploits from its first decision on.",
+        f"{rows:,} rows of random play, then 300 decisions: the share of right ones is at most {100 * SHORT:g} points "
+        "below that of `predict` on the same contexts and the share of explored steps, for those who explore by a "
+        "schedule.",
+    )
+    names = list(dict.fromkeys(name.rpartition(", ")[0] for name in found))
+    short = {
+        name: mean(found[f"{name}, predict"] - found[f"{name}, explored"] - found[f"{name}, decide"], rng)
+        for name in names
+    }
+    statistics = [
+        Statistic(f"short of predict, {name}", short[name], Criterion("below", SHORT)) for name in BY_SCHEDULE
+    ]
+    table = Table(
+        caption=f"The first 300 decisions after {rows:,} logged rows, {len(found[f'{names[0]}, decide'])} problems",
+        head=("policy", "right by predict", "right by decide", "explored"),
+        rows=tuple(
+            (name, *(f"{found[f'{name}, {what}'].mean():.1%}" for what in ("predict", "decide", "explored")))
+            for name in names
+        ),
+    )
+    return part(claim, "A model that was trained", statistics, table)
+
+
+def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+    """Judge the law where nothing happens: it explores as often as its formula says."""
+    low, high = COUNT
+    claim = _claim(
+        "closed",
+        "In a closed world with prompt rewards evidence explores p (1 + log(1 + (T - p) / q)) steps.",
+        "What n_a rows are after t steps if each is explored with weight exp(1 - n_a / q). Up to rounding p log K more "
+        f"than p/t explores, whose first rows come K times as slowly. At p = {Q:g} K: {low:g} to {high:g} times that.",
+    )
+    counts = _each(found, "evidence, explored", "formula", rng)
+    beside = _each(found, "evidence, explored", "steps, explored", rng)
+    regrets = _each(found, "evidence", "steps", rng)
+    statistics = [Statistic(family, each, Criterion("within", low, high)) for family, each in counts.items()]
+    table = Table(
+        caption=f"Evidence at p = {Q:g} K, T = {horizon:,}, {_problems(found)}",
+        head=("family", "explored / formula", "explored / p/t's", "regret / p/t's"),
+        rows=tuple((family, *(f"{each[family]:.2f}" for each in (counts, beside, regrets))) for family in found),
+    )
+    return part(claim, "Where nothing happens", statistics, table)
+
+
+def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+    """Judge what a floor costs: no more than its share of what random play loses."""
+    claim = _claim(
+        "floor",
+        f"A floor of {FLOOR:g} costs at most that share of what random play loses.",
+        f"The regret that it adds at p = {Q:g} K over {FLOOR:g} times that of random play: in no family does the "
+        f"interval lie wholly above {PRICE:g}. It may be less, since explored rows are learned.",
+    )
+    price = {family: ratio(one["floor"] - one["evidence"], FLOOR * one["random"], rng) for family, one in found.items()}
+    over = _each(found, "floor", "evidence", rng)
+    above = sum(each.low > PRICE for each in price.values())
+    narrowest = min(price.values(), key=lambda each: each.high - each.low)
+    statistics = (
+        Statistic(f"intervals above {PRICE:g}, of {len(price)}", exact(above), Criterion("within", 0, 0)),
+        Statistic("the price where it is known best", narrowest, Criterion("below", PRICE)),
+    )
+    rows = tuple(
+        (
+            family,
+            *(f"{columns[name].mean():,.0f}" for name in ("evidence", "floor")),
+            *(f"{each[family]:.2f}" for each in (over, price)),
+        )
+        for family, columns in found.items()
+    )
+    caption = f"The price of floor = {FLOOR:g}, T = {horizon:,}, {_problems(found)}"
+    head = ("family", "without", "with", "with / without", "added, in shares of the floor's")
+    return part(claim, "The price of a floor", statistics, Table(caption=caption, head=head, rows=rows))
+
+
+def _problems(found: Mapping[str, Columns]) -> str:
+    return f"{len(next(iter(found.values()))['random'])} problems of each family"
