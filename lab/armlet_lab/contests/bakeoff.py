@@ -40,7 +40,7 @@ from armlet.simulation.shelf import Arrays, Shelf
 from armlet.types import Float64, Int64, Policy
 from armlet_lab.contests import contest, vowpal
 from armlet_lab.contests.comparing import Runs, Test, tally
-from armlet_lab.contests.contest import exact, findings, mean, part, play_all
+from armlet_lab.contests.contest import exact, findings, mean, part, play_all, table
 from armlet_lab.runner import verdicts
 from armlet_lab.runner.experiment import SEED, Experiment, Findings
 from armlet_lab.runner.reproduce import Reproduction, write_manifest, write_report
@@ -83,10 +83,7 @@ READING: Final = (
     "errs as it must."
 )
 WHY: Final = {Outcome.FAILS: "Some setting of Vowpal Wabbit does better on these tables."}
-TESTS: Final[dict[Test, tuple[str, Role]]] = {
-    "z": ("z-test", Role.WRITTEN),
-    "strict": ("stricter test", Role.READING),
-}
+TESTS: Final[dict[Test, tuple[str, Role]]] = {"z": ("z-test", Role.WRITTEN), "strict": ("stricter test", Role.READING)}
 LARGE: Final = 1000
 WIDTH: Final = 26  # letters beside a bar
 MOST: Final = 50  # tables that are told one by one; the data has them all
@@ -110,13 +107,7 @@ SCALES: Final[dict[Scale, Settings]] = {
 
 
 def configured(scale: Scale, given: Mapping[str, Any]) -> Settings:
-    """Return the settings of a scale with some of them changed; None or nothing leaves one as it is.
-
-    Examples
-    --------
-    >>> configured("quick", {"rows": 50, "policies": ["Greedy"]}).policies
-    ('Greedy',)
-    """
+    """Return the settings of a scale with some of them changed; None or nothing leaves one as it is."""
     changed: dict[str, Any] = {name: _tuple(value) for name, value in given.items() if value}
     settings = replace(SCALES[scale], **changed)
     if settings.rows < 1 or settings.shuffles < 1:
@@ -159,13 +150,7 @@ def play(task: Task) -> Arrays:
 
 
 def shuffled(seeds: Seeds, table: str, shuffle: int, n: int, rows: int) -> Int64:
-    """Return the order in which the rows of a table are played, the first so many of them.
-
-    Examples
-    --------
-    >>> sorted(shuffled(Seeds(1), "balanced/iris", 0, 4, 10).tolist())
-    [0, 1, 2, 3]
-    """
+    """Return the order in which the rows of a table are played, the first so many of them."""
     return seeds.rng("shuffle", table, shuffle).permutation(n)[:rows].astype(np.int64)
 
 
@@ -205,25 +190,13 @@ def mistakes(table: datasets.Table, order: Int64, text: str, *, seed: int) -> Fl
 
 
 def pack(wrong: Float64) -> Int64:
-    """Put the zeros and ones of each row into integers, 32 in each.
-
-    Examples
-    --------
-    >>> pack(np.array([[1.0, 0.0, 1.0]]))
-    array([[5]])
-    """
+    """Put the zeros and ones of each row into integers, 32 in each."""
     bits = np.packbits(wrong.astype(np.bool_), axis=1, bitorder="little")
     return np.pad(bits, ((0, 0), (0, -bits.shape[1] % 4))).view("<u4").astype(np.int64)
 
 
 def unpack(packed: Int64 | Float64, n: int) -> Float64:
-    """Return the zeros and ones again.
-
-    Examples
-    --------
-    >>> unpack(np.array([[5]]), 3)
-    array([[1., 0., 1.]])
-    """
+    """Return the zeros and ones again."""
     bits = np.ascontiguousarray(packed.astype("<u4")).view(np.uint8)
     return np.unpackbits(bits, axis=1, count=n, bitorder="little").astype(np.float64)
 
@@ -269,15 +242,7 @@ def run(lab: Lab) -> Findings:
 
 
 def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
-    """Play all and judge.
-
-    Parameters
-    ----------
-    lab
-        For our policies.
-    rivals
-        For Vowpal Wabbit, whose results outlive a change of ours; the same lab if left out.
-    """
+    """Play all and judge; `rivals` is the lab of Vowpal Wabbit, whose results outlive a change of ours."""
     grounds = survey(settings)
     fields: dict[str, dict[str, Runs]] = {ground.name: {} for ground in grounds}
 
@@ -299,7 +264,7 @@ def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
             for i, name in enumerate(names):
                 fields[ground.name][name] = Runs(tuple(wrong[i :: len(names)]), tuple(orders))
 
-    for group in groups(settings.rivals):
+    for group in {"none": (), "usual": ("usual",), "grid": tuple(vowpal.GROUPS)}[settings.rivals]:
         label = f"Vowpal Wabbit, {group} ({len(vowpal.GROUPS[group])} settings)"
         gather(rivals or lab, f"vowpal-{group}", "vowpal", [group], label)
     gather(lab, "policies", "armlet", settings.policies, f"{len(settings.policies)} of our policies")
@@ -307,17 +272,6 @@ def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
 
 
 EXPERIMENT: Final = Experiment("bakeoff", "Bake-off: real tables, beside Vowpal Wabbit", run)
-
-
-def groups(rivals: Rivals) -> tuple[str, ...]:
-    """Return what is played of Vowpal Wabbit.
-
-    Examples
-    --------
-    >>> groups("none"), groups("usual"), len(groups("grid"))
-    ((), ('usual',), 8)
-    """
-    return {"none": (), "usual": ("usual",), "grid": tuple(vowpal.GROUPS)}[rivals]
 
 
 def survey(settings: Settings) -> list[Ground]:
@@ -342,18 +296,10 @@ def with_hindsight(fields: Sequence[Field]) -> list[Field]:
     return out
 
 
-def _norms(fields: Sequence[Field], name: str) -> Float64:
-    return np.array([field.norm(name) for field in fields])
-
-
-def _mean_norm(fields: Sequence[Field], name: str, seeds: Seeds) -> Estimate:
+def _norm(fields: Sequence[Field], name: str, seeds: Seeds) -> Estimate:
     """Return the mean norm, and its interval over tables: they are what is independent here."""
-    found = _norms(fields, name)
+    found = np.array([field.norm(name) for field in fields])
     return exact(found.mean()) if len(found) < 2 else mean(found, seeds.rng("tables drawn again", name))
-
-
-def _tallied(fields: Sequence[Field], name: str, other: str, test: Test) -> tuple[int, int]:
-    return tally([field.runs[name] for field in fields], [field.runs[other] for field in fields], test)
 
 
 def judge(fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Findings:
@@ -367,7 +313,8 @@ def judge(fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Fin
 def _kind(kind: str, fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Findings:
     rivals = [setting.label for setting in vowpal.USUAL if setting.label in fields[0].runs]
     hindsight = [name for name in (SINGLE, PER_TABLE) if name in fields[0].runs]
-    shown = sorted((*policies, *rivals, *hindsight), key=lambda name: _norms(fields, name).mean())
+    norms = {name: _norm(fields, name, seeds) for name in (*policies, *rivals, *hindsight)}
+    shown = sorted(norms, key=lambda name: norms[name].value)
     claim = Claim(
         key=f"bakeoff-{kind}",
         where="A Contextual Bandit Bake-off, JMLR 22, 2021",
@@ -377,34 +324,39 @@ def _kind(kind: str, fields: Sequence[Field], policies: Sequence[str], seeds: Se
     )
     # folded over lines, or names leave no room for the bars
     names = [textwrap.fill(each.replace(":", ": ").replace(",", ", ").replace(",  ", ", "), WIDTH) for each in shown]
-    means = [_mean_norm(fields, name, seeds) for name in shown]
     picture = plots.picture(
-        plots.bars(names, means, xlabel="0 best, 1 uniform play"),
+        plots.bars(names, [norms[name] for name in shown], xlabel="0 best, 1 uniform play"),
         key=claim.key,
         alt=f"Mean norm of {len(shown)} learners over {len(fields)} tables",
         caption=f"Mistakes between the best (0) and uniform play (1): means over {len(fields)} tables.",
     )
-    tables = [_ranking(fields, shown, [*rivals[:2], *hindsight], seeds), _matrix(fields, shown)]
-    if len(fields) <= MOST:
-        tables.append(_errors(fields, shown))
-    statistics, notes = _statistics(kind, fields, policies[0], seeds), _notes(kind, fields, rivals)
+    scores = {
+        (name, other): "" if name == other else "{}-{} ({}-{})".format(*_won(fields, name, other))
+        for name in shown
+        for other in shown
+    }
+    tables = _tables(fields, {name: norms[name] for name in shown}, [*rivals[:2], *hindsight], scores)
+    statistics, notes = _statistics(kind, fields, policies[0], norms.get(FLOOR)), _notes(kind, fields, rivals)
     heading = f"Bake-off, {kind} tables"
     return part(claim, heading, statistics, *tables, notes=notes, pictures=[picture], why=WHY)
 
 
-def _statistics(kind: str, fields: Sequence[Field], ours: str, seeds: Seeds) -> list[Statistic]:
+def _won(fields: Sequence[Field], name: str, other: str) -> list[int]:
+    """Count tables won and lost, by each test."""
+    ours, theirs = ([field.runs[each] for field in fields] for each in (name, other))
+    return [count for test in TESTS for count in tally(ours, theirs, test)]
+
+
+def _statistics(kind: str, fields: Sequence[Field], ours: str, floor: Estimate | None) -> list[Statistic]:
     """Hold one policy against the rivals of a kind of tables; one that was not played leaves it open."""
     out = []
     for rival, share in ASKED[kind].items():
-        for test, (name, role) in TESTS.items():
-            found = None
-            if rival in fields[0].runs:
-                wins, losses = _tallied(fields, ours, rival, test)
-                found = exact(wins - losses)
-            above = Criterion("above", share * len(fields))
+        won = _won(fields, ours, rival) if rival in fields[0].runs else None
+        above = Criterion("above", share * len(fields))
+        for i, (name, role) in enumerate(TESTS.values()):
+            found = exact(won[2 * i] - won[2 * i + 1]) if won else None
             out.append(Statistic(f"wins minus losses against {rival}, {name}", found, above, role))
-    if FLOOR in fields[0].runs:
-        floor = _mean_norm(fields, FLOOR, seeds)
+    if floor:
         out.append(Statistic("norm of uniform play", floor, Criterion("within", 0.9, 1.1), Role.CONTROL))
     return out
 
@@ -432,45 +384,37 @@ def _notes(kind: str, fields: Sequence[Field], rivals: Sequence[str]) -> tuple[s
     return (how, tests, who)
 
 
-def _ranking(fields: Sequence[Field], shown: Sequence[str], against: Sequence[str], seeds: Seeds) -> Table:
+def _tables(
+    fields: Sequence[Field],
+    norms: Mapping[str, Estimate],
+    against: Sequence[str],
+    scores: Mapping[tuple[str, str], str],
+) -> list[Table]:
     large = [field for field in fields if field.ground.played >= LARGE]
-    head = ("", "norm", f"norm, {LARGE} rows or more ({len(large)})", "error", *(f"against {name}" for name in against))
-    rows = [
-        (
-            name,
-            f"{_mean_norm(fields, name, seeds):.3f}",
-            f"{_norms(large, name).mean():.3f}" if large else "",
-            f"{np.mean([field.runs[name].error for field in fields]):.3f}",
-            *(_score(fields, name, other) for other in against),
-        )
-        for name in shown
+    places = {name: str(place) for place, name in enumerate(norms, start=1)}
+    ranking: dict[str, dict[str, str]] = {
+        "norm": {name: f"{norm:.3f}" for name, norm in norms.items()},
+        f"norm, {LARGE} rows or more ({len(large)})": {
+            name: f"{np.mean([field.norm(name) for field in large]):.3f}" if large else "" for name in norms
+        },
+        "error": {name: f"{np.mean([field.runs[name].error for field in fields]):.3f}" for name in norms},
+        **{f"against {other}": {name: scores[name, other] for name in norms} for other in against},
+    }
+    matrix = {places[other]: {f"{places[name]}. {name}": scores[name, other] for name in norms} for other in norms}
+    grounds = {field.ground.name.partition("/")[2]: field for field in fields}
+    errors: dict[str, dict[str, str]] = {
+        "rows": {name: f"{field.ground.played:,}" for name, field in grounds.items()},
+        "arms": {name: str(field.ground.n_arms) for name, field in grounds.items()},
+        "uniform": {name: f"{field.ground.uniform:.3f}" for name, field in grounds.items()},
+        **{places[who]: {name: f"{field.runs[who].error:.3f}" for name, field in grounds.items()} for who in norms},
+    }
+    shown = [
+        table("Least norm first; wins-losses over tables", "", ranking),
+        table("Wins-losses of every row against every column", "", matrix),
     ]
-    return Table(caption="Least norm first; wins-losses over tables", head=head, rows=tuple(rows))
-
-
-def _matrix(fields: Sequence[Field], shown: Sequence[str]) -> Table:
-    head = ("", *(str(place + 1) for place in range(len(shown))))
-    rows = [
-        (f"{place + 1}. {name}", *(_score(fields, name, other) for other in shown)) for place, name in enumerate(shown)
-    ]
-    return Table(caption="Wins-losses of every row against every column", head=head, rows=tuple(rows))
-
-
-def _errors(fields: Sequence[Field], shown: Sequence[str]) -> Table:
-    head = ("table", "rows", "arms", "uniform", *(str(place + 1) for place in range(len(shown))))
-    rows = []
-    for field in fields:
-        name, _, played, n_arms = field.ground
-        errors = [f"{field.runs[each].error:.3f}" for each in shown]
-        rows.append((name.partition("/")[2], f"{played:,}", str(n_arms), f"{field.ground.uniform:.3f}", *errors))
-    return Table(caption="Error on every table, columns as in the matrix", head=head, rows=tuple(rows))
-
-
-def _score(fields: Sequence[Field], name: str, other: str) -> str:
-    if name == other:
-        return ""
-    (wins, losses), (sure, lost) = (_tallied(fields, name, other, test) for test in TESTS)
-    return f"{wins}-{losses} ({sure}-{lost})"
+    if len(fields) <= MOST:
+        shown.append(table("Error on every table, columns as in the matrix", "table", errors))
+    return shown
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

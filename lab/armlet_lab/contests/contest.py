@@ -120,6 +120,11 @@ def mean(column: Float64, rng: np.random.Generator) -> Estimate:
     return bootstrap(mean_of_runs, column, rng=rng)
 
 
+def our_claim(key: str, says: str, reading: str) -> Claim:
+    """Return a claim of Armlet's own."""
+    return Claim(key=key, where="Beyond the paper", says=says, reading=reading, source="Armlet")
+
+
 def ratio(above: Float64, below: Float64, rng: np.random.Generator) -> Estimate:
     """Return mean over mean, runs drawn again in pairs."""
     return bootstrap(ratio_of_means, above, below, rng=rng)
@@ -147,3 +152,22 @@ def findings(parts: Iterable[Findings]) -> Findings:
         tuple(verdict for each in found for verdict in each.verdicts),
         tuple(section for each in found for section in each.sections),
     )
+
+
+def table(caption: str, corner: str, columns: Mapping[str, Mapping[str, Estimate | float | str]]) -> Table:
+    """Return columns by name as a table: estimates with two digits, other numbers without.
+
+    Examples
+    --------
+    >>> print(table("Regret", "family", {"mean": {"ads": 1234.5}, "ratio": {"ads": exact(1.25)}}).markdown())
+    | family | mean | ratio |
+    |---|---|---|
+    | ads | 1,234 | 1.25 [1.25 to 1.25] |
+    """
+
+    def cell(value: Estimate | float | str) -> str:
+        return value if isinstance(value, str) else f"{value:.2f}" if isinstance(value, Estimate) else f"{value:,.0f}"
+
+    names = list(next(iter(columns.values())))
+    rows = tuple((name, *(cell(column[name]) for column in columns.values())) for name in names)
+    return Table(caption=caption, head=(corner, *columns), rows=rows)

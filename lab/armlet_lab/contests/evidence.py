@@ -34,9 +34,9 @@ from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays
 from armlet.types import Bool, Float64, Int64, Policy
-from armlet_lab.contests.contest import Columns, Task, exact, findings, mean, part, play_all, ratio
+from armlet_lab.contests.contest import Columns, Task, exact, findings, mean, our_claim, part, play_all, ratio, table
 from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic
+from armlet_lab.runner.verdicts import Criterion, Role, Statistic
 
 Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played
 FACTORS: Final = (4.0, 12.0, 40.0, 120.0, 400.0)  # p / K of the printed law, of which the best is taken in hindsight
@@ -48,7 +48,6 @@ SITES: Final[dict[str, tuple[Payment, float]]] = {  # how rewards are paid, and 
     "clicks, long lives": ("bernoulli", 0.2),
 }
 SLOW: Final = "gaussian d = 30"  # not played step by step
-LOGGED: Final = "gaussian d = 10"  # the family of the log
 WATCHED: Final = 300  # decisions after the arm has come, and after the training
 
 EVIDENCE: Final = f"evidence, q = {Q:g}"
@@ -74,7 +73,7 @@ class Settings:
     delay_horizon: int = 2_000
     horizon: int = 2_000
     rows: int = 1_000  # of the log
-    families: tuple[str, ...] = ("Figure (a)", LOGGED, NOISY)
+    families: tuple[str, ...] = ("Figure (a)", "gaussian d = 10", NOISY)
 
 
 SCALES: Final[dict[Scale, Settings]] = {
@@ -100,27 +99,22 @@ def run(lab: Lab) -> Findings:
 
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play, then compare."""
-
-    def played(
-        stage: str, play: Callable[[Task], Arrays], kinds: Sequence[str], problems: int, horizon: int
-    ) -> dict[str, Columns]:
+    s, found = settings, {}
+    prompt = [family for family in s.families if family != SLOW]
+    stages: dict[str, tuple[Callable[[Task], Arrays], Sequence[str], int, int]] = {
+        "news": (play_news, list(SITES), s.news, s.news_horizon),
+        "newcomer": (play_newcomer, ["newcomer"], s.problems, s.late),
+        "delay": (play_delayed, prompt, s.delayed, s.delay_horizon),
+        "trained": (play_trained, ["gaussian d = 10"], s.problems, s.rows),
+        "closed": (play_closed, s.families, s.problems, s.horizon),
+    }
+    for stage, (play, kinds, n, horizon) in stages.items():
         tasks = {
-            kind: [Task(seeds=lab.seeds, environment=kind, horizon=horizon, first=i) for i in range(problems)]
+            kind: [Task(seeds=lab.seeds, environment=kind, horizon=horizon, first=i) for i in range(n)]
             for kind in kinds
         }
-        return play_all(lab, stage, play, tasks, f"Evidence: {stage}, {problems} problems of {len(kinds)} kinds")
-
-    s = settings
-    prompt = [family for family in s.families if family != SLOW]
-    return judge(
-        settings,
-        news=played("news", play_news, list(SITES), s.news, s.news_horizon),
-        newcomer=played("newcomer", play_newcomer, ["newcomer"], s.problems, s.late)["newcomer"],
-        delayed=played("delay", play_delayed, prompt, s.delayed, s.delay_horizon),
-        trained=played("trained", play_trained, [LOGGED], s.problems, s.rows)[LOGGED],
-        closed=played("closed", play_closed, s.families, s.problems, s.horizon),
-        rng=lab.rng("intervals"),
-    )
+        found[stage] = play_all(lab, stage, play, tasks, f"Evidence: {stage}, {n} problems of {len(kinds)} kinds")
+    return judge(settings, found, lab.rng("intervals"))
 
 
 EXPERIMENT: Final = Experiment("evidence", "Evidence: news, newcomers, late rewards, trained models and floors", run)
@@ -273,32 +267,20 @@ def play_closed(task: Task) -> Arrays:
 # --- what follows ----------------------------------------------------------------------------------------------------
 
 
-def judge(
-    settings: Settings,
-    *,
-    news: Mapping[str, Columns],
-    newcomer: Columns,
-    delayed: Mapping[str, Columns],
-    trained: Columns,
-    closed: Mapping[str, Columns],
-    rng: np.random.Generator,
-) -> Findings:
-    """Return the verdicts and their sections."""
+def judge(settings: Settings, found: Mapping[str, Mapping[str, Columns]], rng: np.random.Generator) -> Findings:
+    """Return the verdicts and their sections, from columns by stage and kind."""
     s = settings
+    (newcomer,), (trained,) = found["newcomer"].values(), found["trained"].values()
     return findings(
         [
-            _news(news, s.news_horizon, rng),
+            _news(found["news"], s.news_horizon, rng),
             _newcomer(newcomer, s.late, rng),
-            _delayed(delayed, s.delay_horizon, rng),
+            _delayed(found["delay"], s.delay_horizon, rng),
             _trained(trained, s.rows, rng),
-            _closed(closed, s.horizon, rng),
-            _floor(closed, s.horizon, rng),
+            _closed(found["closed"], s.horizon, rng),
+            _floor(found["closed"], s.horizon, rng),
         ]
     )
-
-
-def _claim(key: str, says: str, reading: str) -> Claim:
-    return Claim(key=f"evidence-{key}", where="Beyond the paper", says=says, reading=reading, source="Armlet")
 
 
 def _each(found: Mapping[str, Columns], above: str, below: str, rng: np.random.Generator) -> dict[str, Estimate]:
@@ -306,9 +288,8 @@ def _each(found: Mapping[str, Columns], above: str, below: str, rng: np.random.G
 
 
 def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
-    """Judge the news by gaussian rewards; clicks are printed."""
-    claim = _claim(
-        "news",
+    claim = our_claim(
+        "evidence-news",
         f"Where arms come and go, exploring by evidence at q = 1 or 2 regrets at most {NEWS:g} of uniform play.",
         "The better of the two, gaussian rewards; learning from explored rows alone. News of clicks are printed: a "
         "click in sixteen is too little to learn an arm by in its life. Control: by steps it is more than that.",
@@ -330,9 +311,8 @@ def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) 
 
 
 def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Findings:
-    """Judge how soon an arm that comes late is tried."""
-    claim = _claim(
-        "newcomer",
+    claim = our_claim(
+        "evidence-newcomer",
         f"An arm that is best in half of the contexts and comes late is tried {TRIES} times within 300 steps.",
         f"It comes after {late:,} steps; in every problem, by every form of the law. Control: Algorithm 1, which may "
         "play it where all others look bad but learns from explored steps alone, learns less than one row of it.",
@@ -344,44 +324,40 @@ def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Findings:
         *(Statistic(f"fewest tries, {name}", exact(found[name].min()), enough) for name in laws),
         Statistic("rows learned of it, Algorithm 1", learned, Criterion("below", 1.0), Role.CONTROL),
     )
-    rows = tuple(
-        (name, f"{mean(found[name], rng):,.1f}", f"{found[name].min():.0f}", f"{found[f'{name}, learned'].mean():.1f}")
-        for name in names
-    )
+    columns = {
+        "tries, mean": {name: f"{mean(found[name], rng):,.1f}" for name in names},
+        "fewest": {name: found[name].min() for name in names},
+        "learned, mean": {name: f"{found[f'{name}, learned'].mean():.1f}" for name in names},
+    }
     caption = f"Tries within 300 steps of a new arm, after {late:,} steps, {len(found['auto'])} problems"
-    table = Table(caption=caption, head=("policy", "tries, mean", "fewest", "learned, mean"), rows=rows)
-    return part(claim, "An arm that comes late", statistics, table)
+    return part(claim, "An arm that comes late", statistics, table(caption, "policy", columns))
 
 
 def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
-    """Judge rewards that come a tenth of the run late."""
-    claim = _claim(
-        "delay",
+    claim = our_claim(
+        "evidence-delay",
         f"With rewards that come T / 10 late, one q regrets at most {LATE:g} times as much as the best p by steps.",
         f"q = {Q:g} for all families against the best of p / K = {', '.join(f'{factor:g}' for factor in FACTORS)} in "
         "each, chosen and judged on the same runs. Clicks are printed.",
     )
-    statistics, rows = [], []
-    for family, columns in found.items():
-        best = min((name for name in columns if name.startswith("p = ")), key=lambda name: columns[name].mean())
-        ours, auto = (ratio(columns[name], columns[best], rng) for name in (EVIDENCE, "auto"))
-        if family != NOISY:
-            statistics.append(Statistic(family, ours, Criterion("below", LATE)))
-        least, random = f"{columns[best].mean():,.0f} ({best})", f"{columns['random'].mean():,.0f}"
-        rows.append((family, least, f"{ours:.2f}", f"{auto:.2f}", random))
+    best = {f: min((p for p in one if p.startswith("p = ")), key=lambda p: one[p].mean()) for f, one in found.items()}
+    pairs = [[ratio(one[name], one[best[family]], rng) for name in (EVIDENCE, "auto")] for family, one in found.items()]
+    ours, auto = (dict(zip(found, each, strict=True)) for each in zip(*pairs, strict=True))
     n = len(next(iter(found.values()))["auto"])
-    table = Table(
-        caption=f"Regret with rewards {horizon // 10:,} steps late, T = {horizon:,}, {n} problems of each family",
-        head=("family", "best fixed p by steps", f"{EVIDENCE} / that", "auto / that", "random play"),
-        rows=tuple(rows),
-    )
-    return part(claim, "Rewards that come late", statistics, table)
+    columns = {
+        "best fixed p by steps": {f: f"{one[best[f]].mean():,.0f} ({best[f]})" for f, one in found.items()},
+        f"{EVIDENCE} / that": ours,
+        "auto / that": auto,
+        "random play": {family: one["random"].mean() for family, one in found.items()},
+    }
+    caption = f"Regret with rewards {horizon // 10:,} steps late, T = {horizon:,}, {n} problems of each family"
+    statistics = [Statistic(family, ours[family], Criterion("below", LATE)) for family in found if family != NOISY]
+    return part(claim, "Rewards that come late", statistics, table(caption, "family", columns))
 
 
 def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Findings:
-    """Judge the first decisions of a model that was trained on a log."""
-    claim = _claim(
-        "trained",
+    claim = our_claim(
+        "evidence-trained",
         "A model that was trained on a log exploits from its first decision on.",
         f"{rows:,} rows of random play, then 300 decisions: the share of right ones is at most {100 * SHORT:g} points "
         "below that of `predict` on the same contexts and the share of explored steps, for those who explore by a "
@@ -395,22 +371,18 @@ def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Findings:
     statistics = [
         Statistic(f"short of predict, {name}", short[name], Criterion("below", SHORT)) for name in BY_SCHEDULE
     ]
-    table = Table(
-        caption=f"The first 300 decisions after {rows:,} logged rows, {len(found[f'{names[0]}, decide'])} problems",
-        head=("policy", "right by predict", "right by decide", "explored"),
-        rows=tuple(
-            (name, *(f"{found[f'{name}, {what}'].mean():.1%}" for what in ("predict", "decide", "explored")))
-            for name in names
-        ),
-    )
-    return part(claim, "A model that was trained", statistics, table)
+    columns = {
+        head: {name: f"{found[f'{name}, {what}'].mean():.1%}" for name in names}
+        for what, head in {"predict": "right by predict", "decide": "right by decide", "explored": "explored"}.items()
+    }
+    caption = f"The first 300 decisions after {rows:,} logged rows, {len(found[f'{names[0]}, decide'])} problems"
+    return part(claim, "A model that was trained", statistics, table(caption, "policy", columns))
 
 
 def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
-    """Judge the law where nothing happens: it explores as often as its formula says."""
     low, high = COUNT
-    claim = _claim(
-        "closed",
+    claim = our_claim(
+        "evidence-closed",
         "In a closed world with prompt rewards evidence explores p (1 + log(1 + (T - p) / q)) steps.",
         "What n_a rows are after t steps if each is explored with weight exp(1 - n_a / q). Up to rounding p log K more "
         f"than p/t explores, whose first rows come K times as slowly. At p = {Q:g} K: {low:g} to {high:g} times that.",
@@ -419,18 +391,14 @@ def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator
     beside = _each(found, "evidence, explored", "steps, explored", rng)
     regrets = _each(found, "evidence", "steps", rng)
     statistics = [Statistic(family, each, Criterion("within", low, high)) for family, each in counts.items()]
-    table = Table(
-        caption=f"Evidence at p = {Q:g} K, T = {horizon:,}, {_problems(found)}",
-        head=("family", "explored / formula", "explored / p/t's", "regret / p/t's"),
-        rows=tuple((family, *(f"{each[family]:.2f}" for each in (counts, beside, regrets))) for family in found),
-    )
-    return part(claim, "Where nothing happens", statistics, table)
+    columns = {"explored / formula": counts, "explored / p/t's": beside, "regret / p/t's": regrets}
+    caption = f"Evidence at p = {Q:g} K, T = {horizon:,}, {_problems(found)}"
+    return part(claim, "Where nothing happens", statistics, table(caption, "family", columns))
 
 
 def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
-    """Judge what a floor costs: no more than its share of what random play loses."""
-    claim = _claim(
-        "floor",
+    claim = our_claim(
+        "evidence-floor",
         f"A floor of {FLOOR:g} costs at most that share of what random play loses.",
         f"The regret that it adds at p = {Q:g} K over {FLOOR:g} times that of random play: in no family does the "
         f"interval lie wholly above {PRICE:g}. It may be less, since explored rows are learned.",
@@ -443,17 +411,14 @@ def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator)
         Statistic(f"intervals above {PRICE:g}, of {len(price)}", exact(above), Criterion("within", 0, 0)),
         Statistic("the price where it is known best", narrowest, Criterion("below", PRICE)),
     )
-    rows = tuple(
-        (
-            family,
-            *(f"{columns[name].mean():,.0f}" for name in ("evidence", "floor")),
-            *(f"{each[family]:.2f}" for each in (over, price)),
-        )
-        for family, columns in found.items()
-    )
+    columns = {
+        "without": {family: one["evidence"].mean() for family, one in found.items()},
+        "with": {family: one["floor"].mean() for family, one in found.items()},
+        "with / without": over,
+        "added, in shares of the floor's": price,
+    }
     caption = f"The price of floor = {FLOOR:g}, T = {horizon:,}, {_problems(found)}"
-    head = ("family", "without", "with", "with / without", "added, in shares of the floor's")
-    return part(claim, "The price of a floor", statistics, Table(caption=caption, head=head, rows=rows))
+    return part(claim, "The price of a floor", statistics, table(caption, "family", columns))
 
 
 def _problems(found: Mapping[str, Columns]) -> str:

@@ -23,11 +23,11 @@ from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays
 from armlet.types import Float64, Policy
 from armlet_lab.contests import contest
-from armlet_lab.contests.contest import Columns, exact, findings, part, play_all, ratio
+from armlet_lab.contests.contest import Columns, exact, findings, our_claim, part, play_all, ratio, table
 from armlet_lab.runner import together
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.hindsight import grid_of_p
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic
+from armlet_lab.runner.verdicts import Criterion, Role, Statistic
 
 Form: TypeAlias = Literal["as given", "free"]
 FORMS: Final[tuple[Form, ...]] = ("as given", "free")
@@ -109,26 +109,23 @@ def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
     Examples
     --------
     >>> list(players(5, 200, 4.0))[:4]
-    ['as given: p = 5', 'as given: p = 20', 'as given: auto', 'as given: optimistic']
+    ['as given: p = 5', 'as given: p = 20', 'as given: auto', 'as given: told 10 T']
     """
     grid = grid_of_p(n_arms, horizon, ratio)
-    told = {name: max(1, round(times * horizon)) for name, times in TOLD.items()}
+    auto = {"auto": horizon, **{name: max(1, round(times * horizon)) for name, times in TOLD.items()}}
     given: dict[str, Policy] = {
         **{f"p = {p:g}": Algorithm1(p=p) for p in grid},
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon, units="as given", clock="steps"),
+        **{n: ContextualEpsilonGreedy(p="auto", horizon=T, units="as given", clock="steps") for n, T in auto.items()},
         "optimistic": OptimisticEpsilonGreedy(units="as given"),
         "LinUCB": LinUCB(units="as given"),
         "Thompson": ThompsonSampling(units="as given"),
-        **{n: ContextualEpsilonGreedy(p="auto", horizon=T, units="as given", clock="steps") for n, T in told.items()},
     }
     free: dict[str, Policy] = {
         **{f"p = {p:g}": ContextualEpsilonGreedy(p=p) for p in grid},
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon),
+        **{n: ContextualEpsilonGreedy(p="auto", horizon=T) for n, T in {**auto, UNTOLD: None}.items()},
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
         "Thompson": ThompsonSampling(v=1.0),
-        **{name: ContextualEpsilonGreedy(p="auto", horizon=T) for name, T in told.items()},
-        UNTOLD: ContextualEpsilonGreedy(p="auto"),
     }
     forms = zip(FORMS, (given, free), strict=True)
     return {f"{form}: {name}": policy for form, named in forms for name, policy in named.items()}
@@ -155,14 +152,14 @@ def find(settings: Settings, lab: Lab) -> Findings:
         first = Task(seeds=lab.seeds, environment=family, horizon=horizon, ratio=s.ratio, level=level, length=length)
         return [replace(first, first=i) for i in range(s.problems)]
 
-    places: dict[tuple[str, float | str], list[Task]] = {
-        **{("levels", level): tasks(LEVELS, T, level=level) for level in s.levels},
-        **{("lengths", length): tasks(LENGTHS, T, length=length) for length in s.lengths},
+    places: dict[tuple[str, str], list[Task]] = {
+        **{("levels", f"{level:g}"): tasks(LEVELS, T, level=level) for level in s.levels},
+        **{("lengths", f"{length:g}"): tasks(LENGTHS, T, length=length) for length in s.lengths},
         **{("families", family): tasks(family, T // 2) for family in s.families},
         **{("ties", family): tasks(family, T) for family in s.ties},
     }
     found = play_all(lab, "play", play, places, f"Units: {s.problems} problems in {len(places)} families and units")
-    groups: dict[str, dict[float | str, Played]] = {}
+    groups: dict[str, dict[str, Played]] = {}
     for (group, place), columns in found.items():
         task = places[group, place][0]
         n_arms = draw_problem(task.environment, lab.seeds, 0, level=0.0, length=1.0).n_arms
@@ -198,12 +195,13 @@ class Played:
         """Return mean regrets for a table."""
         return [f"{self.of(form, name).mean():,.0f}" for name in names]
 
+    @property
     def size(self) -> str:
-        """Return horizon and problems for a caption."""
+        """Horizon and problems, for a caption."""
         return f"T = {self.horizon:,}, {len(self.regret['random'])} problems"
 
 
-Found: TypeAlias = Mapping[float | str, Played]
+Found: TypeAlias = Mapping[str, Played]
 
 
 def judge(*, levels: Found, lengths: Found, families: Found, ties: Found, rng: np.random.Generator) -> Findings:
@@ -219,41 +217,35 @@ def judge(*, levels: Found, lengths: Found, families: Found, ties: Found, rng: n
     )
 
 
-def _claim(key: str, says: str, reading: str) -> Claim:
-    return Claim(key=f"units-{key}", where="Beyond the paper", says=says, reading=reading, source="Armlet")
-
-
 def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Generator) -> Findings:
-    """Judge one change of units: in the free form regret is the same in all of them."""
     first, *others = found
 
     def farthest(form: Form, name: str) -> Estimate:  # from 1, of the ratios to the first kind of units
         ratios = [ratio(found[other].of(form, name), found[first].of(form, name), rng) for other in others]
         return max(ratios, key=lambda each: abs(np.log(each.value)))
 
-    claim = _claim(
-        key,
+    claim = our_claim(
+        f"units-{key}",
         f"{what} changes nothing in the default form of these policies.",
-        f"Regret within a hundredth of that at {unit} {first:g}, on the same contexts, noise and coins. Control: with "
+        f"Regret within a hundredth of that at {unit} {first}, on the same contexts, noise and coins. Control: with "
         "units as given the same change multiplies the regret of LinUCB by more than 2.",
     )
     statistics = [Statistic(name, farthest("free", name), SAME) for name in SHOWN]
     harm = farthest("as given", "LinUCB")
     statistics.append(Statistic("LinUCB, units as given", harm, Criterion("above", 2.0), Role.CONTROL))
     rows = tuple(
-        (f"{form}, {value:g}", f"{one.shown(form, [BEST])[0]} ({one.best(form)})", *one.shown(form, NAMES))
+        (f"{form}, {value}", f"{one.shown(form, [BEST])[0]} ({one.best(form)})", *one.shown(form, NAMES))
         for form in FORMS
         for value, one in found.items()
     )
     random = found[first].regret["random"].mean()
-    caption = f"Mean regret by {unit}, {found[first].size()}; random play loses {random:,.0f}"
+    caption = f"Mean regret by {unit}, {found[first].size}; random play loses {random:,.0f}"
     return part(claim, what, statistics, Table(caption=caption, head=(f"units, {unit}", *SHOWN), rows=rows))
 
 
 def _families(found: Found, rng: np.random.Generator) -> Findings:
-    """Judge what the default form costs where units did no harm."""
-    claim = _claim(
-        "families",
+    claim = our_claim(
+        "units-families",
         f"Nowhere among the families does the default form regret more than {COSTS:g} times what the old form did.",
         "No interval of the ratio of regrets, over problems, lies wholly above that; the best fixed p of each form.",
     )
@@ -268,28 +260,19 @@ def _families(found: Found, rng: np.random.Generator) -> Findings:
         Statistic(f"intervals above {COSTS:g}, of {len(ratios)}", exact(above), Criterion("within", 0, 0)),
         Statistic("the worst ratio", worst, Criterion("below", 2.0)),
     )
-    size = next(iter(found.values())).size()
-    caption = f"Regret of the default form over that of the old one, {size}, 95 % intervals over problems"
     told = {pair: f"{pair[1]} on {pair[0]} {each.value:.2f}" for pair, each in ratios.items()}
     gains = "; ".join(told[pair] for pair, each in ratios.items() if each.high < 1.0)
     losses = "; ".join(told[pair] for pair, each in ratios.items() if each.low > 1.0)
     notes = f"Gains, the interval wholly below 1: {gains or 'none'}.", f"Losses: {losses or 'none'}."
-    table = _by_family(caption, ("family", *SHOWN), ratios, SHOWN)
-    return part(claim, "The families, old and new", statistics, table, notes=notes)
-
-
-def _by_family(
-    caption: str, head: tuple[str, ...], ratios: Mapping[tuple[float | str, str], Estimate], names: Sequence[str]
-) -> Table:
-    families = dict.fromkeys(family for family, _ in ratios)
-    rows = tuple((str(family), *(f"{ratios[family, name]:.2f}" for name in names)) for family in families)
-    return Table(caption=caption, head=head, rows=rows)
+    columns = {name: {family: ratios[family, name] for family in found} for name in SHOWN}
+    size = next(iter(found.values())).size
+    caption = f"Regret of the default form over that of the old one, {size}, 95 % intervals over problems"
+    return part(claim, "The families, old and new", statistics, table(caption, "family", columns), notes=notes)
 
 
 def _horizons(found: Found, rng: np.random.Generator) -> Findings:
-    """Judge "auto" against the best fixed p, told the horizon, another one, and none."""
-    claim = _claim(
-        "horizons",
+    claim = our_claim(
+        "units-horizons",
         'Told a horizon ten times too long or too short, p="auto" still regrets little more than the best fixed p.',
         "The mean regret of each family over that of its best fixed p, in free units: at most "
         f"{', '.join(f'{bound:g} {name}' for name, bound in ALLOWED.items())}.",
@@ -305,15 +288,16 @@ def _horizons(found: Found, rng: np.random.Generator) -> Findings:
         Statistic(f"the largest of the families, {name}", largest[name], Criterion("below", bound))
         for name, bound in ALLOWED.items()
     ]
+    columns = {
+        "told T" if name == "auto" else name: {family: ratios[family, name] for family in found} for name in names
+    }
     caption = 'Regret of p = "auto" in free units over that of the best fixed p'
-    table = _by_family(caption, ("family", "told T", *names[1:]), ratios, names)
-    return part(claim, "A horizon that is wrong, or missing", statistics, table)
+    return part(claim, "A horizon that is wrong, or missing", statistics, table(caption, "family", columns))
 
 
 def _ties(found: Found, rng: np.random.Generator) -> Findings:
-    """Judge near-ties, where exploring buys next to nothing."""
-    claim = _claim(
-        "ties",
+    claim = our_claim(
+        "units-ties",
         'Near-ties beside bad arms cost the default p="auto" less than the old one.',
         "The ratio of regrets on every such family lies below 1. Not promised: that it comes near the best fixed p.",
     )
@@ -326,6 +310,6 @@ def _ties(found: Found, rng: np.random.Generator) -> Findings:
             over = f"{ratio(one.of(form, 'auto'), one.of(form, BEST), rng):.2f}"
             words = ", ".join(f"{value:.1f}" for value in told)
             rows.append((f"{family}, {form}", *one.shown(form, SHOWN), over, words))
-    caption = f"Mean regret beside bad arms, {next(iter(found.values())).size()}"
+    caption = f"Mean regret beside bad arms, {next(iter(found.values())).size}"
     head = ("family, units", *SHOWN, "auto / best p", "told 10 T, T / 10")
     return part(claim, "Near-ties", statistics, Table(caption=caption, head=head, rows=tuple(rows)))
