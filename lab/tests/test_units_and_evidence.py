@@ -56,7 +56,7 @@ def test_a_problem_is_the_same_in_all_units() -> None:
     assert other.reward_level == 30.0
 
 
-def test_the_units_gives_a_verdict_and_a_table_for_every_claim() -> None:
+def test_the_units_experiment_gives_a_verdict_and_a_table_for_every_claim() -> None:
     found = units.find(SMALL, Lab(seed=3, name="units"))
     assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections]
     assert len(found.verdicts) == 5
@@ -111,19 +111,17 @@ def test_the_best_p_is_the_one_with_the_least_mean() -> None:
 
 # --- evidence --------------------------------------------------------------------------------------------------------
 
-TINY = replace(
-    evidence.SCALES["quick"],
-    problems=2,
-    news_horizon=2_000,
-    late=500,
-    delay_horizon=400,
-    horizon=400,
-    rows=300,
+TINY = evidence.Settings(
+    news=(2, 2_000),
+    newcomer=(2, 500),
+    delay=(2, 400),
+    trained=(2, 300),
+    closed=(2, 400),
     families=("Figure (a)", "gaussian d = 30"),
 )
 
 
-def test_the_evidence_gives_a_verdict_and_a_table_for_every_claim() -> None:
+def test_the_evidence_experiment_gives_a_verdict_and_a_table_for_every_claim() -> None:
     found = evidence.find(TINY, Lab(seed=3, name="evidence"))
     assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections]
     assert len(found.verdicts) == 6
@@ -157,21 +155,17 @@ def believed(
     policies = {"uniform": 100.0, "Algorithm 1, p = 40": 80.0, "evidence, q = 1": news, "evidence, q = 2": 2 * news}
     newcomer = {"Algorithm 1": 5.0, "Algorithm 1, learned": 0.2, "evidence": tries, "evidence, learned": tries}
     shares = {"predict": 0.92, "decide": decide, "explored": 0.02}
-    found = evidence.judge(
-        TINY,
-        news={"gaussian": columns(**policies), "clicks": columns(**policies)},
-        newcomer=columns(**newcomer, auto=tries, **{"auto, learned": tries}),
-        delayed={"Figure (a)": columns(**dict(zip(LATE, (100.0, 150.0, late, 120.0, 1e3), strict=True)))},
-        trained={
-            f"{name}, {what}": np.full(20, share) for name in evidence.BY_SCHEDULE for what, share in shares.items()
-        },
-        closed={
-            "Figure (a)": columns(
-                **dict(zip(CLOSED, (100.0, 100.0, 100.0 + 20 * price, 90.0, 100.0 * count, 100.0, 1000.0), strict=True))
-            )
-        },
-        rng=np.random.default_rng(2),
-    )
+    late_means, closed_means = (100.0, 150.0, late, 120.0, 1e3), (100.0, 100.0, 100.0 + 20 * price, 90.0)
+    closed = dict(zip(CLOSED, (*closed_means, 100.0 * count, 100.0, 1000.0), strict=True))
+    trained = {f"{name}, {what}": np.full(20, share) for name in evidence.BY_SCHEDULE for what, share in shares.items()}
+    stages = {
+        "news": {"gaussian": columns(**policies), "clicks": columns(**policies)},
+        "newcomer": {"newcomer": columns(**newcomer, auto=tries, **{"auto, learned": tries})},
+        "delay": {"Figure (a)": columns(**dict(zip(LATE, late_means, strict=True)))},
+        "trained": {"gaussian d = 10": trained},
+        "closed": {"Figure (a)": columns(**closed)},
+    }
+    found = evidence.judge(TINY, stages, np.random.default_rng(2))
     return {verdict.claim.key.removeprefix("evidence-"): verdict.outcome for verdict in found.verdicts}
 
 

@@ -18,12 +18,11 @@ from armlet.bandit import Bandit
 from armlet.environments import Linear
 from armlet.environments.oracle_bit import OracleBit
 from armlet.environments.world import World
-from armlet.report.tables import Table
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
 from armlet_lab.contests.contenders import ALL
-from armlet_lab.contests.contest import Task, exact, part
+from armlet_lab.contests.contest import Task, exact, part, table
 from armlet_lab.runner.arena import brief
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic
@@ -121,16 +120,16 @@ def find_costs(timed: tuple[int, int], lab: Lab) -> dict[str, Cost]:
 def judge_costs(costs: Mapping[str, Cost]) -> Findings:
     """Judge whether other policies slow down or grow as steps go by."""
     grows = Criterion("above", 0.1)
-    table = exact(costs["UCB1, table"].bytes_growth["d"])
+    rows = exact(costs["UCB1, table"].bytes_growth["d"])
     statistics = [
         *(Statistic(f"bytes in t, {name}", exact(costs[name].bytes_growth["t"]), grows) for name in CONSTANT),
         *(Statistic(f"time in t, {name}", exact(costs[name].time_growth["t"]), grows) for name in CONSTANT),
-        Statistic("bytes in d, UCB1 with a table", table, Criterion("above", 1.0), Role.CONTROL),
+        Statistic("bytes in d, UCB1 with a table", rows, Criterion("above", 1.0), Role.CONTROL),
     ]
-    rows = tuple(
-        (name, *(f"{growth[kind]:.2f}" for growth in (cost.time_growth, cost.bytes_growth) for kind in ("t", "d", "K")))
-        for name, cost in costs.items()
-    )
+    columns = {
+        f"{what} in {kind}": {name: f"{getattr(cost, f'{what}_growth')[kind]:.2f}" for name, cost in costs.items()}
+        for what in ("time", "bytes")
+        for kind in ("t", "d", "K")
+    }
     caption = "Exponents of growth between two sizes: 0 does not grow, 1 in proportion"
-    head = ("policy", "time in t", "time in d", "time in K", "bytes in t", "bytes in d", "bytes in K")
-    return part(CLAIM, "What a step costs", statistics, Table(caption=caption, head=head, rows=rows), why=WHY)
+    return part(CLAIM, "What a step costs", statistics, table(caption, "policy", columns), why=WHY)

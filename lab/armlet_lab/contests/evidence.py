@@ -63,30 +63,24 @@ BY_SCHEDULE: Final = ("Algorithm 1", "evidence", "evidence, all rows", "auto")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run."""
+    """For every stage, how many problems, and how many steps before the newcomer, rows of the log, or steps."""
 
-    problems: int = 3
-    news: int = 2  # sites
-    delayed: int = 2  # problems
-    news_horizon: int = 10_000
-    late: int = 2_000  # steps before the newcomer
-    delay_horizon: int = 2_000
-    horizon: int = 2_000
-    rows: int = 1_000  # of the log
+    news: tuple[int, int] = (2, 10_000)
+    newcomer: tuple[int, int] = (3, 2_000)
+    delay: tuple[int, int] = (2, 2_000)
+    trained: tuple[int, int] = (3, 1_000)
+    closed: tuple[int, int] = (3, 2_000)
     families: tuple[str, ...] = ("Figure (a)", "gaussian d = 10", NOISY)
 
 
 SCALES: Final[dict[Scale, Settings]] = {
     "quick": Settings(),
     "full": Settings(
-        problems=20,
-        news=6,
-        delayed=48,
-        news_horizon=100_000,
-        late=90_000,
-        delay_horizon=20_000,
-        horizon=10_000,
-        rows=5_000,
+        news=(6, 100_000),
+        newcomer=(20, 90_000),
+        delay=(48, 20_000),
+        trained=(20, 5_000),
+        closed=(20, 10_000),
         families=tuple(FAMILIES),
     ),
 }
@@ -99,19 +93,18 @@ def run(lab: Lab) -> Findings:
 
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play, then compare."""
-    s, found = settings, {}
-    prompt = [family for family in s.families if family != SLOW]
-    stages: dict[str, tuple[Callable[[Task], Arrays], Sequence[str], int, int]] = {
-        "news": (play_news, list(SITES), s.news, s.news_horizon),
-        "newcomer": (play_newcomer, ["newcomer"], s.problems, s.late),
-        "delay": (play_delayed, prompt, s.delayed, s.delay_horizon),
-        "trained": (play_trained, ["gaussian d = 10"], s.problems, s.rows),
-        "closed": (play_closed, s.families, s.problems, s.horizon),
+    stages: dict[str, tuple[Callable[[Task], Arrays], Sequence[str]]] = {
+        "news": (play_news, list(SITES)),
+        "newcomer": (play_newcomer, ["newcomer"]),
+        "delay": (play_delayed, [family for family in settings.families if family != SLOW]),
+        "trained": (play_trained, ["gaussian d = 10"]),
+        "closed": (play_closed, settings.families),
     }
-    for stage, (play, kinds, n, horizon) in stages.items():
+    found = {}
+    for stage, (play, kinds) in stages.items():
+        n, T = getattr(settings, stage)
         tasks = {
-            kind: [Task(seeds=lab.seeds, environment=kind, horizon=horizon, first=i) for i in range(n)]
-            for kind in kinds
+            kind: [Task(seeds=lab.seeds, environment=kind, horizon=T, first=i) for i in range(n)] for kind in kinds
         }
         found[stage] = play_all(lab, stage, play, tasks, f"Evidence: {stage}, {n} problems of {len(kinds)} kinds")
     return judge(settings, found, lab.rng("intervals"))
@@ -269,16 +262,15 @@ def play_closed(task: Task) -> Arrays:
 
 def judge(settings: Settings, found: Mapping[str, Mapping[str, Columns]], rng: np.random.Generator) -> Findings:
     """Return the verdicts and their sections, from columns by stage and kind."""
-    s = settings
     (newcomer,), (trained,) = found["newcomer"].values(), found["trained"].values()
     return findings(
         [
-            _news(found["news"], s.news_horizon, rng),
-            _newcomer(newcomer, s.late, rng),
-            _delayed(found["delay"], s.delay_horizon, rng),
-            _trained(trained, s.rows, rng),
-            _closed(found["closed"], s.horizon, rng),
-            _floor(found["closed"], s.horizon, rng),
+            _news(found["news"], settings.news[1], rng),
+            _newcomer(newcomer, settings.newcomer[1], rng),
+            _delayed(found["delay"], settings.delay[1], rng),
+            _trained(trained, settings.trained[1], rng),
+            _closed(found["closed"], settings.closed[1], rng),
+            _floor(found["closed"], settings.closed[1], rng),
         ]
     )
 

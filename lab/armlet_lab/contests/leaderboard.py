@@ -25,7 +25,7 @@ from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays
 from armlet.types import Float64
 from armlet_lab.contests.contenders import ALL
-from armlet_lab.contests.contest import THEORY, Entry, Score, Task, findings, part, play_all, tune_and_play
+from armlet_lab.contests.contest import THEORY, Entry, Score, Task, findings, part, play_all, table, tune_and_play
 from armlet_lab.contests.costs import Cost, find_costs, judge_costs
 from armlet_lab.runner.arena import ARENAS, brief, draw_world
 from armlet_lab.runner.experiment import Experiment, Findings
@@ -196,41 +196,32 @@ def judge(ranks: Mapping[str, Rank], settings: Settings, seeds: Seeds, widths: M
     ordered = sorted(ranks.values(), key=lambda rank: (rank.family == "one bit", _value(overall[rank.name])))
     asked = {**dict.fromkeys(RIVALS, Role.WRITTEN), "epoch-greedy, ridge": Role.READING}
     tuned = {name: ranks[name].standings[FIRST].tuned for name in (OURS, *asked)}
+    ratios = {name: _ratio(tuned[OURS], tuned[name], seeds.rng("intervals")) for name in asked}
     statistics = [
-        Statistic(
-            f"regret relative to {name}",
-            _ratio(tuned[OURS], tuned[name], seeds.rng("intervals")),
-            Criterion("below", 1.5),
-            role,
-        )
+        Statistic(f"regret relative to {name}", ratios[name], Criterion("below", 1.5), role)
         for name, role in asked.items()
     ]
     first = {name: relative(rank, "tuned", seeds, [FIRST]) for name, rank in ranks.items()}
     theory = {name: relative(rank, "theory", seeds, [FIRST]) for name, rank in ranks.items()}
     notes = (_headline(ordered, overall, first), _worse(first), _idle(theory), _locked(widths, seeds), _how(settings))
-    arenas = settings.arenas
-    by_arena = tuple(
-        (rank.name, *(_show(relative(rank, "tuned", seeds, [arena])) for arena in arenas)) for rank in ordered
+    regret = part(
+        CLAIM,
+        "Every system the paper names",
+        statistics,
+        _summary(ordered, overall, settings, seeds),
+        table(
+            "Regret with tuned constants, world by world",
+            "policy",
+            {
+                arena: {rank.name: _show(relative(rank, "tuned", seeds, [arena])) for rank in ordered}
+                for arena in settings.arenas
+            },
+        ),
+        notes=notes,
+        pictures=[_picture(ordered, overall, settings)],
+        why=WHY,
     )
-    tables = (
-        _summary(ordered, overall, len(arenas), seeds),
-        Table(caption="Regret with tuned constants, world by world", head=("policy", *arenas), rows=by_arena),
-    )
-    picture = _picture(ordered, overall, len(arenas))
-    return findings(
-        [
-            part(
-                CLAIM,
-                "Every system the paper names",
-                statistics,
-                *tables,
-                notes=notes,
-                pictures=[picture],
-                why=WHY,
-            ),
-            judge_costs({name: rank.cost for name, rank in ranks.items()}),
-        ]
-    )
+    return findings([regret, judge_costs({name: rank.cost for name, rank in ranks.items()})])
 
 
 def _value(estimate: Estimate | None) -> float:
@@ -297,28 +288,25 @@ def _how(settings: Settings) -> str:
     )
 
 
-def _summary(ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], n_arenas: int, seeds: Seeds) -> Table:
-    rows = []
+def _summary(
+    ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], settings: Settings, seeds: Seeds
+) -> Table:
+    n, columns = len(settings.arenas), {}
     for place, rank in enumerate(ordered, start=1):
         worst = math.exp(np.mean([math.log(max(each.worst, 1e-12)) for each in rank.standings.values()]))
-        fits = len(rank.standings)
-        some = "" if fits == n_arenas else f" ({fits} of {n_arenas} worlds)"
-        rows.append(
-            (
-                rank.name,
-                "" if rank.family == "one bit" else str(place),
-                rank.family,
-                _show(overall[rank.name]) + some,
-                f"{worst:.2g}",
-                _show(relative(rank, "theory", seeds)),
-                f"{1e6 * rank.cost.seconds:.2g}",
-                f"{rank.cost.nbytes:,}",
-            )
-        )
-    theory = "regret, theory's constants"
-    head = ("policy", "place", "kind", "regret, tuned", "worst of the grid", theory, "µs a step", "bytes")
+        some = "" if (fits := len(rank.standings)) == n else f" ({fits} of {n} worlds)"
+        columns[rank.name] = {
+            "place": "" if rank.family == "one bit" else str(place),
+            "kind": rank.family,
+            "regret, tuned": _show(overall[rank.name]) + some,
+            "worst of the grid": f"{worst:.2g}",
+            "regret, theory's constants": _show(relative(rank, "theory", seeds)),
+            "µs a step": f"{1e6 * rank.cost.seconds:.2g}",
+            "bytes": f"{rank.cost.nbytes:,}",
+        }
     caption = "Regret relative to uniform play with 95 % intervals; cost at K = 6, d = 3"
-    return Table(caption=caption, head=head, rows=tuple(rows))
+    rows = tuple((name, *cells.values()) for name, cells in columns.items())
+    return Table(caption=caption, head=("policy", *next(iter(columns.values()))), rows=rows)
 
 
 # --- the figure ------------------------------------------------------------------------------------------------------
@@ -337,12 +325,12 @@ class Point(NamedTuple):
         return abs(math.log(self.x / other.x)) < 0.35 and abs(math.log(self.y.value / other.y.value)) < 0.2
 
 
-def _picture(ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], n_arenas: int) -> plots.Picture:
+def _picture(ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], settings: Settings) -> plots.Picture:
     points = [
         Point(rank.name if rank.name in NAMED else str(place), 1e6 * rank.cost.seconds, found, rank.family)
         for place, rank in enumerate(ordered, start=1)
         if (found := overall[rank.name]) is not None
-        if len(rank.standings) == n_arenas and rank.family != "one bit"
+        if len(rank.standings) == len(settings.arenas) and rank.family != "one bit"
     ]
     return plots.picture(
         scatter(points, xlabel="microseconds a step", ylabel="regret / uniform"),
@@ -356,12 +344,7 @@ def _picture(ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], n_
 
 
 def scatter(points: Sequence[Point], *, xlabel: str, ylabel: str) -> Figure:
-    """Draw named points with their intervals on log-log scales.
-
-    Examples
-    --------
-    >>> figure = scatter([Point("LinUCB", 2.0, Estimate(90.0, 80.0, 100.0))], xlabel="cost", ylabel="regret")
-    """
+    """Draw named points with their intervals on log-log scales."""
     kinds = list(dict.fromkeys(point.kind for point in points))
     with plots.frame(height=5.4, labels=[kind for kind in kinds if kind]) as (figure, axes):
         axes.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log scale)", ylabel=f"{ylabel} (log scale)")

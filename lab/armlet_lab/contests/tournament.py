@@ -23,13 +23,12 @@ from armlet.inference.means import Estimate
 from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
-from armlet.report.tables import Table
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays
 from armlet.types import Bool, Float64, Int64, Policy
-from armlet_lab.contests.contest import Columns, Entry, Task, part, ratio, tune_and_play
+from armlet_lab.contests.contest import Columns, Entry, Task, part, ratio, table, tune_and_play
 from armlet_lab.runner.arena import ARENAS
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.verdicts import Claim, Criterion, Statistic
@@ -282,35 +281,26 @@ def judge(cells: Sequence[Cell], rng: np.random.Generator) -> Findings:
         Statistic(f"{cell.family}, T = {cell.horizon:,}", one, Criterion("below", WORST))
         for cell, one in zip(cells, ratios[best], strict=True)
     ]
-    notes = [_note(cells, name) for name in ratios]
-    return part(
-        claim, "A default that needs nothing set", statistics, _ratios(cells, ratios), _runs(cells), notes=notes
-    )
-
-
-def _ratios(cells: Sequence[Cell], ratios: Mapping[str, Sequence[Estimate]]) -> Table:
-    rows = [
-        (f"{cell.family}, {cell.horizon:,}", cell.rival, *(f"{ratios[name][i]:.2f}" for name in ratios))
-        for i, cell in enumerate(cells)
-    ]
-    worst = ("worst", "", *(f"{max(one.value for one in ratios[name]):.2f}" for name in ratios))
+    places = {f"{cell.family}, {cell.horizon:,}": cell for cell in cells}
+    over: dict[str, Mapping[str, Estimate | str]] = {
+        "better rival": {place: cell.rival for place, cell in places.items()} | {"worst": ""},
+        **{
+            name: {**dict(zip(places, each, strict=True)), "worst": f"{max(one.value for one in each):.2f}"}
+            for name, each in ratios.items()
+        },
+    }
+    spread = {
+        name: {
+            place: f"{r.mean():,.0f} / {np.median(r):,.0f} / {r.max():,.0f}"
+            for place, cell in places.items()
+            for r in [{**cell.candidates, **cell.rivals}[name]]
+        }
+        for name in (*cells[0].candidates, *cells[0].rivals)
+    }
     caption = f"Mean regret over that of the better tuned rival, {len(next(iter(cells[0].rivals.values())))} problems"
-    return Table(caption=caption, head=("family, T", "better rival", *ratios), rows=(*rows, worst))
-
-
-def _runs(cells: Sequence[Cell]) -> Table:
-    rows = tuple(
-        (
-            f"{cell.family}, {cell.horizon:,}",
-            *(
-                f"{r.mean():,.0f} / {np.median(r):,.0f} / {r.max():,.0f}"
-                for r in [*cell.candidates.values(), *cell.rivals.values()]
-            ),
-        )
-        for cell in cells
-    )
-    head = ("family, T", *cells[0].candidates, *cells[0].rivals)
-    return Table(caption="Regret: mean / median / worst run", head=head, rows=rows)
+    tables = (table(caption, "family, T", over), table("Regret: mean / median / worst run", "family, T", spread))
+    notes = [_note(cells, name) for name in ratios]
+    return part(claim, "A default that needs nothing set", statistics, *tables, notes=notes)
 
 
 def _note(cells: Sequence[Cell], name: str) -> str:
