@@ -21,8 +21,7 @@ from armlet_lab.contests.costs import Cost
 from armlet_lab.contests.leaderboard import Rank, Standing, relative
 from armlet_lab.literature import POLICIES as LITERATURE
 from armlet_lab.runner.arena import ARENAS, brief, draw_world
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.verdicts import Role
+from armlet_lab.runner.experiment import Findings, Role
 
 TINY = leaderboard.Settings(arenas=("Figure (a)", "Section 7"), horizon=60, runs=2, trials=1, timed=(20, 40))
 

@@ -14,7 +14,7 @@ from armlet.simulation.player import InPython, draw
 from armlet.types import Float64
 from armlet_lab.contests.contest import Task
 from armlet_lab.contests.tournament import FAMILIES, Cell, draw_problem, judge, play, regret
-from armlet_lab.runner.verdicts import Outcome
+from armlet_lab.runner.experiment import Outcome
 
 SEEDS = Seeds(1)
 

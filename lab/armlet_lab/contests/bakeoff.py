@@ -40,11 +40,9 @@ from armlet.simulation.shelf import Arrays, Shelf
 from armlet.types import Float64, Int64, Policy
 from armlet_lab.contests import contest, vowpal
 from armlet_lab.contests.comparing import Runs, Test, tally
-from armlet_lab.contests.contest import exact, findings, mean, part, play_all, table
-from armlet_lab.runner import verdicts
-from armlet_lab.runner.experiment import SEED, Experiment, Findings
-from armlet_lab.runner.reproduce import Reproduction, write_manifest, write_report
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic
+from armlet_lab.contests.contest import Part, mean, part, play_all, table
+from armlet_lab.runner.experiment import SEED, Claim, Criterion, Experiment, Findings, Outcome, Role, Statistic, certain
+from armlet_lab.runner.reproduce import Reproduction, to_text, write_manifest, write_report
 
 COLLECTION: Final = "keel"
 KIND: Final = "bakeoff"
@@ -299,7 +297,7 @@ def with_hindsight(fields: Sequence[Field]) -> list[Field]:
 def _norm(fields: Sequence[Field], name: str, seeds: Seeds) -> Estimate:
     """Return the mean norm, and its interval over tables: they are what is independent here."""
     found = np.array([field.norm(name) for field in fields])
-    return exact(found.mean()) if len(found) < 2 else mean(found, seeds.rng("tables drawn again", name))
+    return certain(found.mean()) if len(found) < 2 else mean(found, seeds.rng("tables drawn again", name))
 
 
 def judge(fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Findings:
@@ -307,10 +305,10 @@ def judge(fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Fin
     kinds: dict[str, list[Field]] = {}
     for field in fields:
         kinds.setdefault(field.ground.name.partition("/")[0], []).append(field)
-    return findings(_kind(kind, with_hindsight(played), policies, seeds) for kind, played in kinds.items())
+    return Findings.of(_kind(kind, with_hindsight(played), policies, seeds) for kind, played in kinds.items())
 
 
-def _kind(kind: str, fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Findings:
+def _kind(kind: str, fields: Sequence[Field], policies: Sequence[str], seeds: Seeds) -> Part:
     rivals = [setting.label for setting in vowpal.USUAL if setting.label in fields[0].runs]
     hindsight = [name for name in (SINGLE, PER_TABLE) if name in fields[0].runs]
     norms = {name: _norm(fields, name, seeds) for name in (*policies, *rivals, *hindsight)}
@@ -354,7 +352,7 @@ def _statistics(kind: str, fields: Sequence[Field], ours: str, floor: Estimate |
         won = _won(fields, ours, rival) if rival in fields[0].runs else None
         above = Criterion("above", share * len(fields))
         for i, (name, role) in enumerate(TESTS.values()):
-            found = exact(won[2 * i] - won[2 * i + 1]) if won else None
+            found = certain(won[2 * i] - won[2 * i + 1]) if won else None
             out.append(Statistic(f"wins minus losses against {rival}, {name}", found, above, role))
     if floor:
         out.append(Statistic("norm of uniform play", floor, Criterion("within", 0.9, 1.1), Role.CONTROL))
@@ -499,6 +497,6 @@ def _tell(found: Findings, folder: Path, manifest: dict[str, Any], tell: Callabl
     for section in found.sections:
         tell(f"\n{section.heading}: {section.tables[0].caption.lower()}\n")
         tell(section.tables[0].markdown())
-    tell(f"\n{verdicts.table(found.verdicts)}")
+    tell(f"\n{to_text(found.verdicts)}")
     tell(f"Report: {page}")
     return page

@@ -20,15 +20,14 @@ from armlet.report.tables import Table
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.experiment import Claim, Outcome, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Outcome, Statistic, Verdict
 
 ELSEWHERE: Final = 1000  # draws from this index on are for choosing constants
 THEORY: Final = -1  # in place of an index into a player's settings
 Columns: TypeAlias = Mapping[str, Float64]
 """By name, a number or a row of numbers for each run."""
+Part: TypeAlias = tuple[Verdict, Section]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +109,6 @@ def tune_and_play(
 # --- what a page says of a contest -----------------------------------------------------------------------------------
 
 
-def exact(value: float) -> Estimate:
-    """Return a number that nothing is uncertain about."""
-    return Estimate(float(value), float(value), float(value))
-
-
 def mean(column: Float64, rng: np.random.Generator) -> Estimate:
     """Return the mean over runs."""
     return bootstrap(mean_of_runs, column, rng=rng)
@@ -138,19 +132,11 @@ def part(
     notes: Iterable[str] = (),
     pictures: Iterable[Picture] = (),
     why: Mapping[Outcome, str] | None = None,
-) -> Findings:
+) -> Part:
     """Return the verdict on one claim with its section."""
     verdict = Verdict(claim=claim, statistics=tuple(statistics), explanations=why or {})
-    section = Section(claim=claim.key, heading=heading, pictures=tuple(pictures), notes=tuple(notes), tables=tables)
-    return Findings((verdict,), (section,))
-
-
-def findings(parts: Iterable[Findings]) -> Findings:
-    """Return the findings of all parts, in order."""
-    found = list(parts)
-    return Findings(
-        tuple(verdict for each in found for verdict in each.verdicts),
-        tuple(section for each in found for section in each.sections),
+    return verdict, Section(
+        claim=claim.key, heading=heading, pictures=tuple(pictures), notes=tuple(notes), tables=tables
     )
 
 
@@ -159,7 +145,7 @@ def table(caption: str, corner: str, columns: Mapping[str, Mapping[str, Estimate
 
     Examples
     --------
-    >>> print(table("Regret", "family", {"mean": {"ads": 1234.5}, "ratio": {"ads": exact(1.25)}}).markdown())
+    >>> print(table("Regret", "family", {"mean": {"ads": 1234.5}, "ratio": {"ads": certain(1.25)}}).markdown())
     | family | mean | ratio |
     |---|---|---|
     | ads | 1,234 | 1.25 [1.25 to 1.25] |

@@ -22,10 +22,9 @@ from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
 from armlet_lab.contests.contenders import ALL
-from armlet_lab.contests.contest import Task, exact, part, table
+from armlet_lab.contests.contest import Part, Task, part, table
 from armlet_lab.runner.arena import brief
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic
+from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Statistic, certain
 
 SIZES: Final = {"base": (6, 3), "t": (6, 3), "d": (6, 12), "K": (24, 3)}  # arms and dimensions; "t" is timed later
 FACTOR: Final = 4  # by which d or K is multiplied
@@ -117,13 +116,13 @@ def find_costs(timed: tuple[int, int], lab: Lab) -> dict[str, Cost]:
     }
 
 
-def judge_costs(costs: Mapping[str, Cost]) -> Findings:
+def judge_costs(costs: Mapping[str, Cost]) -> Part:
     """Judge whether other policies slow down or grow as steps go by."""
     grows = Criterion("above", 0.1)
-    rows = exact(costs["UCB1, table"].bytes_growth["d"])
+    rows = certain(costs["UCB1, table"].bytes_growth["d"])
     statistics = [
-        *(Statistic(f"bytes in t, {name}", exact(costs[name].bytes_growth["t"]), grows) for name in CONSTANT),
-        *(Statistic(f"time in t, {name}", exact(costs[name].time_growth["t"]), grows) for name in CONSTANT),
+        *(Statistic(f"bytes in t, {name}", certain(costs[name].bytes_growth["t"]), grows) for name in CONSTANT),
+        *(Statistic(f"time in t, {name}", certain(costs[name].time_growth["t"]), grows) for name in CONSTANT),
         Statistic("bytes in d, UCB1 with a table", rows, Criterion("above", 1.0), Role.CONTROL),
     ]
     columns = {

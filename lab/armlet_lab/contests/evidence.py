@@ -34,9 +34,8 @@ from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import draw, player
 from armlet.simulation.shelf import Arrays
 from armlet.types import Bool, Float64, Int64, Policy
-from armlet_lab.contests.contest import Columns, Task, exact, findings, mean, our_claim, part, play_all, ratio, table
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.verdicts import Criterion, Role, Statistic
+from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
+from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
 
 Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played
 FACTORS: Final = (4.0, 12.0, 40.0, 120.0, 400.0)  # p / K of the printed law, of which the best is taken in hindsight
@@ -263,7 +262,7 @@ def play_closed(task: Task) -> Arrays:
 def judge(settings: Settings, found: Mapping[str, Mapping[str, Columns]], rng: np.random.Generator) -> Findings:
     """Return the verdicts and their sections, from columns by stage and kind."""
     (newcomer,), (trained,) = found["newcomer"].values(), found["trained"].values()
-    return findings(
+    return Findings.of(
         [
             _news(found["news"], settings.news[1], rng),
             _newcomer(newcomer, settings.newcomer[1], rng),
@@ -279,7 +278,7 @@ def _each(found: Mapping[str, Columns], above: str, below: str, rng: np.random.G
     return {family: ratio(columns[above], columns[below], rng) for family, columns in found.items()}
 
 
-def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "evidence-news",
         f"Where arms come and go, exploring by evidence at q = 1 or 2 regrets at most {NEWS:g} of uniform play.",
@@ -302,7 +301,7 @@ def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) 
     return part(claim, "News", statistics, Table(caption=caption, head=("policy", *found), rows=rows))
 
 
-def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Findings:
+def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "evidence-newcomer",
         f"An arm that is best in half of the contexts and comes late is tried {TRIES} times within 300 steps.",
@@ -313,7 +312,7 @@ def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Findings:
     laws = [name for name in names if name.startswith("evidence") or name == "auto"]
     learned, enough = mean(found["Algorithm 1, learned"], rng), Criterion("above", TRIES - 1)
     statistics = (
-        *(Statistic(f"fewest tries, {name}", exact(found[name].min()), enough) for name in laws),
+        *(Statistic(f"fewest tries, {name}", certain(found[name].min()), enough) for name in laws),
         Statistic("rows learned of it, Algorithm 1", learned, Criterion("below", 1.0), Role.CONTROL),
     )
     columns = {
@@ -325,7 +324,7 @@ def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Findings:
     return part(claim, "An arm that comes late", statistics, table(caption, "policy", columns))
 
 
-def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "evidence-delay",
         f"With rewards that come T / 10 late, one q regrets at most {LATE:g} times as much as the best p by steps.",
@@ -347,7 +346,7 @@ def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generato
     return part(claim, "Rewards that come late", statistics, table(caption, "family", columns))
 
 
-def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Findings:
+def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "evidence-trained",
         "A model that was trained on a log exploits from its first decision on.",
@@ -371,7 +370,7 @@ def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Findings:
     return part(claim, "A model that was trained", statistics, table(caption, "policy", columns))
 
 
-def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
     low, high = COUNT
     claim = our_claim(
         "evidence-closed",
@@ -388,7 +387,7 @@ def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator
     return part(claim, "Where nothing happens", statistics, table(caption, "family", columns))
 
 
-def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Findings:
+def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "evidence-floor",
         f"A floor of {FLOOR:g} costs at most that share of what random play loses.",
@@ -400,7 +399,7 @@ def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator)
     above = sum(each.low > PRICE for each in price.values())
     narrowest = min(price.values(), key=lambda each: each.high - each.low)
     statistics = (
-        Statistic(f"intervals above {PRICE:g}, of {len(price)}", exact(above), Criterion("within", 0, 0)),
+        Statistic(f"intervals above {PRICE:g}, of {len(price)}", certain(above), Criterion("within", 0, 0)),
         Statistic("the price where it is known best", narrowest, Criterion("below", PRICE)),
     )
     columns = {

@@ -25,11 +25,10 @@ from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays
 from armlet.types import Float64
 from armlet_lab.contests.contenders import ALL
-from armlet_lab.contests.contest import THEORY, Entry, Score, Task, findings, part, play_all, table, tune_and_play
+from armlet_lab.contests.contest import THEORY, Entry, Score, Task, part, play_all, table, tune_and_play
 from armlet_lab.contests.costs import Cost, find_costs, judge_costs
 from armlet_lab.runner.arena import ARENAS, brief, draw_world
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic
+from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings, Outcome, Role, Statistic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,7 +220,7 @@ def judge(ranks: Mapping[str, Rank], settings: Settings, seeds: Seeds, widths: M
         pictures=[_picture(ordered, overall, settings)],
         why=WHY,
     )
-    return findings([regret, judge_costs({name: rank.cost for name, rank in ranks.items()})])
+    return Findings.of([regret, judge_costs({name: rank.cost for name, rank in ranks.items()})])
 
 
 def _value(estimate: Estimate | None) -> float:

@@ -30,8 +30,7 @@ from armlet.simulation.shelf import Arrays
 from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.contest import Columns, Entry, Task, part, ratio, table, tune_and_play
 from armlet_lab.runner.arena import ARENAS
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.verdicts import Claim, Criterion, Statistic
+from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings, Statistic
 
 CANDIDATES: Final[dict[str, Policy]] = {
     "occasional optimism": OccasionalOptimism(),
@@ -300,7 +299,7 @@ def judge(cells: Sequence[Cell], rng: np.random.Generator) -> Findings:
     caption = f"Mean regret over that of the better tuned rival, {len(next(iter(cells[0].rivals.values())))} problems"
     tables = (table(caption, "family, T", over), table("Regret: mean / median / worst run", "family, T", spread))
     notes = [_note(cells, name) for name in ratios]
-    return part(claim, "A default that needs nothing set", statistics, *tables, notes=notes)
+    return Findings.of([part(claim, "A default that needs nothing set", statistics, *tables, notes=notes)])
 
 
 def _note(cells: Sequence[Cell], name: str) -> str:

@@ -23,11 +23,10 @@ from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays
 from armlet.types import Float64, Policy
 from armlet_lab.contests import contest
-from armlet_lab.contests.contest import Columns, exact, findings, our_claim, part, play_all, ratio, table
+from armlet_lab.contests.contest import Columns, Part, our_claim, part, play_all, ratio, table
 from armlet_lab.runner import together
-from armlet_lab.runner.experiment import Experiment, Findings
+from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
 from armlet_lab.runner.hindsight import grid_of_p
-from armlet_lab.runner.verdicts import Criterion, Role, Statistic
 
 Form: TypeAlias = Literal["as given", "free"]
 FORMS: Final[tuple[Form, ...]] = ("as given", "free")
@@ -206,7 +205,7 @@ Found: TypeAlias = Mapping[str, Played]
 
 def judge(*, levels: Found, lengths: Found, families: Found, ties: Found, rng: np.random.Generator) -> Findings:
     """Return the verdicts and their sections."""
-    return findings(
+    return Findings.of(
         [
             _one_change("levels", "A constant added to all rewards", "level of rewards", levels, rng),
             _one_change("lengths", "A factor on all features", "length of contexts", lengths, rng),
@@ -217,7 +216,7 @@ def judge(*, levels: Found, lengths: Found, families: Found, ties: Found, rng: n
     )
 
 
-def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Generator) -> Findings:
+def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Generator) -> Part:
     first, *others = found
 
     def farthest(form: Form, name: str) -> Estimate:  # from 1, of the ratios to the first kind of units
@@ -243,7 +242,7 @@ def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Gen
     return part(claim, what, statistics, Table(caption=caption, head=(f"units, {unit}", *SHOWN), rows=rows))
 
 
-def _families(found: Found, rng: np.random.Generator) -> Findings:
+def _families(found: Found, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-families",
         f"Nowhere among the families does the default form regret more than {COSTS:g} times what the old form did.",
@@ -257,7 +256,7 @@ def _families(found: Found, rng: np.random.Generator) -> Findings:
     above = sum(each.low > COSTS for each in ratios.values())
     worst = max(ratios.values(), key=lambda each: each.low)
     statistics = (
-        Statistic(f"intervals above {COSTS:g}, of {len(ratios)}", exact(above), Criterion("within", 0, 0)),
+        Statistic(f"intervals above {COSTS:g}, of {len(ratios)}", certain(above), Criterion("within", 0, 0)),
         Statistic("the worst ratio", worst, Criterion("below", 2.0)),
     )
     told = {pair: f"{pair[1]} on {pair[0]} {each.value:.2f}" for pair, each in ratios.items()}
@@ -270,7 +269,7 @@ def _families(found: Found, rng: np.random.Generator) -> Findings:
     return part(claim, "The families, old and new", statistics, table(caption, "family", columns), notes=notes)
 
 
-def _horizons(found: Found, rng: np.random.Generator) -> Findings:
+def _horizons(found: Found, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-horizons",
         'Told a horizon ten times too long or too short, p="auto" still regrets little more than the best fixed p.',
@@ -283,7 +282,7 @@ def _horizons(found: Found, rng: np.random.Generator) -> Findings:
         for family, one in found.items()
         for name in names
     }
-    largest = {name: exact(max(ratios[family, name].value for family in found)) for name in ALLOWED}
+    largest = {name: certain(max(ratios[family, name].value for family in found)) for name in ALLOWED}
     statistics = [
         Statistic(f"the largest of the families, {name}", largest[name], Criterion("below", bound))
         for name, bound in ALLOWED.items()
@@ -295,7 +294,7 @@ def _horizons(found: Found, rng: np.random.Generator) -> Findings:
     return part(claim, "A horizon that is wrong, or missing", statistics, table(caption, "family", columns))
 
 
-def _ties(found: Found, rng: np.random.Generator) -> Findings:
+def _ties(found: Found, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-ties",
         'Near-ties beside bad arms cost the default p="auto" less than the old one.',

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 CAUTION: Final = 1.0
-"""What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
+"""What predicted losses of exploiting are multiplied by; `make publish NAME=calibration` tries others."""
 START: Final = 2.0
 """The least p, for each arm."""
 MOST: Final = 0.25
