@@ -64,9 +64,6 @@ def _join(parts: Sequence[Arrays]) -> Columns:
     return {name: np.concatenate([as_floats(part[name]) for part in parts]) for name in parts[0]}
 
 
-# --- players that choose their constants -----------------------------------------------------------------------------
-
-
 class Entry(NamedTuple):
     """A player in an environment, the draws it is judged on, and those that each of its settings is tried on."""
 
@@ -106,9 +103,6 @@ def tune_and_play(
     return scores
 
 
-# --- what a page says of a contest -----------------------------------------------------------------------------------
-
-
 def mean(column: Float64, rng: np.random.Generator) -> Estimate:
     """Return the mean over runs."""
     return bootstrap(mean_of_runs, column, rng=rng)
@@ -145,10 +139,10 @@ def table(caption: str, corner: str, columns: Mapping[str, Mapping[str, Estimate
 
     Examples
     --------
-    >>> print(table("Regret", "family", {"mean": {"ads": 1234.5}, "ratio": {"ads": certain(1.25)}}).markdown())
+    >>> print(table("Regret", "family", {"mean": {"ads": 1234.5}, "ratio": {"ads": Estimate(1.25, 1.0, 1.5)}}).markdown())
     | family | mean | ratio |
     |---|---|---|
-    | ads | 1,234 | 1.25 [1.25 to 1.25] |
+    | ads | 1,234 | 1.25 [1.00 to 1.50] |
     """
 
     def cell(value: Estimate | float | str) -> str:

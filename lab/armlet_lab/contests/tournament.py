@@ -55,9 +55,6 @@ BLOCKS: Final = 2.0  # feedback in blocks of 1,000 over feedback at once
 DRAWN: Final = 4096  # steps drawn at a time
 
 
-# --- where they play -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain(LinearArms):
     """Linear arms with noise of a size for each arm; what a user sees of it may have another zero and another size."""
@@ -159,9 +156,6 @@ class InBlocks:
         return arms, explored
 
 
-# --- the contest -----------------------------------------------------------------------------------------------------
-
-
 class Round(NamedTuple):
     """So many steps: rivals' settings by `trials` problems of a family, then `runs` problems for all."""
 
@@ -237,9 +231,6 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 EXPERIMENT: Final = Experiment("tournament", "Tournament: which policy needs nothing set", run)
-
-
-# --- what follows ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,9 +171,6 @@ def find(settings: Settings, lab: Lab) -> Findings:
 EXPERIMENT: Final = Experiment("units", "Units: levels, lengths, near-ties, and the seven families old and new", run)
 
 
-# --- what follows ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Played:
     """All problems of one family in one kind of units."""
