@@ -139,7 +139,8 @@ def table(caption: str, corner: str, columns: Mapping[str, Mapping[str, Estimate
 
     Examples
     --------
-    >>> print(table("Regret", "family", {"mean": {"ads": 1234.5}, "ratio": {"ads": Estimate(1.25, 1.0, 1.5)}}).markdown())
+    >>> columns = {"mean": {"ads": 1234.5}, "ratio": {"ads": Estimate(1.25, 1.0, 1.5)}}
+    >>> print(table("Regret", "family", columns).markdown())
     | family | mean | ratio |
     |---|---|---|
     | ads | 1,234 | 1.25 [1.00 to 1.50] |
