@@ -246,7 +246,7 @@ def test_what_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(done) == 2 * 2 * 2 - 5
 
 
-def test_the_report_is_written_anew_from_what_was_played(calls: Path, tmp_path: Path) -> None:
+def test_the_report_is_written_again_from_what_was_played(calls: Path, tmp_path: Path) -> None:
     page = played(SMALL, tmp_path / "out")
     before, asked = page.read_bytes(), calls.read_text()
     page.unlink()

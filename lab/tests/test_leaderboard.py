@@ -31,7 +31,7 @@ def found() -> Findings:
     return leaderboard.find(TINY, Lab(seed=5))
 
 
-def test_whoever_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everyone_who_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """But for the oracle, and for Contextual UCB, whose milliseconds a step have an experiment of their own."""
     told = brief(draw_world("Figure (a)", Seeds(1)), 1000)
     entered = {type(policy).__name__ for each in ALL.values() for policy in each.grid(told)}

@@ -83,7 +83,7 @@ READING: Final = (
 WHY: Final = {Outcome.FAILS: "Some setting of Vowpal Wabbit does better on these tables."}
 TESTS: Final[dict[Test, tuple[str, Role]]] = {"z": ("z-test", Role.WRITTEN), "strict": ("stricter test", Role.READING)}
 LARGE: Final = 1000
-WIDTH: Final = 26  # letters beside a bar
+WIDTH: Final = 26  # letters next to a bar
 MOST: Final = 50  # tables that are told one by one; the data has them all
 
 
