@@ -25,7 +25,7 @@ import numpy as np
 
 from armlet import datasets
 from armlet.bandit import Bandit
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.parallel.pool import Pool, PoolLike, opened
 from armlet.parallel.progress import Progress, reporter
 from armlet.parallel.seeds import Seeds

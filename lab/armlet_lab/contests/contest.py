@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
 from armlet.report.pictures import Picture
 from armlet.report.tables import Table

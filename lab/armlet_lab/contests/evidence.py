@@ -18,7 +18,7 @@ from armlet.environments import Delayed, News, World
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.linear_arms import as_rows
 from armlet.environments.news import Payment
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.policies import (
     Algorithm1,
     AllDataEpsilonGreedy,

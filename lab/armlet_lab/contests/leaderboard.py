@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.environments.oracle_bit import OracleBit
 from armlet.environments.world import World
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import LinUCB
 from armlet.report import plots

@@ -19,7 +19,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.environments import Customers, Delayed, LinearArms, News, World
 from armlet.environments.linear_arms import as_rows
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling

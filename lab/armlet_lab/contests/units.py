@@ -15,7 +15,7 @@ import numpy as np
 from armlet.environments import Linear, LinearArms, NearTies, Rescaled
 from armlet.environments.families import FAMILIES
 from armlet.environments.linear_arms import as_rows
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
 from armlet.report.tables import Table

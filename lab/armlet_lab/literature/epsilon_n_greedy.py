@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.inputs.checks import positive, settle
-from armlet.policies.state import table_shapes
-from armlet.reference.choosing import best_chances, mixed, play_or_explore
+from armlet.inputs.settings import positive, settle
+from armlet.reference.choice import best_chances, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet_lab.literature.parts.tabular import Means, Tabular
+from armlet_lab.literature.parts.tabular import Means, Tabular, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

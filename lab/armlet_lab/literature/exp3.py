@@ -19,12 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armlet.inputs.checks import ends, one_of, positive, settle, settle_either, whole
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.policies.state import ContextUse, table_shapes
-from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.tabular import Levels, Tabular
+from armlet_lab.literature.parts.tabular import ContextUse, Levels, Tabular, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

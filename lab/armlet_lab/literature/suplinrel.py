@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.policies.factors import deviation, truncated_bounds, truncated_rows
 from armlet.types import Float64
+from armlet_lab.literature.parts.factors import deviation, truncated_bounds, truncated_rows
 from armlet_lab.literature.parts.staged import Staged
 
 

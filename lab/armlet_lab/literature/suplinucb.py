@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.inputs.checks import positive, settle
-from armlet.policies.factors import deviation, lengths, ridge_rows
+from armlet.inputs.settings import positive, settle
+from armlet.policies.derived import ridge_rows
 from armlet.types import Float64
+from armlet_lab.literature.parts.factors import deviation, lengths
 from armlet_lab.literature.parts.staged import Staged
 
 

@@ -16,12 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.checks import ends, one_of, positive, settle
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.policies.state import table_shapes
-from armlet.reference.choosing import best_chances, play_best
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, unit
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.tabular import Means, Tabular
+from armlet_lab.literature.parts.tabular import Means, Tabular, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

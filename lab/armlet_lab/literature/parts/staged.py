@@ -24,11 +24,10 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.checks import NOISE_SCALE, chance, optional, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import Arrays
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.refusals import check_counted
+from armlet.policies.state import Arrays, check_counted
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 
 
