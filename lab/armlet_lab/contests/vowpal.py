@@ -23,7 +23,7 @@ import numpy as np
 from armlet.datasets import Table, cache_folder
 from armlet.errors import ArmletError
 from armlet.types import Float64, Int64
-from armlet_lab.contests.bakeoff import vowpal_worker
+from armlet_lab.contests import vowpal_worker
 from armlet_lab.runner.venvs import Recipe, environment, last_line
 
 VERSION: Final = "9.11.9"
@@ -84,13 +84,13 @@ GROUPS: Final[dict[str, tuple[Setting, ...]]] = {
 
 
 def prepare(tell: Callable[[str], None] = lambda _: None) -> Path:
-    """Give the Python that has Vowpal Wabbit, installed now if it is not there."""
+    """Return the Python that has Vowpal Wabbit, installed now if it is not there."""
     place = cache_folder() / "environments" / f"vowpalwabbit-{VERSION}-{RECIPE.fingerprint[:8]}"
     return environment(RECIPE, place, tell).python
 
 
 def mistakes(table: Table, order: Int64, settings: Sequence[Setting], *, seed: int) -> list[Float64]:
-    """Play settings on rows in an order; give 1 for each wrong choice and 0 for each right one."""
+    """Play settings on rows in an order; return 1 for each wrong choice and 0 for each right one."""
     frame = f"--cbify {table.n_arms} --cb_explore_adf --random_seed {seed} -b 24"
     with tempfile.TemporaryDirectory() as folder:
         files = {each: _write(Path(folder), table, order, each) for each in {setting.features for setting in settings}}
@@ -108,7 +108,7 @@ def _write(folder: Path, table: Table, order: Int64, features: Features) -> str:
 
 
 def lines(X: Float64, y: Int64) -> Iterable[str]:
-    """Write rows as Vowpal Wabbit reads them: the class counted from 1, then whatever is not zero.
+    """Write rows as Vowpal Wabbit reads them: the class counted from 1, then all that is not zero.
 
     Examples
     --------

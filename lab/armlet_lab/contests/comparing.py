@@ -46,7 +46,7 @@ class Runs:
 
 
 def z_score(ours: Runs, theirs: Runs) -> float:
-    """Give how far apart two error rates are, every row of every shuffle counted as independent.
+    """Return how far apart two error rates are, every row of every shuffle counted as independent.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def z_score(ours: Runs, theirs: Runs) -> float:
 
 
 def strict_score(ours: Runs, theirs: Runs) -> float:
-    """Give how far apart two error rates are, as the stricter test counts.
+    """Return how far apart two error rates are, as the stricter test counts.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def strict_score(ours: Runs, theirs: Runs) -> float:
 
 
 def winner(ours: Runs, theirs: Runs, test: Test) -> int:
-    """Give 1 if we are better, -1 if they are, 0 if this test cannot tell at 5 %."""
+    """Return 1 if we are better, -1 if they are, 0 if this test cannot tell at 5 %."""
     if test == "z":
         score, bound = z_score(ours, theirs), Z
     else:
