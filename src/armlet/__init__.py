@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from armlet.inputs.encoding.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
-    from armlet.log.fitting.fit import fit as fit
+    from armlet.log.fitting import fit_parquet as fit_parquet
     from armlet.policies import *  # noqa: F403
     from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
 
@@ -53,7 +53,7 @@ _ELSEWHERE = {
     "advise": "armlet.advice",
     "audit": "armlet.log",
     "evaluate": "armlet.evaluation.evaluate",
-    "fit": "armlet.log.fitting.fit",
+    "fit_parquet": "armlet.log.fitting",
     "open": "armlet.stores",
     "replay": "armlet.evaluation.replay",
 }
@@ -84,7 +84,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "advise",
         "audit",
         "evaluate",
-        "fit",
+        "fit_parquet",
         "from_bytes",
         "load",
         "policies",

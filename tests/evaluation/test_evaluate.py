@@ -222,7 +222,7 @@ def test_processes_and_dask_give_the_same_bytes_from_parquet(tmp_path: Path, mon
         bandit = Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=60), seed=3, log=log)
         for i in range(300):
             bandit.learn(bandit.decide([i / 300]), float(i % 3))
-    monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
+    monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
     monkeypatch.setattr("armlet.evaluation.reading.compacted.BLOCK", 64)
     blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
     assert len(blocks) == 5

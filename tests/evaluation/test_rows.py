@@ -86,7 +86,7 @@ def test_blocks_cut_anywhere_hold_the_same_rows(tmp_path: Path, monkeypatch: pyt
     for module in (rows, spool, compacted):
         monkeypatch.setattr(module, "BLOCK", 64)
     monkeypatch.setattr(spool, "_PART", 16)
-    monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
+    monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
     monkeypatch.setattr(compacted, "_BATCH", 24)
     compact(tmp_path / "log.jsonl")
     for name in ("log.jsonl", "log.parquet"):

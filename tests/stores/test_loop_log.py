@@ -11,7 +11,7 @@ import pytest
 import armlet
 from armlet.log import replay
 from armlet.log.exporting import write
-from armlet.log.reading import read
+from armlet.log.reader import read
 from armlet.log.schema import DECIDE, Event, Events, check_start
 from armlet.stores import Loop, Store
 from armlet.stores.events import LoopLog

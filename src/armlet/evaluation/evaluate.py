@@ -26,7 +26,7 @@ from armlet.evaluation.watch import Sequences, Watch
 from armlet.inference.means import LEVEL
 from armlet.inference.sequences import in_range
 from armlet.inputs.rewards import Range, check_range
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
 from armlet.parallel.progress import Progress, silent
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from armlet.errors import LogError
 from armlet.inputs.settings import Objective
-from armlet.log.reading import Source, read
+from armlet.log.reader import Source, read
 from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16

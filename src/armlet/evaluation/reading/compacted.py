@@ -20,10 +20,9 @@ from armlet.evaluation.reading.roster import CHANGES, Roster
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
 from armlet.inputs.columns import LARGEST
 from armlet.log.faults import reading
-from armlet.log.fitting.files import open_file
 from armlet.log.lines import parse
-from armlet.log.parquet.layout import read_metadata
-from armlet.log.parquet.reading import side_lines
+from armlet.log.parquet import read_metadata, side_lines
+from armlet.log.rows import open_file
 from armlet.types import Bool, Float64, Int64
 
 _NUMBERS: Final = ("propensity", "rate", "given_exploring", "smallest", "reward")
