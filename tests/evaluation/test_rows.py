@@ -232,7 +232,7 @@ def test_a_copy_that_was_pickled_reads_the_same(tmp_path: Path) -> None:
 
 
 def test_a_loop_is_read_as_a_log(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("home", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         for i in range(5):
             loop.decide([1.0], event=f"e{i}")

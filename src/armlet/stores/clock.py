@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+
+from armlet.stores.ledger import Moment
 
 SECOND = 1_000_000  # microseconds
 DAY = 86_400 * SECOND
@@ -23,15 +24,8 @@ class ClockWarning(UserWarning):
     """The wall clock says that a store was closed for a negative or a very long time."""
 
 
-class Moment(NamedTuple):
-    """One moment by both clocks, in microseconds."""
-
-    wall: int  # since 1970, as the wall clock says
-    steady: int  # since 1970 or so; never less than before
-
-
 class Clock:
-    """Tells the time by the wall clock, and a steady time that never goes back.
+    """The time by the wall clock, and a steady time that never goes back.
 
     Parameters
     ----------
@@ -63,13 +57,13 @@ class Clock:
         self._zero = elapsed()
 
     def now(self) -> Moment:
-        """Tell the time."""
+        """Return the time by both clocks."""
         steady = self._start + int((self._elapsed() - self._zero) * SECOND)
         return Moment(int(self._wall() * SECOND), steady)
 
 
 def _stopped(passed: int) -> int:
-    """Give how long nobody ran, by what the wall clock says has passed; warn if that cannot be believed.
+    """Return how long nobody ran, by what the wall clock says has passed; warn if that cannot be believed.
 
     Examples
     --------

@@ -10,10 +10,10 @@ from armlet.inputs import columns
 from armlet.inputs.arms import check_label, listed
 from armlet.inputs.contexts import ContextReader
 from armlet.kernel import Decision
-from armlet.stores.events import LoopLog
 from armlet.stores.ledger import Ledger
-from armlet.stores.player import Player
-from armlet.stores.rewards import LONGEST, Status, Told, check_text
+from armlet.stores.rewards import LONGEST, Reward, Status, check_text
+from armlet.stores.rows import LoopLog
+from armlet.stores.runner import LoopRunner
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Context
 
@@ -24,28 +24,28 @@ class Loop:
     Examples
     --------
     >>> import armlet
-    >>> with armlet.open("shop.db") as store:
+    >>> with armlet.open_store("shop.db") as store:
     ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
     ...     decision = loop.decide([1.0], event="order-17")
     ...     loop.reward("order-17", 1.0), loop.reward("order-17", 1.0), loop.reward("order-18", 0.0)
     ('accepted', 'duplicate', 'unknown')
-    >>> with armlet.open("shop.db") as store:  # later, in another process
+    >>> with armlet.open_store("shop.db") as store:  # later, in another process
     ...     loop = store.loop("homepage")
     ...     loop.decide([1.0], event="order-17").id == decision.id, loop.reward("order-17", 0.5)
     (True, 'conflict')
     """
 
-    def __init__(self, player: Player, reader: ContextReader, writer: Writer, ledger: Ledger) -> None:
-        self._player, self._reader, self._writer, self._ledger = player, reader, writer, ledger
+    def __init__(self, runner: LoopRunner, reader: ContextReader, writer: Writer, ledger: Ledger) -> None:
+        self._runner, self._reader, self._writer, self._ledger = runner, reader, writer, ledger
 
     @property
     def name(self) -> str:
         """Its name in the store."""
-        return self._player.kept.name
+        return self._runner.record.name
 
     @refusing()
     def decide(self, x: Context, *, event: str | None = None, eligible: Iterable[Arm] | None = None) -> Decision:
-        """Choose an arm; the answer is on disk when it comes.
+        """Choose an arm; durable on return.
 
         Parameters
         ----------
@@ -61,11 +61,11 @@ class Loop:
         name = None if event is None else check_event(event)
         row = self._reader.row(x).copy()  # the caller may change his own while this waits
         arms = None if eligible is None else [check_label(arm) for arm in listed("eligible", eligible)]
-        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms), self._player)
+        return self._writer.do(lambda tx, now: self._runner.decide(tx, now, row, name, arms), self._runner)
 
     @refusing()
     def reward(self, event: str, value: float, *, name: str | None = None, rank: int = 0) -> Status:
-        """Tell what a decision earned, in any order, once, twice or never; it is on disk when the answer comes.
+        """Record a reward; durable on return. Rewards may arrive in any order, repeatedly or never.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Loop:
             The reward; a cost if the objective is "min".
         name
             A name for this reward, unique within its decision, such as the id of the message that brings it. One that
-            has counted before is a duplicate, whatever its value, so that retries are safe with any aggregation.
+            has counted before is a duplicate, regardless of its value, so that retries are safe with any aggregation.
         rank
             How much it is to be believed, 0 or more. Only rewards of the highest rank told so far count, and the
             aggregation says which of these: the truth replaces a provisional reward, never the reverse.
@@ -91,7 +91,7 @@ class Loop:
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("checkout", arms=["a", "b"], dim=1, aggregation="last", seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     click = loop.reward("order-17", 0.1, name="click")
@@ -100,22 +100,22 @@ class Loop:
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
         of = check_event(event)
-        told = Told(columns.reward(value, "value"), name, rank)
-        return self._writer.do(lambda pen, now: self._player.reward(pen, now, of, told), self._player)
+        told = Reward(columns.reward(value, "value"), name, rank)
+        return self._writer.do(lambda tx, now: self._runner.reward(tx, now, of, told), self._runner)
 
     @refusing()
     def forget(self, event: str) -> bool:
-        """Take back what was learned from a decision and delete all about it; tell whether there was one.
+        """Unlearn a decision and delete all about it; return whether there was one.
 
         What remains is the step, the arm and its probability: its context, its event and its rewards are overwritten
         in the store's files on return. Where SQLite has moved rows between pages before, a copy may stay in the unused
-        part of a page until the file is vacuumed. Unlearning is exact but for rounding; the rows before are needed no
-        more to make the state again, which goes on from a model. Backups are yours to care for.
+        part of a page until the file is vacuumed. Unlearning is exact but for rounding; the rows before are no longer
+        needed to rebuild the state, which goes on from a model. Backups are not touched.
 
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     _ = loop.reward("order-17", 1.0)
@@ -131,14 +131,14 @@ class Loop:
         broken off by an error, some are forgotten; ask again for all of them.
         """
         names = [check_event(event) for event in events]
-        return self._writer.maintain(self._player.forgetting(names), scrubs=True)
+        return self._writer.maintain(self._runner.forgetting(names), scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
-        """Add an arm of which nothing is known yet."""
+        """Add an arm without data."""
         self._change("add_arm", arm)
 
     def retire_arm(self, arm: Arm) -> None:
-        """Play an arm no more, but keep what is known of it and learn its late rewards."""
+        """Stop playing an arm; its data is kept, and its late rewards are learned."""
         self._change("retire_arm", arm)
 
     def restore_arm(self, arm: Arm) -> None:
@@ -148,29 +148,29 @@ class Loop:
     @refusing()
     def _change(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
-        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label), self._player)
+        self._writer.do(lambda tx, now: self._runner.change(tx, now, kind, label), self._runner)
 
     @property
     def log(self) -> LoopLog:
-        """What happened, as a log: whatever evaluates an `armlet.Log` evaluates a loop.
+        """The events of the loop as a log, for every reader of an `armlet.Log`.
 
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     _ = loop.reward("order-17", 0.5)
         ...     [event["kind"] for event in loop.log], armlet.audit(loop.log.replayable, loop.log.start).ok
         (['start', 'decide', 'learn'], True)
         """
-        kept = next((each for each in self._ledger.loops() if each.name == self.name), self._player.kept)
-        return LoopLog(self._ledger, kept, self._player.policy)
+        record = next((each for each in self._ledger.loops() if each.name == self.name), self._runner.record)
+        return LoopLog(self._ledger, record, self._runner.policy)
 
     @refusing()
     def model(self) -> Bandit:
-        """Give a copy of the bandit, windows that have closed by now included: to predict with, to save, to look at."""
-        return self._writer.maintain(self._player.copying())
+        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect."""
+        return self._writer.maintain(self._runner.copying())
 
     def __repr__(self) -> str:
         return f"<Loop {self.name!r}>"

@@ -1,4 +1,4 @@
-"""What becomes of a reward: judged against what is known of its decision, by the terms of its loop.
+"""Whether a reward counts: judged against what is known of its decision, by the reward rules of its loop.
 
 A function of its arguments alone. A loop calls it in the transaction that writes what it decides, so that a reward
 counts once, no matter how often it is told. A name tells a retry from another reward of the same value; a rank tells
@@ -38,8 +38,8 @@ HIGHEST = 1_000_000  # rank
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A reward as somebody tells it."""
+class Reward:
+    """A reward as a caller reports it."""
 
     value: float
     name: str | None = None
@@ -70,7 +70,7 @@ def check_text(argument: str, value: object, longest: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RewardRules:
     """When a loop learns a reward, and which."""
 
     window: int | None = None  # microseconds
@@ -80,7 +80,7 @@ class Terms:
     binary: bool = False
 
     def takes(self, value: float) -> bool:
-        """Tell whether the loop's bandit can learn a value."""
+        """Whether the loop's bandit can learn a value."""
         low, high = self.reward_range
         return low <= value <= high and (not self.binary or value in (0.0, 1.0))
 
@@ -94,24 +94,24 @@ class Verdict:
     value: float | None = None
 
 
-def judge(terms: Terms, outcome: Outcome | None, told: Told) -> Verdict:
-    """Say what becomes of a reward.
+def judge(rules: RewardRules, outcome: Outcome | None, told: Reward) -> Verdict:
+    """Judge a reward.
 
     Parameters
     ----------
-    terms
+    rules
         Of the loop.
     outcome
-        How things stand with the decision; None if there is none. If its window has closed, that is known already.
+        What is known of the decision; None if there is none. If its window has closed, that is known already.
     told
         The reward.
 
     Examples
     --------
-    >>> terms = Terms(reward_range=(-1.0, 1.0))
-    >>> judge(terms, Outcome(t=1, event="order-17", seq=1, phase="open"), Told(1.0))
+    >>> rules = RewardRules(reward_range=(-1.0, 1.0))
+    >>> judge(rules, Outcome(t=1, event="order-17", seq=1, phase="open"), Reward(1.0))
     Verdict(status='accepted', act='learn', value=1.0)
-    >>> judge(terms, Outcome(t=1, event="order-17", seq=1, phase="learned", value=1.0), Told(0.0))
+    >>> judge(rules, Outcome(t=1, event="order-17", seq=1, phase="learned", value=1.0), Reward(0.0))
     Verdict(status='conflict', act='nothing', value=None)
     """
     if outcome is None:
@@ -119,48 +119,48 @@ def judge(terms: Terms, outcome: Outcome | None, told: Told) -> Verdict:
     if told.name is not None and told.name in outcome.names:
         return Verdict("duplicate", "nothing")
     if outcome.value is None or outcome.phase == "default":
-        return _first(terms, outcome, told.value)
+        return _first(rules, outcome, told.value)
     if told.rank < outcome.rank:
         return Verdict("outranked", "nothing")
     if told.rank > outcome.rank:
-        return _instead(terms, outcome, told.value)
-    return _further(terms, outcome, outcome.value, told)
+        return _instead(rules, outcome, told.value)
+    return _further(rules, outcome, outcome.value, told)
 
 
-def _first(terms: Terms, outcome: Outcome, value: float) -> Verdict:
-    if not terms.takes(value):
+def _first(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
+    if not rules.takes(value):
         return Verdict("out_of_range", "nothing")
     if outcome.phase == "default":
         return Verdict("late", "correct", value)
     return Verdict("accepted", "hold" if outcome.due is not None else "learn", value)
 
 
-def _instead(terms: Terms, outcome: Outcome, value: float) -> Verdict:
-    if not terms.takes(value):
+def _instead(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
+    if not rules.takes(value):
         return Verdict("out_of_range", "nothing")
     if value == outcome.value:
         return Verdict("replaced", "note", value)  # nothing to learn, but what counts has another name and rank
     return Verdict("replaced", "hold" if outcome.due is not None else "correct", value)
 
 
-def _further(terms: Terms, outcome: Outcome, known: float, told: Told) -> Verdict:
+def _further(rules: RewardRules, outcome: Outcome, known: float, told: Reward) -> Verdict:
     """Judge one more reward of the rank that counts."""
     is_open = outcome.due is not None
-    if terms.aggregation == "sum":
+    if rules.aggregation == "sum":
         total = known + told.value
-        if not terms.takes(total):
+        if not rules.takes(total):
             return Verdict("out_of_range", "nothing")
-        is_late = terms.window is not None and not is_open
+        is_late = rules.window is not None and not is_open
         return Verdict("late" if is_late else "accepted", "hold" if is_open else "correct", total)
-    if told.value == known and (told.name is None or terms.aggregation == "first"):
+    if told.value == known and (told.name is None or rules.aggregation == "first"):
         return Verdict("duplicate", "nothing")
-    if terms.takes(told.value) and terms.aggregation == "first":
+    if rules.takes(told.value) and rules.aggregation == "first":
         return Verdict("conflict", "nothing")
-    return _instead(terms, outcome, told.value)
+    return _instead(rules, outcome, told.value)
 
 
-def counted(outcome: Outcome, told: Told, verdict: Verdict) -> Outcome:
-    """Give how things stand with a decision once a reward counts."""
+def counted(outcome: Outcome, told: Reward, verdict: Verdict) -> Outcome:
+    """Return the outcome of a decision once a reward counts."""
     if told.name is not None and len(outcome.names) == MOST_NAMES:
         raise InvalidValueError(
             f"name is {told.name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"

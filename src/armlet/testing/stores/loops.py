@@ -9,9 +9,10 @@ from warnings import catch_warnings, simplefilter
 from armlet.bandit import Bandit
 from armlet.errors import EventError, StoreError
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
-from armlet.stores import Aggregation, Ledger, Pen, Status, Store
-from armlet.stores.clock import ClockWarning, Moment
-from armlet.stores.replay import rebuild
+from armlet.stores import Aggregation, Ledger, Status, Store, Transaction
+from armlet.stores.clock import ClockWarning
+from armlet.stores.ledger import Moment
+from armlet.stores.rows import rebuild
 from armlet.testing.stores.common import Place, StoreCheck, require
 
 ARMS = ["a", "b", "c"]
@@ -47,11 +48,11 @@ def _play(store: Store, name: str, start: int, n: int) -> None:
 
 
 def _replayed(store: Store, name: str) -> Bandit:
-    def work(pen: Pen, _: Moment) -> Bandit:
-        kept = pen.kept(name)
-        if kept is None:
+    def work(tx: Transaction, _: Moment) -> Bandit:
+        record = tx.find(name)
+        if record is None:
             raise AssertionError(f"loop {name!r} is gone")
-        return rebuild(pen, kept)
+        return rebuild(tx, record)
 
     return store._writer.do(work)
 
@@ -174,9 +175,9 @@ class _Failing:
         self.decided, self.backup, self.close = ledger.decided, ledger.backup, ledger.close
 
     @contextmanager
-    def writing(self) -> Iterator[Pen]:
-        with self._ledger.writing() as pen:
-            yield pen
+    def transaction(self) -> Iterator[Transaction]:
+        with self._ledger.transaction() as tx:
+            yield tx
             if self.fails:
                 raise OSError("no space left")
 

@@ -9,12 +9,11 @@ from typing import Any
 import apsw
 
 from armlet.errors import StoreError, UnknownNameError
-from armlet.stores.clock import Moment
-from armlet.stores.ledger import Kept, Outcome, Pruned, Row
-from armlet.stores.sqlite.rows import (
+from armlet.stores.ledger import LoopRecord, Moment, Outcome, Pruned, Row
+from armlet.stores.sqlite.tables import (
     COLUMNS,
     HEAD,
-    KEPT,
+    LOOP,
     OUTCOME,
     ROW,
     SNAPSHOT,
@@ -28,8 +27,8 @@ from armlet.stores.sqlite.rows import (
     fetch,
     fetch_one,
     head_of,
-    kept_of,
     outcome_of,
+    record_of,
     row_of,
     rows_after,
     snapshot_of,
@@ -59,10 +58,10 @@ INCREMENTAL = 2  # of PRAGMA auto_vacuum
 class _Savepoint:
     """A part of a transaction that can be undone by itself; one is made for every call, so it is no generator."""
 
-    __slots__ = ("_heads", "_pen", "_run")
+    __slots__ = ("_heads", "_run", "_tx")
 
-    def __init__(self, pen: SQLitePen) -> None:
-        self._pen, self._run, self._heads = pen, pen._run, pen._heads.copy()
+    def __init__(self, tx: SQLiteTransaction) -> None:
+        self._tx, self._run, self._heads = tx, tx._run, tx._heads.copy()
 
     def __enter__(self) -> None:
         self._run("SAVEPOINT call")
@@ -75,13 +74,13 @@ class _Savepoint:
             return  # of the disk: SQLite may have ended the transaction by itself
         if error is not None:
             self._run("ROLLBACK TO call")
-            self._pen._heads = self._heads
+            self._tx._heads = self._heads
         self._run("RELEASE call")
         if is_refused:
             raise StoreError(f"nothing of this call was kept: {error}") from error
 
 
-class SQLitePen:
+class SQLiteTransaction:
     """A transaction of the connection that writes."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -106,15 +105,15 @@ class SQLitePen:
         for loop, head in self._heads.items():
             self._run(sql, (*head, check_values(loop, *head), loop))
 
-    def create(self, name: str, about: str, start: bytes) -> Kept:
+    def create(self, name: str, about: str, start: bytes) -> LoopRecord:
         loop = self._one("SELECT coalesce(max(id), 0) + 1 FROM loop")[0]
         head = Head(made=check_made(loop, name, about, start, 0))
         self._run(_CREATE, (loop, name, about, start, head.made, check_values(loop, *head)))
-        return Kept(id=loop, name=name, about=about, start=start)
+        return LoopRecord(id=loop, name=name, about=about, start=start)
 
-    def kept(self, name: str) -> Kept | None:
-        found = self._one(f"{KEPT} WHERE name = ?", name)
-        return None if found is None else kept_of(found)
+    def find(self, name: str) -> LoopRecord | None:
+        found = self._one(f"{LOOP} WHERE name = ?", name)
+        return None if found is None else record_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
         head = self._head(loop)
@@ -188,8 +187,8 @@ class SQLitePen:
         self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", values)
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
-        kept = kept_of(self._one(f"{KEPT} WHERE id = ?", loop))
-        head = self._head(loop)._replace(made=check_made(loop, kept.name, kept.about, model, seq))
+        record = record_of(self._one(f"{LOOP} WHERE id = ?", loop))
+        head = self._head(loop)._replace(made=check_made(loop, record.name, record.about, model, seq))
         self._run("UPDATE loop SET start = ?, base = ?, made = ? WHERE id = ?", (model, seq, head.made, loop))
         self._heads[loop] = head
         self._run("DELETE FROM snapshot WHERE loop = ?", (loop,))
