@@ -11,8 +11,8 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.clock import ClockWarning
 from armlet.stores.rows import rebuild
+from armlet.stores.writer import ClockWarning
 from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError

@@ -269,13 +269,7 @@ def _write_rows(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
 
 
 class Places:
-    """The offsets of every decision's first reward, last change of it and last note, in files. O(1) memory.
-
-    Parameters
-    ----------
-    folder
-        Where its files may be.
-    """
+    """The offsets of every decision's first reward, last change of it and last note, in files. O(1) memory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -47,17 +47,7 @@ class Logged(NamedTuple):
 
 
 class Imported:
-    """Events made of rows each time that they are read.
-
-    Parameters
-    ----------
-    rows
-        Yields the rows from the first one on.
-    arms, features
-        All labels, and the names of the values in a context.
-    origin
-        What the rows come from, in words.
-    """
+    """Events made of rows each time that they are read."""
 
     def __init__(
         self, rows: Callable[[], Iterator[Logged]], *, arms: Sequence[Arm], features: Sequence[str], origin: str

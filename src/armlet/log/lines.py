@@ -162,11 +162,6 @@ class Sealer:
     line that bears it, as it would be without. The key comes from the start model, which holds the seed and is kept
     apart from the log.
 
-    Parameters
-    ----------
-    start
-        The bytes of the start model.
-
     Examples
     --------
     >>> one, other = Sealer(b"model"), Sealer(b"model")

@@ -238,17 +238,7 @@ def _plain_type(kind: Any) -> Any:
 
 
 def reward_columns(first: Event | None, last: Event | None, crc: int | None) -> dict[str, Any]:
-    """Return the columns that say what a decision earned.
-
-    Parameters
-    ----------
-    first
-        The event in which its reward was learned, if one did.
-    last
-        The last event that changed it, if there is one after that.
-    crc
-        The check value of the first one.
-    """
+    """Return the columns that say what a decision earned."""
     row: dict[str, Any] = dict.fromkeys(REWARD)
     if first is None:
         return row
@@ -310,13 +300,7 @@ class _Stored(NamedTuple):
 
 
 class ParquetLog:
-    """The events of a compacted log.
-
-    Parameters
-    ----------
-    path
-        Of the Parquet file; its other events are next to it.
-    """
+    """The events of a compacted log."""
 
     sealed: ClassVar = True
     """Whether its events must be sealed: a property of the reader, never of the file."""

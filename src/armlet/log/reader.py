@@ -29,13 +29,7 @@ Source: TypeAlias = Events | str | os.PathLike[str]
 
 
 class LogFile:
-    """The events of a log of JSON lines; a line that is not finished yet is left alone.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    """
+    """The events of a log of JSON lines; a line that is not finished yet is left alone."""
 
     sealed: ClassVar = True
     """Whether its events must be sealed: a property of the reader, never of the file."""

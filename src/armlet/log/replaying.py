@@ -34,13 +34,7 @@ class Past(Protocol):
 
 
 class LoggedPast:
-    """The decisions of a log, decided again: the last ones from memory, the others found by id.
-
-    Parameters
-    ----------
-    find
-        Finds a decision of long ago by its id; without it all decisions are kept in memory.
-    """
+    """The decisions of a log, decided again: the last ones from memory, the others found by id."""
 
     def __init__(self, find: Find | None = None) -> None:
         self._find = find

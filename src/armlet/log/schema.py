@@ -229,17 +229,6 @@ _MISSING: Final = object()
 def check_event(event: Event, seq: int, name: str, dim: int | None = None) -> None:
     """Refuse an event that its kind does not allow.
 
-    Parameters
-    ----------
-    event
-        Of plain JSON types.
-    seq
-        The number that it must have.
-    name
-        Of the log, for the error.
-    dim
-        The length that a context must have, if it is known.
-
     Examples
     --------
     >>> check_event({"seq": 3, "kind": "advance", "at": 5, "t": -1}, 3, "a.jsonl")

@@ -31,16 +31,7 @@ FROM_KERNEL: Final = frozenset({"decide", "learn"})
 
 
 class Sink:
-    """A file to append lines to; what it refuses is not in it.
-
-    Parameters
-    ----------
-    path
-        Of an ordinary file; it is made if it is not there.
-    flush
-        "disk": lines are on the disk when a call returns, and survive the machine. Otherwise they are with the system,
-        and survive the process.
-    """
+    """A file to append lines to; what it refuses is not in it."""
 
     def __init__(self, path: Path, flush: Flush) -> None:
         self._path, self._to_disk = path, flush == "disk"
@@ -116,15 +107,7 @@ class Sink:
 
 
 class Journal:
-    """Takes events and writes them down.
-
-    Parameters
-    ----------
-    path
-        Of the file; it is made if it is not there.
-    flush
-        As of `armlet.Log`.
-    """
+    """Takes events and writes them down."""
 
     def __init__(self, path: Path, flush: Flush) -> None:
         self.sink = Sink(path, flush)

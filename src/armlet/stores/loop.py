@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 
 from armlet.bandit import Bandit
-from armlet.errors import refusing
+from armlet.errors import InvalidValueError, refusing
 from armlet.inputs import columns
 from armlet.inputs.arms import check_label, listed
 from armlet.inputs.contexts import ContextReader
 from armlet.kernel import Decision
 from armlet.stores.ledger import Ledger
-from armlet.stores.rewards import LONGEST, Reward, Status, check_text
+from armlet.stores.rewards import Reward, Status
 from armlet.stores.rows import LoopLog
 from armlet.stores.runner import LoopRunner
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Context
+
+LONGEST = 256  # characters of a name
 
 
 class Loop:
@@ -58,7 +61,7 @@ class Loop:
         eligible
             The arms that may be played this time; all that are not retired if left out.
         """
-        name = None if event is None else check_event(event)
+        name = None if event is None else check_text("event", event)
         row = self._reader.row(x).copy()  # the caller may change his own while this waits
         arms = None if eligible is None else [check_label(arm) for arm in listed("eligible", eligible)]
         return self._writer.do(lambda tx, now: self._runner.decide(tx, now, row, name, arms), self._runner)
@@ -99,8 +102,8 @@ class Loop:
         ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
-        of = check_event(event)
-        told = Reward(columns.reward(value, "value"), name, rank)
+        of = check_text("event", event)
+        told = Reward(columns.reward(value, "value"), None if name is None else check_text("name", name), rank)
         return self._writer.do(lambda tx, now: self._runner.reward(tx, now, of, told), self._runner)
 
     @refusing()
@@ -130,7 +133,7 @@ class Loop:
         Calls of several threads share what takes longest: to clear the store's files of what was deleted. If it is
         broken off by an error, some are forgotten; ask again for all of them.
         """
-        names = [check_event(event) for event in events]
+        names = [check_text("event", event) for event in events]
         return self._writer.maintain(self._runner.forgetting(names), scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
@@ -176,6 +179,19 @@ class Loop:
         return f"<Loop {self.name!r}>"
 
 
-def check_event(event: object) -> str:
-    """Return the name of an event."""
-    return check_text("event", event, LONGEST)
+def check_text(argument: str, value: object) -> str:
+    """Return a name, or refuse what is not one.
+
+    Examples
+    --------
+    >>> check_text("event", "")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
+    """
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST:
+        raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {LONGEST} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(f"{argument} is {value!r}; give text that can be written as UTF-8") from error
+    return value

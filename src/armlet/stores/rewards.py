@@ -7,7 +7,6 @@ the truth from a provisional reward. Only rewards of the highest rank told so fa
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -32,7 +31,6 @@ Aggregation: TypeAlias = Literal["first", "last", "sum"]
 
 Act: TypeAlias = Literal["nothing", "note", "hold", "learn", "correct"]
 
-LONGEST = 256  # characters of a name
 MOST_NAMES = 1000  # of one decision
 HIGHEST = 1_000_000  # rank
 
@@ -46,27 +44,7 @@ class Reward:
     rank: int = 0
 
     def __post_init__(self) -> None:
-        if self.name is not None:
-            check_text("name", self.name, LONGEST)
         settle(self, rank=whole(0, HIGHEST))
-
-
-def check_text(argument: str, value: object, longest: int) -> str:
-    """Return a name of something.
-
-    Examples
-    --------
-    >>> check_text("event", "", 256)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
-    """
-    if not isinstance(value, str) or not 1 <= len(value) <= longest:
-        raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {longest} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidValueError(f"{argument} is {value!r}; give text that can be written as UTF-8") from error
-    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +74,6 @@ class Verdict:
 
 def judge(rules: RewardRules, outcome: Outcome | None, told: Reward) -> Verdict:
     """Judge a reward.
-
-    Parameters
-    ----------
-    rules
-        Of the loop.
-    outcome
-        What is known of the decision; None if there is none. If its window has closed, that is known already.
-    told
-        The reward.
 
     Examples
     --------

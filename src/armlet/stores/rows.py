@@ -158,15 +158,7 @@ def event_of(row: Row, seq: int) -> Event:
 
 
 class RowPast:
-    """The decisions of a loop, read from its rows; none is decided again, since its context may be erased.
-
-    Parameters
-    ----------
-    tx, loop
-        What reads the rows, and of which loop.
-    decided
-        The row of the decision that all events are about, if it is known.
-    """
+    """The decisions of a loop, read from its rows; none is decided again, since its context may be erased."""
 
     def __init__(self, tx: Transaction, loop: int, decided: Row | None = None) -> None:
         self._tx, self._loop, self._row = tx, loop, decided
@@ -187,17 +179,7 @@ class RowPast:
 
 
 def recover(tx: Transaction, record: LoopRecord, policy: Policy | None = None) -> tuple[Bandit, int, int]:
-    """Return the bandit of a loop as its rows made it, and the numbers of the last row in its snapshot and of the last.
-
-    Parameters
-    ----------
-    tx
-        What reads the rows.
-    record
-        The loop.
-    policy
-        The policy, if it is not one of Armlet's own.
-    """
+    """Return the bandit of a loop, the number of the last row in its snapshot, and that of the last row."""
     found = tx.snapshot(record.id)
     if found is not None and found[0] >= record.base:
         try:

@@ -54,17 +54,7 @@ def _undoing(
 
 
 class LoopRunner:
-    """The bandit of a loop and its rows.
-
-    Parameters
-    ----------
-    record, rules
-        The loop.
-    policy
-        Its policy, if it is not one of Armlet's own.
-    writer
-        The thread that comes here, which says how long windows may be closed in front of a call.
-    """
+    """The bandit of a loop and its rows."""
 
     def __init__(self, record: LoopRecord, rules: RewardRules, policy: Policy | None, writer: Writer) -> None:
         self.record, self.rules, self.policy, self._writer = record, rules, policy, writer

@@ -22,12 +22,11 @@ from armlet.inputs.rewards import Range
 from armlet.inputs.settings import Normalize, Objective
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.reference.units import Units
-from armlet.stores.clock import SECOND, Clock
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Transaction
-from armlet.stores.loop import Loop
-from armlet.stores.rewards import LONGEST, Aggregation, RewardRules, check_text
+from armlet.stores.loop import Loop, check_text
+from armlet.stores.rewards import Aggregation, RewardRules
 from armlet.stores.runner import LoopRunner
-from armlet.stores.writer import Chore, Writer
+from armlet.stores.writer import SECOND, Chore, Clock, Writer
 from armlet.types import Arm, Policy
 
 USUAL = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
@@ -56,7 +55,7 @@ class LoopSpec:
     seed: int | None
 
     def __post_init__(self) -> None:
-        check_text("name", self.name, LONGEST)
+        check_text("name", self.name)
         if self.aggregation not in get_args(Aggregation):
             raise InvalidValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
         if self.policy is not None:

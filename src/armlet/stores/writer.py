@@ -15,6 +15,7 @@ import atexit
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -22,7 +23,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from armlet.errors import StoreError
-from armlet.stores.clock import Clock
 from armlet.stores.ledger import Ledger, Moment, Transaction
 
 T = TypeVar("T")
@@ -31,10 +31,61 @@ MOST = 1024  # calls in a batch, so that nobody waits for a queue that never end
 SLICE = 0.003  # CPU seconds of maintenance in a transaction; what the commit costs comes on top
 RETRY = 0.01  # seconds, if a reader is in the way of a scrub
 PATIENCE = 10.0  # seconds until that is given up
+SECOND = 1_000_000  # microseconds
+DAY = 86_400 * SECOND
+SLACK = 60 * SECOND  # that the wall clock may be set back between two starts without a word
+LONGEST_STOP = 7 * DAY  # that the wall clock is believed to have passed while nobody ran
 
 Chore: TypeAlias = Generator[None, tuple[Transaction, Moment], T]
 """Maintenance in pieces of about a millisecond each: after `tx, now = yield` the transaction may be another one, and
 other calls may have been served in between."""
+
+
+class ClockWarning(UserWarning):
+    """The wall clock says that a store was closed for a negative or a very long time."""
+
+
+class Clock:
+    """The two times of a store: what the wall clock says, and a steady time that windows go by.
+
+    Rows are stamped with the wall clock as it is, right or wrong. Steady time goes on from the newest row and runs as
+    long as the process does: the wall clock only says how long nobody ran, and is believed if that was neither negative
+    nor more than `LONGEST_STOP`. So no setting of the clock closes windows or keeps them open.
+
+    Examples
+    --------
+    >>> passed = iter([100.0, 101.5])
+    >>> newest = Moment(wall=7_000_000, steady=7_000_000)
+    >>> clock = Clock(newest, wall=lambda: 3.0, elapsed=lambda: next(passed))
+    >>> clock.now()  # the wall says 3, but something has happened at 7
+    Moment(wall=3000000, steady=8500000)
+    """
+
+    def __init__(self, newest: Moment | None, wall: Callable[[], float], elapsed: Callable[[], float]) -> None:
+        self._wall, self._elapsed = wall, elapsed
+        now = int(wall() * SECOND)
+        self._start = now if newest is None else newest.steady + _stopped(now - newest.wall)
+        self._zero = elapsed()
+
+    def now(self) -> Moment:
+        """Return the time by both clocks."""
+        steady = self._start + int((self._elapsed() - self._zero) * SECOND)
+        return Moment(int(self._wall() * SECOND), steady)
+
+
+def _stopped(passed: int) -> int:
+    """Return how long nobody ran, by what the wall clock says has passed; warn if that cannot be believed."""
+    if -SLACK <= passed <= LONGEST_STOP:
+        return max(passed, 0)
+    days, way = abs(passed) / DAY, "after" if passed > 0 else "before"
+    fix = "if nobody has used the store for so long, all is well; else set the clock" if passed > 0 else "set the clock"
+    warnings.warn(
+        f"the clock says {days:.1f} days {way} the newest row of the store: {fix}. "
+        "Open windows go on from where they were; new rows are stamped with what the clock says",
+        ClockWarning,
+        stacklevel=2,
+    )
+    return 0
 
 
 class Preparation(Protocol):
@@ -126,15 +177,7 @@ class Budget:
 
 
 class Upkeep:
-    """The maintenance of a store; only the thread that writes comes here.
-
-    Parameters
-    ----------
-    ledger, clock, budget
-        Where to write, what time it is, and how long a slice may take.
-    on_failure
-        Called with the errands of a transaction that failed.
-    """
+    """The maintenance of a store; only the thread that writes comes here."""
 
     def __init__(
         self,
@@ -224,20 +267,11 @@ class Upkeep:
 
 
 class Writer:
-    """Runs calls in transactions, many in each, and maintenance between them.
-
-    Parameters
-    ----------
-    ledger
-        Where to write.
-    clock
-        What time it is.
-    on_failure
-        Called after a transaction that failed: what memory knows may be more than what is kept.
-    """
+    """Runs calls in transactions, many in each, and maintenance between them."""
 
     def __init__(self, ledger: Ledger, clock: Clock, on_failure: Callable[[], None]) -> None:
-        self._ledger, self._clock, self._on_failure = ledger, clock, on_failure
+        self._ledger, self._clock = ledger, clock
+        self._on_failure = on_failure  # called where memory may know more than what is kept
         self.budget = Budget()
         self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
@@ -251,27 +285,14 @@ class Writer:
         _RUNNING.add(self)
 
     def do(self, work: Callable[[Transaction, Moment], T], first: Preparation | None = None) -> T:
-        """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised.
-
-        Parameters
-        ----------
-        work
-            What to do in the transaction, at the given time. If it raises, nothing of it is kept.
-        first
-            What to bring up to date before.
-        """
+        """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised."""
         answer: T = self._ask(Ticket(work, first))
         return answer
 
     def maintain(self, chore: Chore[T], *, scrubs: bool = False) -> T:
         """Do a chore between batches, piece by piece; answer when all of it is kept.
 
-        Parameters
-        ----------
-        chore
-            What to do. If a piece raises, those before it stay done.
-        scrubs
-            Whether what it deletes must be gone from all files when the answer comes.
+        If a piece raises, those before it stay done. `scrubs`: what it deletes is gone from all files on return.
         """
         answer: T = self._ask(Errand(chore, scrubs=scrubs))
         return answer

@@ -222,24 +222,20 @@ class SQLite:
                     self._has_reserve = False
 
     def newest(self) -> Moment | None:
-        """Return the moment of the newest row, None if there is none."""
         with self._reading() as connection:
             heads = [head_of(found) for found in fetch(connection, HEAD)]
         newest = max(heads, key=lambda head: head.steady, default=None)
         return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
     def loops(self) -> Sequence[LoopRecord]:
-        """Return all loops, the oldest first."""
         with self._reading() as connection:
             return [record_of(found) for found in fetch(connection, f"{LOOP} ORDER BY id")]
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
-        """Read committed rows, a page at a time, with a connection of its own."""
         with self._reading() as connection:
             yield from rows_after(connection, loop, after)
 
     def decided(self, loop: int, t: int) -> Row | None:
-        """Read the committed row of a decision, by its step."""
         with self._reading() as connection:
             sql = f"{ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
             found = fetch_one(connection, sql, (loop, loop, t))
@@ -285,7 +281,6 @@ class SQLite:
             _remove(part)
 
     def close(self) -> None:
-        """Close the file and its lock; once more is fine."""
         if self._is_open:
             self._is_open = False
             try:

@@ -10,9 +10,9 @@ from armlet.bandit import Bandit
 from armlet.errors import EventError, StoreError
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
 from armlet.stores import Aggregation, Ledger, Status, Store, Transaction
-from armlet.stores.clock import ClockWarning
 from armlet.stores.ledger import Moment
 from armlet.stores.rows import rebuild
+from armlet.stores.writer import ClockWarning
 from armlet.testing.stores.common import Place, StoreCheck, require
 
 ARMS = ["a", "b", "c"]
