@@ -166,7 +166,6 @@ class _Auditor:
         return self.events - self._sealed
 
     def run(self) -> Mismatch | None:
-        """Play until something differs."""
         try:
             for line, event in self._read():
                 if what := self._try(line, event):
@@ -211,7 +210,6 @@ class _Auditor:
         return None
 
     def _read(self) -> Iterator[tuple[bytes, Event]]:
-        """Give every event with its line, as a reader of files does."""
         with_lines = getattr(self._source, "with_lines", None)
         if with_lines is not None:
             yield from with_lines()

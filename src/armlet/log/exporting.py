@@ -15,7 +15,6 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, Self
 
 import numpy as np
@@ -178,7 +177,6 @@ class _Compactor:
         self._end = 0
 
     def write(self, name: str) -> None:
-        """Write both files into the folder."""
         with Places(self._folder) as places, self._source.path.open("rb") as file:
             about = self._survey(places)
             pq = importlib.import_module("pyarrow.parquet")
@@ -197,7 +195,6 @@ class _Compactor:
                 _write_rows(writer, rows, schema)
 
     def _survey(self, places: Places) -> Event:
-        """Check every line, and note where rewards are."""
         about: Event = {}
         for line, event in self._source.with_lines():
             about = about or event
@@ -208,7 +205,6 @@ class _Compactor:
         return about
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the lines that the survey has checked."""
         left = self._end
         with self._source.path.open("rb", buffering=2**20) as file:
             while left > 0 and (line := file.readline()):
@@ -337,7 +333,7 @@ class Places:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._decisions.close()
         self._happened.close()
         del self._names, self._offsets  # which are mapped, before the folder goes

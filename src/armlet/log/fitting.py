@@ -302,7 +302,6 @@ def _find_source(
     encoder: Encoder | None,
     arms: Iterable[Arm] | None,
 ) -> _Source:
-    """Find files and read what they say of themselves."""
     if isinstance(x, str):
         x = [x]
     paths = find_files(data)
@@ -379,8 +378,6 @@ def _features(schema: Any, reader: RowReader, log: dict[str, Any] | None) -> tup
 
 
 def _fitted(encoder: Encoder, pieces: Sequence[Piece], reader: RowReader) -> Encoder:
-    """Fit a copy of an encoder on all rows."""
-
     def parts() -> Iterator[Any]:
         for piece in pieces:
             for _, batch in read_batches(piece, reader.x):

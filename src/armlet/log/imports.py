@@ -151,7 +151,6 @@ class TableLog(Imported):
 
 
 def _arrow(table: Any) -> Any:
-    """Return a table of any kind as Arrow's."""
     pa = load("pyarrow", "tables need")
     if isinstance(table, pa.Table):
         return table
@@ -247,7 +246,6 @@ def from_dataset(feedback: Feedback, *, slot: int | None = None) -> Imported:
 
 
 def _rounds(slots: Any, slot: int | None, n: int, what: str) -> list[int]:
-    """Return the rounds of a slot, all if there is one alone."""
     if slots is None:
         if slot is not None:
             raise ArgumentError("{slot} is {value}, but {what} has no slots; leave it out", value=slot, what=what)

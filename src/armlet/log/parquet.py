@@ -39,24 +39,6 @@ Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
 _BATCH: Final = 2**12
 _ROW, _SIDE = 0, 1  # the sources of events: rows, and what is next to them
 _GROUPS: Final = 4  # groups of rows that are kept for decisions of long ago
-_FLOAT: Final = (float, type(None))
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "id": (str,),
-    "t": (int,),
-    "x": (list, type(None)),
-    "eligible": (list, type(None)),
-    "arm": (str, int),
-    "propensity": (float,),
-    "explored": (bool, type(None)),
-    "rate": _FLOAT,
-    "given_exploring": _FLOAT,
-    "smallest": _FLOAT,
-    "greedy": (bool, type(None)),
-    "design": (str, type(None)),
-    "probabilities": (list,),
-    "tag": (int,),
-    "event": (str,),
-}
 _PLAIN: Final = ("propensity", "explored", "rate", "given_exploring", "smallest", "greedy", "design", "tag")
 
 
@@ -105,15 +87,8 @@ class Layout:
     def fits(self, event: Event) -> bool:
         """Whether a row can hold a decision so that the same line can be written again."""
         names = tuple(name for name in DECIDE if name in event or name not in OPTIONAL)
-        if tuple(event) != HEAD + names or any(type(event[name]) not in _TYPES[name] for name in names):
-            return False
-        x, eligible = event["x"], event["eligible"] or []
-        floats = [*(x or []), *event.get("probabilities", [])]
-        return (
-            (x is None or len(x) == self.dim)
-            and all(type(value) is float for value in floats)
-            and all(self._holds(arm) for arm in (event["arm"], *eligible))
-        )
+        arms = (event["arm"], *(event["eligible"] or ()))
+        return tuple(event) == HEAD + names and all(map(self._holds, arms))  # the schema has checked the types
 
     def _holds(self, arm: object) -> bool:
         if self.labels == "json":

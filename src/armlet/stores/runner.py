@@ -270,7 +270,6 @@ class LoopRunner:
         self._keep_snapshot(tx, bandit)
 
     def _decided(self, tx: Transaction, outcome: Outcome) -> Row:
-        """Read the row of a decision."""
         row = tx.row(self.record.id, outcome.seq)
         if row is None:
             raise StoreError(f"the decision of event {outcome.event!r} is missing; go back to a backup")

@@ -365,7 +365,6 @@ class Writer:
         return False
 
     def _serve(self) -> None:
-        """Run a batch, commit it and answer."""
         if not self._batch:
             return
         try:

@@ -19,20 +19,7 @@ from armlet.errors import StoreError
 from armlet.model_file.disk import sync_directory
 from armlet.parallel.forks import LockedFile
 from armlet.stores.ledger import LoopRecord, Moment, Row
-from armlet.stores.sqlite.tables import (
-    HEAD,
-    LOOP,
-    ROW,
-    check_counts,
-    check_ours,
-    create_tables,
-    fetch,
-    fetch_one,
-    head_of,
-    record_of,
-    row_of,
-    rows_after,
-)
+from armlet.stores.sqlite import tables
 from armlet.stores.sqlite.transaction import INCREMENTAL, SQLiteTransaction
 
 RESERVE = 1 << 20  # bytes of the lock's file
@@ -161,15 +148,15 @@ class SQLite:
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = _connect(self._path)
         try:
-            check_ours(connection, self._name)  # before anything is changed
+            tables.check_ours(connection, self._name)  # before anything is changed
             if not self._path.stat().st_size:  # only a new file can be told
                 connection.pragma("auto_vacuum", INCREMENTAL)
             if connection.pragma("journal_mode", "WAL") != "wal":
                 raise StoreError(f"{self._name} is where SQLite cannot keep a log (WAL); name a file on a local disk")
             connection.pragma("synchronous", synchronous)
             connection.pragma("secure_delete", True)
-            create_tables(connection)
-            check_counts(connection, self._name)
+            tables.create_tables(connection)
+            tables.check_counts(connection, self._name)
             connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
         except BaseException:
             connection.close()
@@ -223,23 +210,23 @@ class SQLite:
 
     def newest(self) -> Moment | None:
         with self._reading() as connection:
-            heads = [head_of(found) for found in fetch(connection, HEAD)]
+            heads = [tables.head_of(found) for found in tables.fetch(connection, tables.HEAD)]
         newest = max(heads, key=lambda head: head.steady, default=None)
         return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
     def loops(self) -> Sequence[LoopRecord]:
         with self._reading() as connection:
-            return [record_of(found) for found in fetch(connection, f"{LOOP} ORDER BY id")]
+            return [tables.record_of(found) for found in tables.fetch(connection, f"{tables.LOOP} ORDER BY id")]
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         with self._reading() as connection:
-            yield from rows_after(connection, loop, after)
+            yield from tables.rows_after(connection, loop, after)
 
     def decided(self, loop: int, t: int) -> Row | None:
         with self._reading() as connection:
-            sql = f"{ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
-            found = fetch_one(connection, sql, (loop, loop, t))
-            return None if found is None else row_of(found)
+            sql = f"{tables.ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
+            found = tables.fetch_one(connection, sql, (loop, loop, t))
+            return None if found is None else tables.row_of(found)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
@@ -316,6 +303,5 @@ def _copy(source: apsw.Connection, path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file that was made here, and what SQLite has put beside it."""
     for end in ("", "-journal", "-wal", "-shm"):
         Path(f"{path}{end}").unlink(missing_ok=True)

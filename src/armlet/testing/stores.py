@@ -1,14 +1,54 @@
-"""What every ledger promises."""
+"""What every store promises, as checks that can be run over any of them.
+
+`check_store` runs over Armlet's own ledgers in its tests; run it over one of your own in yours. Checks of the ledger
+come first, then those of loops that are kept in it. They raise AssertionError with the promise that was broken.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeAlias
+from warnings import catch_warnings, simplefilter
 
-from armlet.stores import Ledger, LoopRecord, Outcome, Row, Transaction
-from armlet.stores.ledger import Moment
-from armlet.testing.stores.common import Place, StoreCheck, require
+from armlet.bandit import Bandit
+from armlet.errors import EventError, StoreError
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
+from armlet.stores import (
+    Aggregation,
+    ClockWarning,
+    Ledger,
+    LoopRecord,
+    Moment,
+    Outcome,
+    Row,
+    Status,
+    Store,
+    Transaction,
+)
+from armlet.stores.rows import rebuild
+
+Place: TypeAlias = Callable[[], Ledger]
+"""Opens a ledger; called again after it was closed, it opens the same one, with what was written."""
+
+StoreCheck: TypeAlias = Callable[[Place], None]
+
+ARMS = ["a", "b", "c"]
+SEVERAL: tuple[tuple[Aggregation, Status, float], ...] = (  # what a second reward is, and what then counts
+    ("first", "conflict", 0.5),
+    ("last", "replaced", 0.25),
+    ("sum", "accepted", 0.75),
+)
+
+
+def require(holds: object, promise: str) -> None:
+    """Raise AssertionError with the promise if it was broken."""
+    if not holds:
+        raise AssertionError(promise)
+
+
+# ---- ledgers
 
 
 class _BrokenOffError(Exception):
@@ -25,7 +65,7 @@ def _opened(place: Place) -> Iterator[Ledger]:
 
 
 def _at(wall: int) -> Moment:
-    """Give a moment; its steady time is another one, as after the wall clock was set."""
+    """Return a moment; its steady time is another one, as after the wall clock was set."""
     return Moment(wall, wall + 1000)
 
 
@@ -246,7 +286,169 @@ def check_old_rows_go_piece_by_piece(place: Place) -> None:
     raise AssertionError("free space was given back without an end")
 
 
-LEDGER_CHECKS: tuple[StoreCheck, ...] = (
+# ---- loops
+
+
+class _Ticks:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _play(store: Store, name: str, start: int, n: int) -> None:
+    """Decide and reward, some twice and some never, with arms that come and go."""
+    loop = store.loop(name)
+    for i in range(start, start + n):
+        eligible = ["a", "c"] if i % 7 == 3 else None
+        loop.decide([1.0, (i % 5) / 4], event=f"e{i}", eligible=eligible)
+        if i % 3:
+            loop.reward(f"e{i - i % 2}", (i % 4) / 4)
+        if i % 20 == 10:
+            loop.retire_arm("b")
+        if i % 20 == 15:
+            loop.restore_arm("b")
+
+
+def _replayed(store: Store, name: str) -> Bandit:
+    def work(tx: Transaction, _: Moment) -> Bandit:
+        record = tx.find(name)
+        if record is None:
+            raise AssertionError(f"loop {name!r} is gone")
+        return rebuild(tx, record)
+
+    return store._writer.do(work)
+
+
+def check_state_is_what_the_rows_say(place: Place) -> None:
+    """Bit for bit: the living bandit, the one after a restart, and the replay without a snapshot."""
+    policies = {"one": Algorithm1(p=30), "auto": ContextualEpsilonGreedy(p="auto"), "ucb": LinUCB()}
+    for part in range(3):
+        with Store(place()) as store:
+            for name, policy in policies.items():
+                loop = store.loop(name, arms=ARMS, dim=2, policy=policy, seed=5)
+                before = loop.model().to_bytes()
+                require(before == _replayed(store, name).to_bytes(), f"{name}: a restart is not the replay")
+                _play(store, name, 40 * part, 40)
+                after = loop.model().to_bytes()
+                require(after == _replayed(store, name).to_bytes(), f"{name}: the living one is not the replay")
+                require(before != after, f"{name}: nothing was learned")
+
+
+def check_events_are_idempotent(place: Place) -> None:
+    """The same event with the same context has the same answer, after a restart too; with another it is refused."""
+    with Store(place()) as store:
+        loop = store.loop("homepage", arms=ARMS, dim=2, policy=Algorithm1(p=30), seed=5)
+        first = loop.decide([1.0, 0.5], event="e")
+    with Store(place()) as store:
+        loop = store.loop("homepage")
+        again = loop.decide([1.0, 0.5], event="e")
+        same = (again.id, again.arm, again.propensity) == (first.id, first.arm, first.propensity)
+        require(same, "an event that was asked again had another answer")
+        for x, eligible in (([1.0, 0.25], None), ([1.0, 0.5], ["a"])):
+            try:
+                loop.decide(x, event="e", eligible=eligible)
+            except EventError:
+                continue
+            raise AssertionError("an event was decided again for another context")
+        require(loop.model().t == 1, "an event that was asked again took a step of the clock")
+
+
+def check_rewards_count_once(place: Place) -> None:
+    """Rewards are accepted once, and answered for what they are."""
+    with Store(place()) as store:
+        for how, again, total in SEVERAL:
+            loop = store.loop(
+                how, arms=["a"], dim=1, policy=LinUCB(units="as given"), aggregation=how, reward_range=(0, 1), seed=5
+            )
+            require(loop.reward("e", 0.5) == "unknown", "a reward without a decision is not unknown")
+            loop.decide([1.0], event="e")
+            require(loop.reward("e", 1.5) == "out_of_range", "a reward outside of the range was taken")
+            require(loop.reward("e", 0.5) == "accepted", "a reward was not accepted")
+            if how != "sum":
+                require(loop.reward("e", 0.5) == "duplicate", "a reward that was told twice is not a duplicate")
+            status = loop.reward("e", 0.25)
+            require(status == again, f"a second reward is {status}, not {again}, where the {how} counts")
+            state = loop.model().state
+            require((state.n[0], state.b[0, 0]) == (1.0, total), f"{state.b[0, 0]} was learned, not the {how}: {total}")
+
+
+def check_windows_close_once(place: Place) -> None:
+    """A row is learned when its window closes, with the default if nothing came; a late reward replaces it."""
+    ticks = _Ticks()
+    with Store(place(), wall=ticks, elapsed=ticks) as store:
+        loop = store.loop(
+            "homepage", arms=["a"], dim=1, policy=LinUCB(units="as given"), window=60.0, default_reward=0.0, seed=5
+        )
+        for event in ("told", "silent"):
+            loop.decide([1.0], event=event)
+        require(loop.reward("told", 0.5) == "accepted", "a reward in its window was not accepted")
+        ticks.now += 59.9
+        require(loop.model().state.n[0] == 0, "a row was learned before its window closed")
+        ticks.now += 0.2
+        state = loop.model().state
+        require((state.n[0], state.b[0, 0]) == (2.0, 0.5), "windows that closed were not learned, or not as told")
+    ticks.now -= 86_400.0  # the wall clock is set back while nobody looks
+    with catch_warnings():
+        simplefilter("ignore", ClockWarning)
+        store = Store(place(), wall=ticks, elapsed=ticks)
+    with store:
+        loop = store.loop("homepage")
+        ticks.now += 3600.0
+        require(loop.reward("silent", 1.0) == "late", "a reward after its window is not late")
+        require(loop.reward("silent", 1.0) == "duplicate", "a late reward that was told twice is not a duplicate")
+        state = loop.model().state
+        require((state.n[0], state.b[0, 0]) == (2.0, 1.5), "a late reward did not replace the default")
+
+
+def check_loops_go_on_after_a_failure(place: Place) -> None:
+    """A transaction that fails is answered with a StoreError, and leaves what was there; the next one works."""
+    failing = _Failing(place())
+    with Store(failing) as store:
+        failing.fails = True
+        with suppress(StoreError):
+            store.loop("homepage", arms=["other"], dim=1, policy=LinUCB(), window=9.0, default_reward=0.0)
+        failing.fails = False
+        require(store.loops == [], "a loop was kept in a transaction that failed")
+        loop = store.loop("homepage", arms=ARMS, dim=2, policy=Algorithm1(p=30), seed=5)
+        _play(store, "homepage", 0, 20)
+        require(loop.model().state.n.sum() > 0, "a loop keeps to the terms of one that was not kept")
+        before = loop.model().to_bytes()
+        for call in (lambda: loop.decide([1.0, 0.0], event="new"), lambda: loop.reward("e3", 0.75)):
+            failing.fails = True
+            try:
+                call()
+            except StoreError:
+                pass
+            else:
+                raise AssertionError("a call was answered though nothing was kept")
+            failing.fails = False
+            require(loop.model().to_bytes() == before, "a transaction that failed left something in memory")
+        require(loop.decide([1.0, 0.0], event="new").t == 21, "a transaction that failed took a step of the clock")
+        require(loop.model().to_bytes() == _replayed(store, "homepage").to_bytes(), "it did not recover")
+
+
+class _Failing:
+    """A ledger that can be told to fail at the end of each transaction."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self.fails = ledger, False
+        self.failures = (*ledger.failures, OSError)
+        self.newest, self.loops, self.rows, self.scrub = ledger.newest, ledger.loops, ledger.rows, ledger.scrub
+        self.decided, self.backup, self.close = ledger.decided, ledger.backup, ledger.close
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._ledger.transaction() as tx:
+            yield tx
+            if self.fails:
+                raise OSError("no space left")
+
+
+STORE_CHECKS: tuple[StoreCheck, ...] = (
     check_transactions_are_whole_or_nothing,
     check_calls_are_whole_or_nothing,
     check_rows_keep_their_order_and_their_values,
@@ -255,4 +457,30 @@ LEDGER_CHECKS: tuple[StoreCheck, ...] = (
     check_outcomes_are_found,
     check_old_rows_can_go,
     check_old_rows_go_piece_by_piece,
+    check_state_is_what_the_rows_say,
+    check_events_are_idempotent,
+    check_rewards_count_once,
+    check_windows_close_once,
+    check_loops_go_on_after_a_failure,
 )
+
+
+def check_store(new: Callable[[], Place]) -> None:
+    """Run every check over a kind of ledger, each over one of its own.
+
+    Parameters
+    ----------
+    new
+        Gives a place where no ledger is yet: a function that opens it, the same one again after it was closed.
+
+    Examples
+    --------
+    >>> from armlet.stores import Memory
+    >>> from armlet.testing import check_store
+    >>> def new():
+    ...     ledger = Memory()
+    ...     return lambda: ledger
+    >>> check_store(new)
+    """
+    for check in STORE_CHECKS:
+        check(new())
