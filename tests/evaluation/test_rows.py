@@ -111,7 +111,7 @@ def test_columns_are_what_the_decisions_said(tmp_path: Path) -> None:
     assert block.propensity.tolist() == [event["propensity"] for event in decided]
     assert block.explored.tolist() == [int(event["explored"]) for event in decided]
     assert block.turn.tolist() == [event["design"] == "turn" for event in decided]
-    assert block.rate.tolist() == [event["rate"] for event in decided]
+    assert block.rate.tolist() == [event["exploration_rate"] for event in decided]
     assert block.eligible[np.arange(len(block)), block.arm].all()
 
 
@@ -190,7 +190,8 @@ class Events:
 def decide(t: int, **changed: object) -> dict[str, object]:
     """Make up a decision."""
     event: dict[str, object] = {"kind": "decide", "seq": t, "id": f"{t}-{t:016x}", "t": t, "x": [1.0], "eligible": None}
-    event |= {"arm": "a", "propensity": 0.5, "explored": True, "rate": 1.0, "given_exploring": 0.5, "smallest": 0.5}
+    event |= {"arm": "a", "propensity": 0.5, "explored": True, "exploration_rate": 1.0}
+    event |= {"exploration_propensity": 0.5, "min_exploration_probability": 0.5}
     return event | {"greedy": None, "design": "coin"} | changed
 
 

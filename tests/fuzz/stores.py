@@ -271,9 +271,8 @@ def edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
 def json_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     """Put something odd into a field of some rows."""
     connection = tools(path)
-    field = rng.choice(
-        ("id", "arm", "eligible", "propensity", "explored", "rate", "tag", "of", "reward", "event", "design")
-    )
+    fields = ("id", "arm", "eligible", "propensity", "explored", "exploration_rate", "tag", "of", "reward", "event")
+    field = rng.choice((*fields, "design"))
     value = rng.choice((None, 0, -1, 0.5, 1e300, "x", "a", "[1]", 2**62))
     how = rng.choice(("json_set", "json_replace", "json_remove"))
     given = f"fields, '$.{field}'" + ("" if how == "json_remove" else ", ?")

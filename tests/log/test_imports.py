@@ -69,7 +69,7 @@ def test_dsjson_takes_names_and_refuses_what_it_cannot_read(tmp_path: Path) -> N
     with pytest.raises(ArgumentError, match="arms has 1 names, but a line has 2 actions"):
         from_dsjson(path, arms=["a"])
     path.write_text("no json\n")
-    with pytest.raises(ArgumentError, match="path is no dsjson: line 1 is no JSON object"):
+    with pytest.raises(ArgumentError, match="path is not dsjson: line 1 is not a JSON object"):
         from_dsjson(path)
 
 

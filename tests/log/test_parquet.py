@@ -112,7 +112,7 @@ def test_refusals_of_compacting(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(target).replace_schema_metadata(None), tmp_path / "b.parquet")
     with pytest.raises(LogError, match=r"b\.parquet is not a compacted log of Armlet"):
         read(tmp_path / "b.parquet")
-    damaged = path.read_bytes().replace(b'"rate":0.1,', b'"rate":0.2,', 1)
+    damaged = path.read_bytes().replace(b'"exploration_rate":0.1,', b'"exploration_rate":0.2,', 1)
     (tmp_path / "c.jsonl").write_bytes(damaged)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DamagedLineError, match=r"event 1 of c\.jsonl"):

@@ -1,8 +1,8 @@
-"""Does a log tell what happened? Its start model plays it again, and everything must come out as it is written.
+"""The audit of a log: replay it from its start model and compare everything, bit for bit. O(events).
 
-Proved are ids, arms, probabilities and whatever else a decision says, the state at every checkpoint and at the end;
-that no line was changed, dropped, added or moved; and, by the seals, that whoever wrote it held the start model. What
-must be sealed is known from the kind of reader: a log on disk is, a loop is guarded by its store. O(events).
+Proved are the fields of every decision, the state at every checkpoint and at the end; that no line was changed,
+dropped, added or moved; and, by the seals, that its writer held the start model. What must be sealed is known from the
+kind of reader: a log on disk is, a loop is guarded by its store.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Audit:
 
     @property
     def status(self) -> Status:
-        """Say in a word what was found.
+        """The result in a word.
 
         "ok": everything is as written, and proved. "incomplete": as written, but its end is not proved, as after a
         crash or while it is being written. "mismatch": something differs.
@@ -198,7 +198,7 @@ class _Auditor:
         return Mismatch(seq=self.events, kind="the end", what=what)
 
     def incomplete(self) -> str | None:
-        """Say what is not proved of a log in which nothing differs."""
+        """Return what is not proved of a log in which nothing differs."""
         if not self._is_sealed:
             return None
         if self.unsealed:

@@ -22,7 +22,7 @@ from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.encoding.encoder import Encoder
 from armlet.inputs.extras import load
 from armlet.log.faults import check_ordinary, explain
-from armlet.log.schema import FORMAT, SCHEMA, Event
+from armlet.log.schema import EXPLORATION, FORMAT, SCHEMA, Event
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 from armlet.types import Arm
 from armlet.version import __version__
@@ -78,8 +78,8 @@ class Imported:
 
 def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
     event: Event = {"seq": seq, "kind": "decide", "at": row.at, "id": name, "t": t, "x": row.x}
-    event |= {"eligible": row.eligible, "arm": row.arm, "propensity": row.propensity, "explored": None, "rate": None}
-    event |= {"given_exploring": None, "smallest": None, "greedy": None, "design": None}
+    event |= {"eligible": row.eligible, "arm": row.arm, "propensity": row.propensity, "explored": None}
+    event |= dict.fromkeys((*EXPLORATION, "greedy", "design"))
     if row.probabilities is not None:
         event["probabilities"] = row.probabilities
     event["tag"] = 0
@@ -366,7 +366,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 if not ({"_label_cost", "_label_probability", "_labelIndex", "a", "c"} <= set(line)):
                     continue  # a line about something else, such as an observation of its own
             except (ValueError, TypeError, RecursionError) as error:
-                raise ArgumentError("{path} is no dsjson: line {number:,} is no JSON object", number=number) from error
+                what = "{path} is not dsjson: line {number:,} is not a JSON object"
+                raise ArgumentError(what, number=number) from error
             with _in_line(number):
                 if type(line["a"]) is not list or not line["a"] or type(line["c"]) is not dict:
                     raise InvalidValueError("a is not a list of actions, or c not an object")

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_arg
 from armlet.errors import LogError
 from armlet.log.faults import MissingFileError, NotALogError, check_ordinary, reading
 from armlet.log.lines import CHANGED, DamagedLineError, carried, encode_event, parse, read_lines
-from armlet.log.schema import DECIDE, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
+from armlet.log.schema import DECIDE, EXPLORATION, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
 from armlet.log.tables import load_pyarrow
 from armlet.types import Arm
 
@@ -39,7 +39,7 @@ Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
 _BATCH: Final = 2**12
 _ROW, _SIDE = 0, 1  # the sources of events: rows, and what is next to them
 _GROUPS: Final = 4  # groups of rows that are kept for decisions of long ago
-_PLAIN: Final = ("propensity", "explored", "rate", "given_exploring", "smallest", "greedy", "design", "tag")
+_PLAIN: Final = ("propensity", "explored", *EXPLORATION, "greedy", "design", "tag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Layout:
             *(("id", pa.string()), ("seq", pa.int64()), ("decided_at", time), ("t", pa.int64())),
             *x,
             *(("eligible", pa.list_(label)), ("arm", label), ("propensity", pa.float64()), ("explored", pa.bool_())),
-            *((name, pa.float64()) for name in ("rate", "given_exploring", "smallest")),
+            *((name, pa.float64()) for name in EXPLORATION),
             *(("greedy", pa.bool_()), ("design", word), ("probabilities", pa.list_(pa.float64())), ("tag", pa.int64())),
             ("event", pa.string()),
             *((name, pa.float64()) for name in ("reward", "weight", "first_reward")),

@@ -15,12 +15,13 @@ from armlet.errors import LogError
 from armlet.inputs.columns import LARGEST
 
 FORMAT: Final = "armlet log"
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 Event: TypeAlias = dict[str, Any]
 """`seq`, `kind`, `at` and the fields of its kind: plain JSON types."""
 
 HEAD: Final = ("seq", "kind", "at")
+EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
 RESERVED: Final = frozenset({*HEAD, "crc", "id"})
 """Names that a note cannot give to fields of its own."""
 LAST: Final = 253_402_300_800_000_000 - 1
@@ -143,9 +144,7 @@ _DECIDE: Final[Fields] = {
     "arm": LABEL,
     "propensity": SHARE,
     "explored": _or_null(TRUTH),
-    "rate": _or_null(SHARE),
-    "given_exploring": _or_null(SHARE),
-    "smallest": _or_null(SHARE),
+    **dict.fromkeys(EXPLORATION, _or_null(SHARE)),
     "greedy": _or_null(TRUTH),
     "design": _or_null(TEXT),
     "probabilities": Optional(SHARES),
@@ -299,17 +298,18 @@ class Events(Protocol):
 
 
 def check_start(event: Event, name: str) -> None:
-    """Refuse a first event that starts no log, or one that is newer than this version reads.
+    """Refuse a first event that starts no log, or one of another schema than this version reads.
 
     Examples
     --------
-    >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 9}, "new.jsonl")
+    >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 1}, "old.jsonl")
     Traceback (most recent call last):
-    armlet.errors.LogError: new.jsonl is a log of schema 9; this version reads 1: use a newer one
+    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads schema 2 only: use the one that wrote it
     """
     if event.get("kind") != "start" or event.get("format") != FORMAT:
         raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)
     if event.get("schema") != SCHEMA:
+        found = _short(event.get("schema"))
         raise LogError(
-            f"{name} is a log of schema {_short(event.get('schema'))}; this version reads {SCHEMA}: use a newer one", 0
+            f"{name} is a log of schema {found}; this version reads schema {SCHEMA} only: use the one that wrote it", 0
         )

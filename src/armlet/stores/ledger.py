@@ -55,9 +55,9 @@ class Outcome:
     event: str
     seq: int  # of its row
     phase: Phase
-    value: float | None = None  # told so far, or learned
+    value: float | None = None  # reported so far, or learned
     due: int | None = None  # when its window closes, if it is open; steady time
-    rank: int = 0  # of what was told so far
+    rank: int = 0  # of what was reported so far
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
 
 

@@ -80,15 +80,15 @@ class Loop:
             A name for this reward, unique within its decision, such as the id of the message that brings it. One that
             has counted before is a duplicate, regardless of its value, so that retries are safe with any aggregation.
         rank
-            How much it is to be believed, 0 or more. Only rewards of the highest rank told so far count, and the
+            How far it can be trusted, 0 or more. Only rewards of the highest rank reported so far count, and the
             aggregation says which of these: the truth replaces a provisional reward, never the reverse.
 
         Returns
         -------
         str
-            "accepted": it counts. "duplicate": it was told before. "conflict": another value was told before, and
-            stays. "outranked": a reward of a higher rank was told before, and stays. "replaced": it counts instead of
-            what was told before. "late": the window had closed, and it counts instead of what was learned then.
+            "accepted": it counts. "duplicate": it was reported before. "conflict": another value was reported before,
+            and stays. "outranked": a reward of a higher rank was reported before, and stays. "replaced": it counts
+            instead of an earlier one. "late": the window had closed, and it counts instead of what was learned then.
             "unknown": there is no such event. "out_of_range": the loop takes no such values.
 
         Examples

@@ -1,8 +1,8 @@
 """Whether a reward counts: judged against what is known of its decision, by the reward rules of its loop.
 
 A function of its arguments alone. A loop calls it in the transaction that writes what it decides, so that a reward
-counts once, no matter how often it is told. A name tells a retry from another reward of the same value; a rank tells
-the truth from a provisional reward. Only rewards of the highest rank told so far count, by the loop's aggregation.
+counts once, no matter how often it is reported. A name tells a retry from another reward of the same value; a rank
+tells the truth from a provisional reward. Only rewards of the highest rank so far count, by the loop's aggregation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Status: TypeAlias = Literal[
 ]
 """What became of a reward.
 
-accepted: it counts. duplicate: it was told before. conflict: another value was told before, which stays. outranked: a
-reward of a higher rank was told before, which stays. replaced: it counts instead of what was told before. late: its
-window had closed; it counts instead of what was learned then. unknown: there is no such event. out_of_range: the loop
-does not take such values.
+accepted: it counts. duplicate: it was reported before. conflict: another value was reported before, which stays.
+outranked: a reward of a higher rank was reported before, which stays. replaced: it counts instead of an earlier one.
+late: its window had closed; it counts instead of what was learned then. unknown: there is no such event. out_of_range:
+the loop does not take such values.
 """
 
 Aggregation: TypeAlias = Literal["first", "last", "sum"]
@@ -72,7 +72,7 @@ class Verdict:
     value: float | None = None
 
 
-def judge(rules: RewardRules, outcome: Outcome | None, told: Reward) -> Verdict:
+def judge(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdict:
     """Judge a reward.
 
     Examples
@@ -85,15 +85,15 @@ def judge(rules: RewardRules, outcome: Outcome | None, told: Reward) -> Verdict:
     """
     if outcome is None:
         return Verdict("unknown", "nothing")
-    if told.name is not None and told.name in outcome.names:
+    if reward.name is not None and reward.name in outcome.names:
         return Verdict("duplicate", "nothing")
     if outcome.value is None or outcome.phase == "default":
-        return _first(rules, outcome, told.value)
-    if told.rank < outcome.rank:
+        return _first(rules, outcome, reward.value)
+    if reward.rank < outcome.rank:
         return Verdict("outranked", "nothing")
-    if told.rank > outcome.rank:
-        return _instead(rules, outcome, told.value)
-    return _further(rules, outcome, outcome.value, told)
+    if reward.rank > outcome.rank:
+        return _instead(rules, outcome, reward.value)
+    return _further(rules, outcome, outcome.value, reward)
 
 
 def _first(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
@@ -112,28 +112,28 @@ def _instead(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
     return Verdict("replaced", "hold" if outcome.due is not None else "correct", value)
 
 
-def _further(rules: RewardRules, outcome: Outcome, known: float, told: Reward) -> Verdict:
+def _further(rules: RewardRules, outcome: Outcome, known: float, reward: Reward) -> Verdict:
     """Judge one more reward of the rank that counts."""
     is_open = outcome.due is not None
     if rules.aggregation == "sum":
-        total = known + told.value
+        total = known + reward.value
         if not rules.takes(total):
             return Verdict("out_of_range", "nothing")
         is_late = rules.window is not None and not is_open
         return Verdict("late" if is_late else "accepted", "hold" if is_open else "correct", total)
-    if told.value == known and (told.name is None or rules.aggregation == "first"):
+    if reward.value == known and (reward.name is None or rules.aggregation == "first"):
         return Verdict("duplicate", "nothing")
-    if rules.takes(told.value) and rules.aggregation == "first":
+    if rules.takes(reward.value) and rules.aggregation == "first":
         return Verdict("conflict", "nothing")
-    return _instead(rules, outcome, told.value)
+    return _instead(rules, outcome, reward.value)
 
 
-def counted(outcome: Outcome, told: Reward, verdict: Verdict) -> Outcome:
+def counted(outcome: Outcome, reward: Reward, verdict: Verdict) -> Outcome:
     """Return the outcome of a decision once a reward counts."""
-    if told.name is not None and len(outcome.names) == MOST_NAMES:
+    if reward.name is not None and len(outcome.names) == MOST_NAMES:
         raise InvalidValueError(
-            f"name is {told.name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"
+            f"name is {reward.name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"
         )
-    names = outcome.names if told.name is None else (*outcome.names, told.name)
+    names = outcome.names if reward.name is None else (*outcome.names, reward.name)
     phase: Phase = "learned" if verdict.act in ("learn", "correct") else outcome.phase
-    return replace(outcome, phase=phase, value=verdict.value, rank=told.rank, names=names)
+    return replace(outcome, phase=phase, value=verdict.value, rank=reward.rank, names=names)

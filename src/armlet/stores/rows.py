@@ -53,7 +53,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
     --------
     >>> checked(Row(seq=9, ts=5, kind="learn", t=1, fields={"of": 1}))
     Traceback (most recent call last):
-    armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is no str; go back to a backup
+    armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not str; go back ...
     """
     if row.kind not in _FIELDS:
         raise StoreError(
@@ -62,7 +62,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
     for name, types in _FIELDS[kind or row.kind].items():
         if not isinstance(row.fields.get(name, row), types):
             what = getattr(types, "__name__", "such value")
-            raise _damaged(row, kind or row.kind, f"{name} is missing, or is no {what}")
+            raise _damaged(row, kind or row.kind, f"{name} is missing, or is not {what}")
     if kind == "decide" and not all(isinstance(arm, (str, int)) for arm in row.fields["eligible"] or ()):
         raise _damaged(row, kind, "eligible has a value that is not an arm")
     return row
@@ -109,10 +109,10 @@ class LoopLog:
     def about(self) -> Mapping[str, Any]:
         """The fields of the start: arms, features, policy and the like, but not the seed."""
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._record.name}
-        told = describe(from_bytes(self._record.start, policy=self._policy)._model())
+        fields = describe(from_bytes(self._record.start, policy=self._policy)._model())
         if self._after != self._record.base:
-            told["digest"] = None  # the rows are older than the model that there is
-        return {**head, **told, "start_model": hashlib.sha256(self._record.start).hexdigest()}
+            fields["digest"] = None  # the rows are older than the model that there is
+        return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
 
     @property
     def replayable(self) -> LoopLog:
@@ -142,13 +142,13 @@ def event_of(row: Row, seq: int) -> Event:
     Examples
     --------
     >>> event_of(Row(seq=9, ts=5, kind="reward", t=1, fields={"of": 1, "id": "1-0f", "reward": 0.5}), 3)
-    {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'told': 0.5}
+    {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'reward': 0.5}
     """
     head = {"seq": seq, "kind": row.kind, "at": row.ts}
     checked(row)
     fields = {name: value for name, value in row.fields.items() if name not in INTERNAL}
     if row.kind == "reward":
-        return {**head, "kind": "note", "id": fields["id"], "told": fields["reward"]}
+        return {**head, "kind": "note", "id": fields["id"], "reward": fields["reward"]}
     if row.kind == "decide":
         return {**head, "id": fields.pop("id"), "t": row.t, "x": context_of(row), **fields}
     return {**head, **fields}

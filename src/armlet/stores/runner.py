@@ -154,17 +154,17 @@ class LoopRunner:
         return decision_of(row)
 
     @_undoing
-    def reward(self, tx: Transaction, now: Moment, event: str, told: Reward) -> Status:
+    def reward(self, tx: Transaction, now: Moment, event: str, reward: Reward) -> Status:
         """Judge a reward, and learn it if it is time."""
         outcome = tx.outcome(self.record.id, event)
         if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
             outcome = self._close(tx, now, outcome)  # its turn has not come yet, but it is over
-        verdict = judge(self.rules, outcome, told)
+        verdict = judge(self.rules, outcome, reward)
         if outcome is None or verdict.act == "nothing":
             return verdict.status
-        known, decided = counted(outcome, told, verdict), self._decided(tx, outcome)
+        known, decided = counted(outcome, reward, verdict), self._decided(tx, outcome)
         if verdict.act == "hold":
-            self._append(tx, now, "reward", outcome.t, {**_about(decided), "reward": told.value})
+            self._append(tx, now, "reward", outcome.t, {**_about(decided), "reward": reward.value})
         elif verdict.act == "learn":
             self._write(tx, now, "learn", {"reward": verdict.value, "weight": 1.0}, decided)
         elif verdict.act == "correct":
@@ -182,12 +182,12 @@ class LoopRunner:
         return len(due) == WINDOWS
 
     def _close(self, tx: Transaction, now: Moment, outcome: Outcome) -> Outcome:
-        """Learn what was told in time, or else the default."""
-        told = outcome.value is not None
-        value = outcome.value if told else self.rules.default
-        fields = {"reward": value, "weight": 1.0, "source": "told" if told else "default"}
+        """Learn the reward that came in time, or else the default."""
+        came = outcome.value is not None
+        value = outcome.value if came else self.rules.default
+        fields = {"reward": value, "weight": 1.0, "source": "reward" if came else "default"}
         self._write(tx, now, "learn", fields, self._decided(tx, outcome))
-        closed = replace(outcome, phase="learned" if told else "default", value=value, due=None)
+        closed = replace(outcome, phase="learned" if came else "default", value=value, due=None)
         tx.put(self.record.id, closed)
         return closed
 

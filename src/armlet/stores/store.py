@@ -227,7 +227,7 @@ class Store:
             arrive.
         aggregation
             Which of several rewards of one decision counts: "first", "last", or "sum". A sum counts all that arrives,
-            also what is told twice.
+            also what is reported twice.
         reward_range
             The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
             range of a policy that has one.

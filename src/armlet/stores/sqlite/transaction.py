@@ -204,7 +204,7 @@ class SQLiteTransaction:
 
     def shrink(self, most: int) -> bool:
         if self._connection.pragma("auto_vacuum") != INCREMENTAL:
-            return False  # a file of before: what is free is used again, but not given back
+            return False  # somebody has set that: what is free is used again, but not given back
         self._run(f"PRAGMA incremental_vacuum({most})").fetchall()
         free: int = self._connection.pragma("freelist_count")
         return free > 0
