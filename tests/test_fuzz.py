@@ -112,7 +112,7 @@ def test_fuzzer_finds_an_audit_that_lets_a_log_pass(monkeypatch: pytest.MonkeyPa
 def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was when nobody looked whether a file holds together."""
     for check in ("check_ours", "check_counts"):
-        monkeypatch.setattr(f"armlet.stores.sqlite.ledger.{check}", lambda *_: None)
+        monkeypatch.setattr(f"armlet.stores.sqlite.tables.{check}", lambda *_: None)
     assert finds("stores", range(3), "was decided again")
 
 
