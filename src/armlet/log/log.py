@@ -1,4 +1,4 @@
-"""The log of a running bandit: every call that changes it, appended to a file as it happens.
+"""The log of a running bandit: every call that changes it, appended to a file as it happens; and resumed from it.
 
 A decision costs one line of JSON, a reward a shorter one. Every `CHECKPOINT` events there is a checkpoint: a digest of
 the bandit's state, and a seal of the lines since the last one.
@@ -13,35 +13,35 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
+from armlet.bandit import Bandit, from_bytes, load
 from armlet.disk import write_new
 from armlet.errors import InvalidValueError, LogError
-from armlet.log.faults import MissingFileError, explain
-from armlet.log.journal import Journal
+from armlet.kernel import Decision, Decisions
+from armlet.log.faults import MissingFileError, explain, reading
 from armlet.log.lines import is_beginning
-from armlet.log.reading import LogFile, read_file
+from armlet.log.reader import LogFile, last_stretch, read_file
+from armlet.log.replaying import replay
 from armlet.log.schema import FORMAT, RESERVED, SCHEMA, Event, InvalidEventError
-from armlet.log.sink import Flush
-from armlet.log.tail import last_stretch
+from armlet.log.writer import Flush, Journal
 from armlet.parallel.forks import give_up_in_children
+from armlet.types import Policy
 
 if TYPE_CHECKING:
-    from armlet.kernel import Decision, Decisions
-    from armlet.log.parquet.reading import ParquetLog
+    from armlet.log.parquet import ParquetLog
 
 CHECKPOINT: Final = 1000  # events from one digest of the state to the next
 
 
 class NoteError(LogError, ValueError):
-    """A note names or holds what a log cannot take."""
+    """A note has a field that a log cannot take."""
 
 
 class Log:
-    """Everything that happens to a bandit, in a file: `armlet.Bandit(..., log=armlet.Log("decisions.jsonl"))`.
+    """Every change of a bandit, in a file: `armlet.Bandit(..., log=armlet.Log("decisions.jsonl"))`.
 
-    The file holds no seed. The model that the bandit started from, which does, is written beside it, readable by its
+    The file holds no seed. The model that the bandit started from, which does, is written next to it, readable by its
     owner alone: `start_path`. Close the log, or use it in a `with` block, so that its last state is written down.
 
     Parameters
@@ -96,11 +96,11 @@ class Log:
         return self.file().about
 
     def __iter__(self) -> Iterator[Event]:
-        """Give the events, those that are not with the system yet included."""
+        """Yield the events, including those that are not with the system yet."""
         return iter(self.file())
 
     def file(self) -> LogFile | ParquetLog:
-        """Give the reader of the file, with all that has happened so far in it."""
+        """Return the reader of the file, with all that has happened so far in it."""
         with self.lock:
             if self._journal is not None and self._journal.sink.refusal is None:
                 self._journal.drain()
@@ -118,7 +118,7 @@ class Log:
         about
             Arms, features, policy and the like, and the `digest` of its state.
         digest
-            Gives the digest of the state at any later time.
+            Returns the digest of the state at any later time.
         """
         with self.lock:
             if self._journal is not None:
@@ -140,8 +140,13 @@ class Log:
             self._digest, self._due = digest, journal.sealed + CHECKPOINT
             self._finish = weakref.finalize(self, _let_go, journal, self.lock)
 
+    def check_start_model(self) -> None:
+        """Refuse a log whose start model is missing."""
+        if not self.start_path.exists():
+            raise MissingFileError(f"{self.start_path.name}, which {self.name} starts from, is missing; bring it back")
+
     def expect(self, events: int, digest: str) -> None:
-        """Take it that so many events lead to a state, as a replay has found; `open` need not replay them again."""
+        """Assume that so many events lead to a state, as a replay has found; `open` need not replay them again."""
         self._replayed = (events, digest)
 
     def _is_unborn(self) -> bool:
@@ -171,8 +176,7 @@ class Log:
             raise
 
     def _continue(self, journal: Journal, about: Mapping[str, Any]) -> None:
-        if not self.start_path.exists():
-            raise MissingFileError(f"{self.start_path.name}, which {self.name} starts from, is missing; bring it back")
+        self.check_start_model()
         stretch = last_stretch(self.path)
         expected = stretch.digest or self._state_after(stretch.seq)
         if about["digest"] != expected:
@@ -190,9 +194,6 @@ class Log:
     def _state_after(self, events: int) -> str:
         if self._replayed is not None and self._replayed[0] == events:
             return self._replayed[1]
-        from armlet.bandit import load
-        from armlet.log.replaying import replay  # for those who audit and resume
-
         bandit = load(self.start_path)
         replay(LogFile(self.path), bandit)
         return bandit.digest()
@@ -230,7 +231,7 @@ class Log:
     # ---- what a user may call
 
     def note(self, decision: Decision | str, **fields: object) -> None:
-        """Add what was learned about a decision beside its reward; it changes nothing in the bandit.
+        """Add what is known of a decision next to its reward; it changes nothing in the bandit.
 
         Parameters
         ----------
@@ -253,7 +254,7 @@ class Log:
             raise NoteError(f"a note cannot be written: {explain(error)}") from error
 
     def flush(self) -> None:
-        """Give the system all lines that wait."""
+        """Pass all lines that wait to the system."""
         with self.lock:
             if self._journal is not None:
                 self._journal.drain()
@@ -277,13 +278,13 @@ class Log:
             self._finish()
 
     def forked(self) -> None:
-        """Have a lock that no thread of the parent holds, in a child; the file is the parent's."""
+        """Take a lock that no thread of the parent holds, in a child; the file is the parent's."""
         self.lock = threading.RLock()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -291,7 +292,7 @@ class Log:
 
 
 def start_beside(path: Path) -> Path:
-    """Say where the start model of a log is: beside it, with the ending .start.armlet.
+    """Return the path of a log's start model: next to it, with the ending .start.armlet.
 
     Examples
     --------
@@ -308,3 +309,34 @@ def _let_go(journal: Journal, lock: threading.RLock) -> None:
             journal.close()
     else:
         journal.sink.close()
+
+
+def resume(log: Log, *, policy: Policy | None = None) -> Bandit:
+    """Replay a log from its start model, and return the bandit that goes on with it. O(events).
+
+    Pending decisions are learned as those of any other process: `armlet.Decision.from_dict`.
+
+    Parameters
+    ----------
+    log
+        A log of JSON lines that nobody writes; its start model must be next to it.
+    policy
+        The policy, if it is not one of Armlet's own.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, armlet
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.jsonl"
+    >>> log = armlet.Log(path, flush="line")
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1, log=log)
+    >>> decision = bandit.decide([1.0])
+    >>> log.close()
+    >>> with armlet.Log(path) as log:
+    ...     again = armlet.log.resume(log)
+    ...     again.learn(armlet.Decision.from_dict(decision.to_dict()), 0.5)
+    """
+    log.check_start_model()
+    with reading(log.start_path.name):
+        bandit = load(log.start_path, policy=policy)
+    log.expect(replay(LogFile(log.path), bandit), bandit.digest())
+    return from_bytes(bandit.to_bytes(), policy=policy, log=log)

@@ -1,40 +1,113 @@
-"""The lines of a log on their way into its file: numbered, carrying on the check value before, sealed now and then.
+"""The writer of a log: events become lines, numbered, chained by check values, sealed now and then, in a locked file.
 
-A line costs about what its digits cost; whatever cannot be written leaves journal and file as they were.
+The file holds whole lines at any time. A line costs about what its digits cost; an event that cannot be written leaves
+journal and file as they were. O(bytes).
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from time import time_ns
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from armlet.errors import BusyError, LogError
 from armlet.kernel import HeldLines, json_line
-from armlet.log.lines import LONGEST
+from armlet.log.faults import explain
+from armlet.log.lines import LONGEST, Sealer
+from armlet.log.reader import Stretch
 from armlet.log.schema import Event, check_fields
-from armlet.log.sealing import Sealer
-from armlet.log.sink import Flush, Sink
-from armlet.log.tail import Stretch
+from armlet.parallel.forks import LockedFile, give_up_in_children
 from armlet.types import __version__
+
+Flush: TypeAlias = Literal["block", "line", "disk"]
 
 BLOCK: Final = 2**16  # bytes that wait for the system if lines are flushed by blocks
 FROM_KERNEL: Final = frozenset({"decide", "learn"})
 """Kinds of which the kernel makes all fields, so that they hold what their kind holds; all others are checked."""
 
 
-class Journal:
-    """Takes events and writes them down.
+class Sink:
+    """A file to append lines to; what it refuses is not in it."""
 
-    Parameters
-    ----------
-    path
-        Of the file; it is made if it is not there.
-    flush
-        As of `armlet.Log`.
-    """
+    def __init__(self, path: Path, flush: Flush) -> None:
+        self._path, self._to_disk = path, flush == "disk"
+        self.refusal: str | None = None
+        """Why nothing more is taken, once that is so."""
+        try:
+            self._file = LockedFile(path, 0o666, append=True)
+            self.size = os.fstat(self._file.fd).st_size
+        except BlockingIOError as error:
+            raise LogError(
+                f"{path.name} is being written by another bandit or process; give each a log of its own"
+            ) from error
+        except OSError as error:
+            raise LogError(f"{path.name} cannot be opened: {explain(error)}") from error
+        give_up_in_children(self)
+
+    def cut(self, size: int) -> None:
+        """Cut off what a crash left of a line, with a warning."""
+        lost = self.size - size
+        self.truncate(size)
+        warnings.warn(
+            f"{self._path.name} ended in the middle of a line, as after a crash: its last {lost:,} bytes were cut off",
+            stacklevel=5,
+        )
+
+    def truncate(self, size: int) -> None:
+        """Keep so many bytes."""
+        os.ftruncate(self._file.fd, size)
+        self.size = size
+
+    def put(self, lines: bytes) -> None:
+        """Append whole lines, or refuse them and stay as it was."""
+        if self.refusal is not None:
+            raise LogError(self.refusal)
+        left = memoryview(lines)
+        try:
+            while left:
+                left = left[os.write(self._file.fd, left) :]
+        except BaseException as error:
+            os.ftruncate(self._file.fd, self.size)  # no half of a line stays
+            if not isinstance(error, OSError):
+                raise
+            raise LogError(f"{self._path.name} cannot be written: {error.strerror}; nothing was logged") from error
+        self.size += len(lines)
+        if self._to_disk:
+            self.sync()
+
+    def sync(self) -> None:
+        """Have everything on the disk."""
+        if self.refusal is not None:
+            raise LogError(self.refusal)
+        try:
+            os.fsync(self._file.fd)
+        except OSError as error:
+            # the system may have dropped the pages: a later success would prove nothing
+            self.refusal = f"{self._path.name} did not reach the disk earlier; open it again"
+            raise LogError(f"{self._path.name} did not reach the disk: {error.strerror}; open it again") from error
+
+    def remove(self) -> None:
+        """Undo the making of the file: remove it, or leave it empty if it was there before."""
+        if self.refusal is None:
+            self.truncate(0)
+            self._file.remove()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+        self.refusal = self.refusal or f"{self._path.name} is closed; open it again"
+
+    def forked(self) -> None:
+        """Refuse everything, in a forked child: the file is its parent's."""
+        self.refusal = f"{self._path.name} belongs to the process that forked this one; give the child its own log"
+
+
+class Journal:
+    """Takes events and writes them down."""
 
     def __init__(self, path: Path, flush: Flush) -> None:
         self.sink = Sink(path, flush)
@@ -47,13 +120,8 @@ class Journal:
         self._lines = HeldLines(0, 0)
         self._sealer = Sealer(b"")
 
-    @property
-    def seq(self) -> int:
-        """The number of the next event."""
-        return self._lines.seq
-
     def seal_by(self, start: bytes) -> None:
-        """Have the key of the seals from the bytes of the start model."""
+        """Take the key of the seals from the bytes of the start model."""
         self._sealer = Sealer(start)
 
     def follow(self, stretch: Stretch) -> None:
@@ -63,7 +131,7 @@ class Journal:
         self.sealed, self.is_closed = stretch.sealed, stretch.is_closed
 
     def append(self, kind: str, fields: Event) -> int:
-        """Take an event, or refuse it; give the number of the next one."""
+        """Take an event, or refuse it; return the number of the next one."""
         if kind in FROM_KERNEL and self._by_block:
             if self._lines.nbytes >= BLOCK or self.sink.refusal is not None or self._busy:
                 self._make_room()
@@ -72,7 +140,7 @@ class Journal:
         return self.append_all(kind, [fields])
 
     def append_all(self, kind: str, many: list[Event]) -> int:
-        """Take several events of a kind, all or none; give the number of the next one."""
+        """Take several events of a kind, all or none; return the number of the next one."""
         if kind not in FROM_KERNEL:
             for fields in many:
                 check_fields(kind, fields, self._name)
@@ -116,10 +184,11 @@ class Journal:
             self.drain()
 
     def checkpoint(self, digest: str, *, closing: bool = False) -> None:
-        """Write down the state, and a seal of all lines since the last one; say so if the log is closed by it."""
+        """Write down the state, and a seal of all lines since the last one; and whether the log is closed by it."""
         with self._alone():
             self._drain()
-            head = (self.seq, "checkpoint", time_ns() // 1000)
+            seq = self._lines.seq
+            head = (seq, "checkpoint", time_ns() // 1000)
             fields: dict[str, Any] = {"digest": digest, "version": __version__}
             fields |= {"closed": True} if closing else {}
             bare, _ = json_line(*head, fields, self._lines.crc)
@@ -127,11 +196,11 @@ class Journal:
             self.sink.put(line)
             self._sealer.restart()
             self._sealer.add(line)
-            self._lines.rewind(self.seq + 1, crc, 0)
-            self.sealed, self.is_closed = self.seq, closing
+            self._lines.rewind(seq + 1, crc, 0)
+            self.sealed, self.is_closed = seq + 1, closing
 
     def drain(self) -> None:
-        """Give the system what waits for it; what cannot be written goes on waiting."""
+        """Pass what waits to the system; what cannot be written goes on waiting."""
         with self._alone():
             self._drain()
 

@@ -1,16 +1,139 @@
-"""Batches of a Parquet file as rows that sums and bandits take: contexts, arms, rewards, weights, explored."""
+"""Parquet of any size as rows that sums and bandits take: files in pieces, pieces in batches, batches as arrays.
+
+A piece is a run of row groups, the same for any reader: where sums are cut is part of what they are.
+"""
 
 from __future__ import annotations
 
+import glob
 import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
 from armlet.inputs.encoder import Encoder
+from armlet.log.tables import load_pyarrow
 from armlet.types import Arm, Bool, Float64, Int64
+
+Data: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file, a folder, a pattern with * and ?, or several of them."""
+
+PIECE: Final = 2**19
+"""Rows of a piece at least, unless its file ends."""
+BATCH: Final = 2**14
+"""Rows that are in memory at a time."""
+BUFFER: Final = 2**20
+"""Bytes of a column that are read from the disk at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some row groups of a file."""
+
+    path: str
+    groups: tuple[int, ...]
+    first: int  # rows of the file before it
+    rows: int
+    batch: int  # rows that are read at a time, here or elsewhere: where sums are cut is part of what they are
+
+
+def find_files(data: Data) -> list[Path]:
+    """Find the files, in the order given; those of a folder or a pattern in the order of the alphabet.
+
+    Examples
+    --------
+    >>> find_files("nowhere/*.parquet")
+    Traceback (most recent call last):
+    armlet.errors.ArgumentError: data is nowhere/*.parquet, where there is no Parquet file
+    """
+    several = [data] if isinstance(data, str | os.PathLike) else list(data)
+    found = [path for each in several for path in _find(os.fspath(each))]
+    if not found:
+        raise ArgumentError("{data} is empty; give a file, a folder or a pattern")
+    return found
+
+
+def _find(place: str) -> list[Path]:
+    path = Path(place)
+    if path.is_dir():
+        found = sorted(each for each in path.rglob("*.parquet") if not _is_hidden(each.relative_to(path)))
+    elif path.exists() or not glob.has_magic(place):
+        if not path.exists():
+            raise FileNotFoundError(f"the data are {place}, which does not exist")
+        return [path]
+    else:
+        found = sorted(map(Path, glob.glob(place, recursive=True)))  # noqa: PTH207 - of a Path it takes no absolute one
+    if not found:
+        raise ArgumentError("{data} is {place}, where there is no Parquet file", place=place)
+    return found
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether it is what writers leave behind until they are done."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def open_file(path: str | Path, dictionaries: Sequence[str] = ()) -> Any:
+    """Open a Parquet file so that pages are read as they are needed; columns of few texts come by their dictionary."""
+    pa, pq = load_pyarrow()
+    try:
+        return pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False, read_dictionary=list(dictionaries))
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        text = "{data} has {name}, which cannot be read: {reason}"
+        raise ArgumentError(text, name=str(path), reason=reason) from error
+
+
+def cut(paths: Sequence[Path], columns: Sequence[str]) -> list[Piece]:
+    """Cut files into pieces, by their row groups alone; refuse one that lacks a column."""
+    pieces: list[Piece] = []
+    for path in paths:
+        with open_file(path) as file:
+            lacks = [name for name in columns if name not in file.schema_arrow.names]
+            if lacks:
+                there = ", ".join(file.schema_arrow.names)
+                raise ArgumentError(
+                    "{data} has {name} without a column {column!r}; its columns are {there}",
+                    name=str(path),
+                    column=lacks[0],
+                    there=there,
+                )
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        pieces += _runs(str(path), sizes)
+    return pieces
+
+
+def _runs(path: str, sizes: Sequence[int]) -> Iterator[Piece]:
+    groups: list[int] = []
+    first = rows = 0
+    for group, size in enumerate(sizes):
+        groups.append(group)
+        rows += size
+        if rows >= PIECE or group == len(sizes) - 1:
+            if rows:
+                yield Piece(path, tuple(groups), first, rows, BATCH)
+            first, rows, groups = first + rows, 0, []
+
+
+def read_batches(piece: Piece, columns: Sequence[str], dictionaries: Sequence[str] = ()) -> Iterator[tuple[int, Any]]:
+    """Read a piece: the row of the file that a batch starts with, and the batch."""
+    at = piece.first
+    with open_file(piece.path, dictionaries) as file:
+        options = {"batch_size": piece.batch, "row_groups": list(piece.groups), "columns": list(columns)}
+        for batch in file.iter_batches(**options, use_threads=False):
+            if batch.num_rows:
+                yield at, batch
+            at += batch.num_rows
+
+
+# ---- rows
 
 Labels: TypeAlias = Literal["plain", "json"]
 
@@ -99,7 +222,7 @@ class RowReader:
 
 
 def arm_codes(column: Any, name: str, written: Labels) -> tuple[list[Arm], Int64]:
-    """Give the labels of a column once each, and which of them every row has."""
+    """Return the labels of a column once each, and which of them every row has."""
     if column.null_count:
         raise RowError(int(np.flatnonzero(np.asarray(column.is_null()))[0]), f"{name} has no value; fill it in")
     coded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
@@ -112,7 +235,7 @@ def arm_codes(column: Any, name: str, written: Labels) -> tuple[list[Arm], Int64
 
 
 def vector_width(kind: Any) -> int:
-    """Say how many float64 a value of a column holds, if it holds a whole context; 0 if not."""
+    """Return how many float64 a value of a column holds, if it holds a whole context; 0 if not."""
     if str(kind).startswith("fixed_size_binary"):
         return kind.byte_width // 8 if kind.byte_width % 8 == 0 else 0
     return int(kind.list_size) if str(kind).startswith("fixed_size_list") else 0
@@ -159,7 +282,7 @@ def _encoded(encoder: Encoder, batch: Any) -> Float64:
 
 
 def matrix(X: Float64 | list[Float64]) -> Float64:
-    """Give contexts as a matrix."""
+    """Return contexts as a matrix."""
     return np.column_stack(X) if isinstance(X, list) else X
 
 
@@ -178,3 +301,31 @@ def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
     if rows.weights is not None and light.size:
         return RowError(int(light[0]), too_light(str(reader.weight), rows.weights[light[0]]))
     return None
+
+
+def read_rows(piece: Piece, reader: RowReader) -> Iterator[tuple[int, Rows]]:
+    """Read the rows of a piece: the row of the file that some start with, and these."""
+    for start, batch in read_batches(piece, reader.columns, [reader.arm]):
+        with located(piece, start):
+            rows = reader.read(batch)
+        yield start, rows
+
+
+@contextmanager
+def located(piece: Piece, start: int) -> Iterator[None]:
+    """Name the file and the row in what is refused of a batch."""
+    try:
+        yield
+    except RowError as error:
+        raise InvalidValueError(f"{piece.path}, row {start + error.row}: {error.text}") from None
+
+
+def check_range(rows: Rows, name: str, reward_range: tuple[float, float] | None) -> None:
+    """Refuse rewards that the bandit would refuse."""
+    if reward_range is None:
+        return
+    low, high = reward_range
+    outside = np.flatnonzero((rows.arms >= 0) & ~((rows.rewards >= low) & (rows.rewards <= high)))
+    if outside.size:
+        value = rows.rewards[outside[0]]
+        raise RowError(int(outside[0]), f"{name} is {value}; reward_range is from {low} to {high}")

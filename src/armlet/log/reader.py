@@ -1,4 +1,4 @@
-"""A log on disk, read event by event: JSON lines here, Parquet in its own room. Memory does not grow with the log.
+"""The reader of a log on disk, event by event: JSON lines here, Parquet in `parquet`. Memory does not grow with it.
 
 A decision of long ago, whose reward comes only now, is found again by its step: every `STRIDE`th is remembered.
 """
@@ -6,37 +6,33 @@ A decision of long ago, whose reward comes only now, is found again by its step:
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidTypeError, LogError
 from armlet.log.faults import check_ordinary, reading
-from armlet.log.lines import decode, parse, read_lines
+from armlet.log.lines import PIECE, carried, check_head, decode, parse, read_lines
 from armlet.log.schema import Event, Events
 
 if TYPE_CHECKING:
-    from armlet.log.parquet.reading import ParquetLog
+    from armlet.log.parquet import ParquetLog
 
 STRIDE: Final = 4096
 _DECIDE: Final = b'"kind":"decide"'
+_CHECKPOINT: Final = re.compile(rb'\n(\{"seq":[0-9]+,"kind":"checkpoint",[^\n]*\n)')
 
 Source: TypeAlias = Events | str | os.PathLike[str]
 """A log: its path, or what can be read as one."""
 
 
 class LogFile:
-    """The events of a log of JSON lines; a line that is not finished yet is left alone.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    """
+    """The events of a log of JSON lines; a line that is not finished yet is left alone."""
 
     sealed: ClassVar = True
-    """Whether its events must be sealed: so says the reader, never the file."""
+    """Whether its events must be sealed: a property of the reader, never of the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -68,7 +64,7 @@ class LogFile:
             yield event
 
     def with_lines(self) -> Iterator[tuple[bytes, Event]]:
-        """Give every event with its line; refuse a line that is not as it was written."""
+        """Yield every event with its line; refuse a line that is not as it was written."""
         offset = crc = decisions = 0
         dim: int | None = None
         self.unfinished = 0
@@ -110,7 +106,7 @@ class LogFile:
 
 
 def read(log: Source) -> Events:
-    """Open a log by the ending of its name, or give back what can be read as one already.
+    """Open a log by the ending of its name; return what can be read as one already.
 
     Parameters
     ----------
@@ -130,7 +126,66 @@ def read_file(path: Path) -> LogFile | ParquetLog:
     """Open a log on disk by the ending of its name."""
     check_ordinary(path, "log")
     if path.suffix == ".parquet":
-        from armlet.log.parquet.reading import ParquetLog  # needs pyarrow
+        from armlet.log.parquet import ParquetLog  # needs pyarrow
 
         return ParquetLog(path)
     return LogFile(path)
+
+
+# ---- the end of a log
+
+
+class Stretch(NamedTuple):
+    """The lines since the last seal, and what the next line follows: all that is needed to continue a log."""
+
+    lines: list[bytes]  # from the last checkpoint's own on, or from the start
+    seq: int  # of the next event
+    crc: int  # of the last line
+    sealed: int  # the number of the event after the last checkpoint
+    end: int  # bytes of whole lines in the file
+    digest: str | None  # of the state after the last event, where that is the checkpoint
+    is_closed: bool  # whether that was written when the log was closed
+
+
+def last_stretch(path: Path) -> Stretch:
+    """Read a log's lines from the last checkpoint on, and check that they follow each other. O(one stretch)."""
+    check_ordinary(path, "log")
+    with reading(path.name):
+        begin, data = _read_back(path)
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            raise LogError(
+                f"{path.name} has no whole line: it is not a log, or a crash left nothing of it; begin a new one", 0
+            )
+        found = [match.start(1) for match in _CHECKPOINT.finditer(data[:end])]
+        lines = data[found[-1] if found else 0 : end].splitlines(keepends=True)
+        return _checked(lines, begin + end, not found, path.name)
+
+
+def _read_back(path: Path) -> tuple[int, bytes]:
+    """Read from the end back to a whole checkpoint's line, or to the beginning; return where that is, and the bytes."""
+    begin = path.stat().st_size
+    parts: list[bytes] = []
+    with path.open("rb") as file:
+        check_head(file.read(256), path.name)
+        while begin:
+            step = min(PIECE, begin)
+            begin -= step
+            file.seek(begin)
+            parts.insert(0, file.read(step))
+            if _CHECKPOINT.search(b"".join(parts[:2])):
+                break
+    return begin, b"".join(parts)
+
+
+def _checked(lines: list[bytes], end: int, from_start: bool, name: str) -> Stretch:
+    if from_start:
+        event, crc = decode(lines[0], 0, 0, name)
+    else:
+        event, crc = parse(lines[0], None, name), carried(lines[0])
+    first, kind = event["seq"], event["kind"]
+    for seq, line in enumerate(lines[1:], first + 1):
+        event, crc = decode(line, seq, crc, name)
+    sealed = first + 1 if kind == "checkpoint" else 0
+    last = event if event["kind"] == "checkpoint" else {}
+    return Stretch(lines, first + len(lines), crc, sealed, end, last.get("digest"), last.get("closed", False))
