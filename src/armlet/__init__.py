@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
-    from armlet.log.fitting.fit import fit as fit
+    from armlet.log.fitting import fit_parquet as fit_parquet
     from armlet.policies import *  # noqa: F403
-    from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
+    from armlet.stores import open_store as open_store
 
 _LOADED = (
     *("ArmletError", "Bandit", "Decision", "Decisions", "Policy", "Statistics"),
@@ -45,9 +45,9 @@ _LAZY = {  # name -> its module, imported on first use so that `import armlet` s
     "environments": None,
     "evaluate": "armlet.evaluation.evaluate",
     "evaluation": None,
-    "fit": "armlet.log.fitting.fit",
+    "fit_parquet": "armlet.log.fitting",
     "log": None,
-    "open": "armlet.stores",
+    "open_store": "armlet.stores",
     "replay": "armlet.evaluation.replay",
     "stores": None,
     "testing": None,
@@ -55,8 +55,7 @@ _LAZY = {  # name -> its module, imported on first use so that `import armlet` s
 }
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
-    # without `open`: "from armlet import *" would hide Python's own
-    __all__ = [*_LOADED, *(name for name in _LAZY if name != "open"), *policies.POLICIES]
+    __all__ = [*_LOADED, *_LAZY, *policies.POLICIES]
 
     def __getattr__(name: str) -> object:
         """Import policies and the larger parts on first use: `armlet.LinUCB`, `armlet.theory`."""
@@ -77,4 +76,4 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             raise AttributeError(f"{missing}: {error}") from None
 
     def __dir__() -> list[str]:
-        return sorted({*(name for name in globals() if name.startswith("__")), *__all__, "open"})
+        return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

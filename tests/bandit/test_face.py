@@ -154,7 +154,7 @@ def test_parts_of_a_bandit_hold_the_rest_of_its_face() -> None:
     assert bandit.t == 7
     for given in ({}, {"seed": 3, "t": 9}, {"policy": Uniform(), "seed": 3}):
         with pytest.raises(TypeError, match="give one of policy, seed and t"):
-            bandit.replace(**given)  # type: ignore[arg-type]
+            bandit.replace(**given)
     assert bandit.t == 7
 
 
@@ -166,7 +166,7 @@ def test_a_table_of_decisions_is_complete_and_alone() -> None:
         bandit.partial_fit(table, ["a"])
     for given in ({"explored": True}, {"weights": [1.0]}, {"steps": 0}, {"design": "fixed"}):
         with pytest.raises(ValueError, match=f"{next(iter(given))} is .*the columns of a table of decisions say that"):
-            bandit.partial_fit(table, **given)  # type: ignore[arg-type]
+            bandit.partial_fit(table, **given)
     assert bandit.state.n.sum() == 0.0
     bandit.partial_fit(table)
     bandit.fit(table)
