@@ -181,18 +181,6 @@ def test_rule_of_a_policy_that_is_not_armlets_own_is_refused_by_name() -> None:
         Bandit(["a", "b"], 1, policy=Copied(), seed=1)
 
 
-class OldWord(LinUCB):
-    """Asks to be played in Python by the old word, which nobody hears any more."""
-
-    def schedule(self) -> None: ...
-
-
-def test_policy_that_still_says_schedule_is_refused_by_the_new_word() -> None:
-    for refused in (lambda: Bandit(["a", "b"], 1, policy=OldWord(), seed=1), lambda: compiled_rule(OldWord())):
-        with pytest.raises(TypeError, match=r"^OldWord has schedule\(\); it is called rule\(\) now$"):
-            refused()
-
-
 # ---- garbage
 
 LEAKS = """
