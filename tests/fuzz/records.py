@@ -25,7 +25,7 @@ def plain(t: Any) -> Any:
     return int.__index__(t) if isinstance(t, int) else t
 
 
-def decide_at(s: Session) -> Call:
+def decide_t(s: Session) -> Call:
     t, x = a_step(s), [s.scale] * s.dim
 
     def check(d: Decision, before: View) -> None:
@@ -34,7 +34,7 @@ def decide_at(s: Session) -> Call:
         s.decisions.append(d)
         del s.decisions[:-PLENTY]
 
-    return Call("decide_at", lambda: s.bandit.decide(x, t=t), "decides", check)
+    return Call("decide t", lambda: s.bandit.decide(x, t=t), "decides", check)
 
 
 def replace_t(s: Session) -> Call:
@@ -119,7 +119,7 @@ def replace(s: Session) -> Call | None:
 
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
-    decide_at,
+    decide_t,
     replace_t,
     from_dict,
     partial_fit_table,
