@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 
 Float64 = NDArray[np.float64]
 BLOCK = 4096

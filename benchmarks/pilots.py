@@ -19,11 +19,11 @@ import numpy as np
 import armlet
 from armlet.advice import Pilot, Prior
 from armlet.advice.comparison import DEFAULT, StepTask, play_steps, played
-from armlet.advice.sources import as_source
-from armlet.advice.spread import Sample, mean_interval
-from armlet.environments.finite import FiniteWorld
+from armlet.advice.pilot import as_source
+from armlet.advice.runs import Sample, mean_interval
+from armlet.environments.environment import FiniteWorld
 from armlet.inference.means import Interval
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table
 
 ARMS, DIM, ENVIRONMENTS = 4, 6, 40
 CLICKS = Prior(n_arms=ARMS, dim=DIM, effect=(0.003, 0.01), rewards="clicks", base_rate=(0.02, 0.05))

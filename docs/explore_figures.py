@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from armlet.advice import advise
-from armlet.advice.plots import regret_by_p
+from armlet.advice.command import regret_by_p
 from armlet.environments import Customers
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ import pytest
 
 from armlet.environments.families import draw_problem
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import as_floats
+from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper.section_4_2.advisor import experiment as advisor
 from armlet_lab.paper.section_4_2.advisor.report import Family, judge
 from armlet_lab.runner.experiment import SEED

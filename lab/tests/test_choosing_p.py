@@ -14,9 +14,8 @@ from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.policies.auto_p import CAUTION
-from armlet.simulation import streams
 from armlet.simulation.lab import Lab
-from armlet.simulation.player import block_size
+from armlet.simulation.play import block_size, run_streams
 from armlet_lab.paper.section_4_2 import calibration
 from armlet_lab.paper.section_4_2.choosing_p import experiment as choosing_p
 from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
@@ -32,7 +31,7 @@ def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None
     policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [ContextualEpsilonGreedy(p="auto", horizon=T)]
     entries = [together.Entry.of(policy, world) for policy in policies]
     among = together.play(world, entries, T, Seeds(5), 2)
-    (shown, noisy, coins), blocks = streams.of_run(Seeds(5), 2), []
+    (shown, noisy, coins), blocks = run_streams(Seeds(5), 2), []
     for start in range(0, T, block_size(world)):
         X = world.contexts(shown, min(block_size(world), T - start))
         blocks.append((X, world.rewards(noisy, X)))

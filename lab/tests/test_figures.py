@@ -8,12 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from armlet.environments.figure_a import FigureA
-from armlet.environments.figure_b import FigureB
+from armlet.environments.paper import FigureA, FigureB
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import streams
 from armlet.simulation.lab import Lab
+from armlet.simulation.play import table_seeds
 from armlet_lab.paper import figure_a, figure_b
 from armlet_lab.runner import events, verdicts
 from armlet_lab.runner.experiment import Experiment, Findings
@@ -97,7 +96,7 @@ def test_exploring_enough_makes_the_line_straight() -> None:
     table = FigureA(theta=((3.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 3.0))).table()
     assert table is not None
     steps = np.array([25_000, 100_000])
-    played = events.play(table, Algorithm1(p=1200), steps, [streams.of_table(Seeds(1), 0, run) for run in range(12)])
+    played = events.play(table, Algorithm1(p=1200), steps, [table_seeds(Seeds(1), 0, run) for run in range(12)])
     early, late = played.regret.mean(axis=0)
     assert abs((late - early) / (1200 * table.gap * np.log(4)) - 1) < 0.04
 
@@ -111,7 +110,7 @@ def test_the_rule_selects_the_first_theta_whose_arms_are_apart() -> None:
 def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> None:
     table, steps, policy = FigureB.draw(np.random.default_rng(0)).table(), np.array([30, 1000]), TINY_POLICY
     two, three, other = (
-        events.play(table, policy, steps, [streams.of_table(Seeds(1), world, run) for run in range(runs)])
+        events.play(table, policy, steps, [table_seeds(Seeds(1), world, run) for run in range(runs)])
         for world, runs in ((0, 2), (0, 3), (1, 2))
     )
     for few, many in zip(two, three, strict=True):
@@ -122,7 +121,7 @@ def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> No
 def test_the_rows_of_the_arms_are_the_steps_that_explored() -> None:
     # within the warm-up every step explores, each arm in turn
     table, steps = FigureB.draw(np.random.default_rng(0), n_arms=6).table(), np.array([30, 60])
-    played = events.play(table, TINY_POLICY, steps, [streams.of_table(Seeds(1), 0, run) for run in range(2)])
+    played = events.play(table, TINY_POLICY, steps, [table_seeds(Seeds(1), 0, run) for run in range(2)])
     np.testing.assert_array_equal(played.rows, np.full((2, 6), 10))
     np.testing.assert_array_equal(played.exploring, played.regret)
 

@@ -12,7 +12,7 @@ import pytest
 
 from armlet.inference.means import Estimate
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet.report.plots import Curve, Picture
 from armlet_lab.runner.page import Section, render
 from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict

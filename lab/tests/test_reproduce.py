@@ -18,8 +18,7 @@ from armlet.inference.means import Estimate
 from armlet.parallel.pool import WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.report import plots
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays
+from armlet.simulation.lab import Arrays, Lab
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import lemma_2
 from armlet_lab.runner import reproduce as paper

@@ -13,12 +13,10 @@ import pytest
 
 from armlet import kernel
 from armlet.environments import FigureA
-from armlet.environments.section7_growing import Rate
-from armlet.environments.section41 import Section41
+from armlet.environments.paper import Rate, Section41
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation.lab import Archive, Lab
-from armlet.simulation.shelf import Shelf, as_floats
+from armlet.simulation.lab import Archive, Lab, Shelf, as_floats
 from armlet.types import Float64, Int64
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import merge, section_4_1, section_7

@@ -11,8 +11,7 @@ from scipy import stats
 
 from armlet import theory
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import as_floats
+from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import lemma_2, theorem_1
 from armlet_lab.paper.theorem_2 import experiment as theorem_2
 from armlet_lab.paper.theorem_2 import worlds

@@ -9,8 +9,7 @@ import pytest
 
 import armlet
 from armlet.parallel.seeds import Seeds
-from armlet.simulation import streams
-from armlet.simulation.player import draw
+from armlet.simulation.play import draw, run_streams
 from armlet.types import Float64
 from armlet_lab.contests.tournament.experiment import Task, Waiting, play, regret
 from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
@@ -53,7 +52,7 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
 @pytest.mark.parametrize("family", ["one noisy arm", "at once", "Figure (a)"])
 def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) -> None:
     world, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
-    policy, (contexts, noise, seed) = armlet.OccasionalOptimism(), streams.of_run(SEEDS, family, 0)
+    policy, (contexts, noise, seed) = armlet.OccasionalOptimism(), run_streams(SEEDS, family, 0)
     loop, total = Waiting(world, policy, seed, FAMILIES[family]), 0.0
     for _, X, rewards, losses in draw(world, contexts, noise, 500, 4096):
         total += float(losses[np.arange(len(X)), loop.play(X, rewards)[0]].sum())

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import as_floats
+from armlet.simulation.lab import Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.contests.evidence import experiment as evidence_experiment
 from armlet_lab.contests.evidence import report as evidence_report

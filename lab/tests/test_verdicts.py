@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.inference.means import Estimate
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet_lab.runner import verdicts
 from armlet_lab.runner.verdicts import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
 

@@ -63,7 +63,7 @@ from armlet.inputs.decided import arrow_table
 from armlet.types import Bool, Coins, Float64, Int64, Interaction
 
 if TYPE_CHECKING:
-    from armlet.environments.finite import FiniteWorld
+    from armlet.environments.environment import FiniteWorld
 
 Rule: TypeAlias = (
     _kernel.Schedule
@@ -195,7 +195,7 @@ def simulate_steps(
     Examples
     --------
     >>> import numpy as np
-    >>> from armlet.environments.finite import FiniteWorld
+    >>> from armlet.environments.environment import FiniteWorld
     >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
     >>> settings = {"rule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 100}
     >>> at = np.array([1, 2, 100])
@@ -224,7 +224,7 @@ def simulate_events(
     Examples
     --------
     >>> import numpy as np
-    >>> from armlet.environments.finite import FiniteWorld
+    >>> from armlet.environments.environment import FiniteWorld
     >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
     >>> settings = {"rule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 10**12}
     >>> at = np.array([1, 2, 10**12])

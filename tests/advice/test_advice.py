@@ -14,11 +14,9 @@ import pytest
 from armlet.advice import Advice, Prior, advise, ask, comparison
 from armlet.advice import runs as advice_runs
 from armlet.advice.ask import found_by
+from armlet.advice.pilot import SourceLike
 from armlet.advice.problem import condense
-from armlet.advice.runs import Bench, Task, checkpoints, explorations, explorations_as_printed, play
-from armlet.advice.search import Search
-from armlet.advice.sources import SourceLike
-from armlet.advice.trial import Trial
+from armlet.advice.runs import Bench, Search, Task, Trial, checkpoints, explorations, explorations_as_printed, play
 from armlet.environments import Customers, Drifting, FigureA, Linear
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds

@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from armlet.advice import Pilot, advise, comparison
-from armlet.advice.posterior import Posterior
+from armlet.advice.pilot import Posterior
 from armlet.environments import Linear, LinearArms, Scheduling
 from armlet.environments.families import draw_problem
 from armlet.parallel.seeds import Seeds

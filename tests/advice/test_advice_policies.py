@@ -8,10 +8,10 @@ import html
 import numpy as np
 import pytest
 
-from armlet.advice import Advice, Pilot, Prior, advise, comparison, page, words
+from armlet.advice import Advice, Pilot, Prior, advise, command, comparison, words
 from armlet.advice.comparison import Comparison, Compiled, StepTask, compared, play_steps, played
-from armlet.advice.sources import as_source
-from armlet.advice.spread import Sample, mean_interval
+from armlet.advice.pilot import as_source
+from armlet.advice.runs import Sample, mean_interval
 from armlet.inference.means import Interval
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.types import Float64
@@ -102,7 +102,7 @@ def test_terminal_page_and_json_give_the_same_answer(advice: Advice) -> None:
     answer, log = document["answer"], document["for_a_log"]
     assert (answer, log) == (words.headline(advice), words.for_a_log(advice))
     assert " ".join(advice.lines()).startswith(f"{answer} {log}")
-    text = html.unescape(page.render(advice, seed=1))
+    text = html.unescape(command.render(advice, seed=1))
     assert f"<h1>{answer}</h1>" in text
     assert f"<p>{log}</p>" in text
     for row, stored in zip(advice.policies.rows, document["policies"]["rows"], strict=True):

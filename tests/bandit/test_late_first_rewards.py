@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.kernel import (
     AutoSchedule,
     Schedule,

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from armlet import kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.kernel import Layers, Snapshots, Statistics, Tuned
 from fuzz import values
 from fuzz.faults import REFUSALS, Fault, Hostility

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from armlet import _kernel, kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.kernel import AutoSchedule, Layers, Schedule, Statistics, Tuned
 
 SOUND: dict[str, Any] = {

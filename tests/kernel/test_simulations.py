@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from armlet import kernel
-from armlet.environments.finite import FiniteWorld, Noise
+from armlet.environments.environment import FiniteWorld, Noise
 from armlet.kernel import Rollout, Schedule, Simulated, Statistics
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.types import Float64, Int64
@@ -199,7 +199,7 @@ def test_checkpoints_do_not_change_the_law() -> None:
 WARM_UP = """
 import numpy as np
 from armlet import kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.policies import Algorithm1
 world = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), noise="none", scale=0.0)
 policy = Algorithm1(p=1e8)

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from armlet.bandit import Bandit, load
-from armlet.environments.figure_a import FigureA
-from armlet.environments.section7 import Section7
+from armlet.environments.paper import FigureA, Section7
 from armlet.errors import DecisionError, ModelFileError
 from armlet.model_file import encoding
 from armlet.policies.contextual_ucb import SEARCHES, ContextualUCB

@@ -12,7 +12,7 @@ from scipy import optimize
 
 from armlet.bandit import Bandit
 from armlet.environments import Drifting, FigureA
-from armlet.environments.oracle_bit import OracleBit
+from armlet.environments.wrapped import OracleBit
 from armlet.kernel import coins
 from armlet.policies import Uniform
 from armlet.simulation.run import simulate

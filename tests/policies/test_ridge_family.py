@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from armlet import _kernel, kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
 from armlet.policies.forced import forced_arm
 from armlet.policies.linucb import LinUCB

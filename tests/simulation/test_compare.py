@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from armlet import cli
-from armlet.environments.figure_a import FigureA
+from armlet.environments.paper import FigureA
 from armlet.simulation.compare import make_jobs, rates, report, verdict
 from armlet.simulation.growth import growth
-from armlet.simulation.ranking import Place, rank
+from armlet.simulation.overview import Place, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 

@@ -13,8 +13,7 @@ from armlet.environments import Delayed, FigureA, Linear, News, World
 from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import LinUCB, OptimisticEpsilonGreedy, Uniform
-from armlet.simulation.play import Job, play
-from armlet.simulation.player import Block, InPython, draw, player
+from armlet.simulation.play import Block, InPython, Job, draw, play, player
 from armlet.simulation.results import settings_of
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction
 from armlet_lab.runner import together

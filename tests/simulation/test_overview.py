@@ -12,11 +12,9 @@ import armlet
 from armlet import cli
 from armlet.environments import FigureA
 from armlet.simulation import run as runner
-from armlet.simulation.manifest import Manifest, ResultsError
-from armlet.simulation.overview import write_overview
+from armlet.simulation.overview import describe, write_overview
 from armlet.simulation.play import Curves, Job, play
-from armlet.simulation.ranking import describe
-from armlet.simulation.results import settings_of
+from armlet.simulation.results import Manifest, ResultsError, settings_of
 from armlet.simulation.run import simulate_all
 
 WORLD = FigureA.draw(np.random.default_rng(3))

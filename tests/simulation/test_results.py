@@ -23,14 +23,12 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.environments import FigureA
-from armlet.parallel import workers
+from armlet.parallel import pool
 from armlet.parallel.pool import PoolLike, WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.simulation import run as runner
-from armlet.simulation.folder import read
-from armlet.simulation.manifest import Manifest, ResultsError, read_manifest
 from armlet.simulation.play import Curves, Job, play
-from armlet.simulation.results import read_parquet, write_parquet
+from armlet.simulation.results import Manifest, ResultsError, read, read_manifest, read_parquet, write_parquet
 from armlet.simulation.run import simulate_all
 from armlet_lab import literature
 
@@ -72,7 +70,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    distributed = workers.distributed()
+    distributed = pool.distributed()
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as two:
@@ -123,7 +121,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_when_started_again(tmp_path:
 
 
 def test_the_executor_of_a_dask_client_is_an_engine_too(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:
-    with workers.distributed().Client(cluster.address, set_as_default=False) as client:
+    with pool.distributed().Client(cluster.address, set_as_default=False) as client:
         assert table(tmp_path, client.get_executor()) == expected
 
 

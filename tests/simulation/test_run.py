@@ -18,14 +18,12 @@ import armlet
 from armlet import cli
 from armlet.environments import FigureA, Section7Growing
 from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.kernel import Statistics
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.simulation import run as runner
-from armlet.simulation import streams
-from armlet.simulation.play import PLACE, Curves, Job, Method, play, spaced
-from armlet.simulation.player import block_size
+from armlet.simulation.play import PLACE, Curves, Job, Method, block_size, play, run_streams, spaced
 from armlet.simulation.run import simulate, simulate_all, split
 from armlet.types import Bool, Choice, Coins, Float64, Policy
 from armlet_lab import literature
@@ -79,7 +77,7 @@ class Recording:
 
 def by_hand(policy: Policy, seed: int, run: int, horizon: int) -> tuple[Float64, Float64, Float64]:
     """Play one run with a Bandit, a step at a time, and sum in plain Python."""
-    contexts, noise, coins = streams.of_run(Seeds(seed, PLACE), run)
+    contexts, noise, coins = run_streams(Seeds(seed, PLACE), run)
     X = WORLD.contexts(contexts, horizon)
     rewards = WORLD.rewards(noise, X)
     bandit = armlet.Bandit(range(WORLD.n_arms), WORLD.dim, policy=policy, seed=coins)

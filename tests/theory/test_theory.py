@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from armlet import theory
 from armlet.environments import FigureA
 from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import bit_law, scale_bits
-from armlet.environments.section41 import Section41
+from armlet.environments.environment import FiniteWorld
+from armlet.environments.linear import bit_law, scale_bits
+from armlet.environments.paper import Section41
 from armlet.errors import ArmletError
 from armlet.theory import AssumptionError, Problem, section41
 from armlet.theory.assumptions import MEANINGS

@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from armlet import theory
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.reference.ridge import RidgeName
-from armlet.simulation import streams
+from armlet.simulation.play import table_seeds
 from armlet.theory import lemmas, repaired
 from armlet.types import Float64
 from armlet_lab.paper.theorem_2 import worlds
@@ -277,7 +277,7 @@ STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
     policy = Algorithm1(p=p, ridge=ridge)
-    played = events.play(table, policy, STEPS, [streams.of_table(Seeds(20), 0, run) for run in range(runs)])
+    played = events.play(table, policy, STEPS, [table_seeds(Seeds(20), 0, run) for run in range(runs)])
     return np.asarray(played.regret.mean(axis=0))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from armlet.simulation.manifest import read_manifest
 from armlet.simulation.overview import write_overview
+from armlet.simulation.results import read_manifest
 from armlet_lab.contests.bakeoff import command
 from armlet_lab.runner import reproduce
 

@@ -15,18 +15,17 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from armlet.environments.figure_a import FigureA, Zero
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
+from armlet.environments.paper import FigureA, Zero
 from armlet.inference.means import Estimate, band
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy
 from armlet.reference.ridge import RidgeLike
 from armlet.report import plots
-from armlet.report.numbers import show
-from armlet.simulation import streams
+from armlet.report.document import show
 from armlet.simulation.growth import doubling_ratio, log_slope
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
+from armlet.simulation.play import table_seeds
 from armlet.types import Float64, Int64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
@@ -129,9 +128,11 @@ Grid: TypeAlias = Mapping[int, Mapping[float, Growth]]  # by theta, then by p
 
 def play(task: Task) -> Arrays:
     """Play a task; seeds depend on the theta and the run, not on the policy."""
-    table = cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table())  # with 3 dimensions there always is one
+    table = cast(
+        "FiniteWorld", _draw(task.seeds, task.theta, task.zero).table()
+    )  # with 3 dimensions there always is one
     policy = Policy(p=task.p, ridge=task.ridge)
-    pairs = (streams.of_table(task.seeds, task.theta, run) for run in range(task.runs))
+    pairs = (table_seeds(task.seeds, task.theta, run) for run in range(task.runs))
     played = events.play(table, policy, _checkpoints(task.horizon), pairs)
     return {"regret": played.regret, "exploring": played.exploring}
 
@@ -197,7 +198,7 @@ def _grid(lab: Lab, stage: str, tasks: Sequence[Task], label: str) -> Grid:
 
 def _measure(task: Task, arrays: Arrays) -> Growth:
     regret, steps, rng = as_floats(arrays["regret"]), _checkpoints(task.horizon), _resampling(task.seeds)
-    unit = task.p * cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table()).gap
+    unit = task.p * cast("FiniteWorld", _draw(task.seeds, task.theta, task.zero).table()).gap
     ratio = doubling_ratio(steps, regret, rng)
     slope = log_slope(steps, regret, rng, start=10 * task.p, unit=unit)
     return Growth(steps, regret, as_floats(arrays["exploring"]), unit, ratio, slope)

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from armlet.environments.figure_b import FigureB
+from armlet.environments.paper import FigureB
 from armlet.inference.means import Estimate, bootstrap, paired_difference
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.report.numbers import show
-from armlet.simulation import streams
+from armlet.report.document import show
 from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
+from armlet.simulation.play import table_seeds
 from armlet.types import Float64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
@@ -151,7 +150,7 @@ def play(task: Task) -> Arrays:
     steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), Algorithm1(p=task.p), []
     for index in range(task.thetas):
         table = FigureB.draw(task.seeds.rng("worlds", index), I=task.rarity, n_arms=N_ARMS).table()
-        pairs = (streams.of_table(task.seeds, index, run) for run in range(task.runs))
+        pairs = (table_seeds(task.seeds, index, run) for run in range(task.runs))
         played = events.play(table, policy, steps, pairs)
         (warmup, total), (_, exploring) = played.regret.mean(axis=0), played.exploring.mean(axis=0)
         rows.append((total, total - exploring, warmup / table.gap))

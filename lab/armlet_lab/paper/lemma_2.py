@@ -14,14 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from armlet.environments.figure_a import FigureA
+from armlet.environments.paper import FigureA
 from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import table_seeds
 from armlet.theory.lemmas import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
 from armlet.types import Float64
 from armlet_lab.runner import events
@@ -114,7 +113,7 @@ def play(task: Runs) -> Arrays:
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
     policy, end = Algorithm1(p=task.p), np.array([task.horizon])
-    pairs = (streams.of_table(task.seeds, run) for run in range(task.first, task.last))
+    pairs = (table_seeds(task.seeds, run) for run in range(task.first, task.last))
     return {"rows": events.play(table, policy, end, pairs).rows}
 
 

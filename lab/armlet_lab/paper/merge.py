@@ -21,12 +21,10 @@ from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet.report.plots import Curve
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab
-from armlet.simulation.player import InKernel, draw
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
+from armlet.simulation.play import InKernel, draw, run_streams
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
@@ -173,7 +171,7 @@ def _checkpoints(horizon: int) -> Int64:
 
 
 def _draw(task: Task) -> Steps:
-    world, run = FigureA.draw(task.seeds.rng("worlds", task.run)), streams.of_run(task.seeds, task.run)
+    world, run = FigureA.draw(task.seeds.rng("worlds", task.run)), run_streams(task.seeds, task.run)
     whole = next(draw(world, run.contexts, run.noise, task.horizon, size=task.horizon))
     return Steps(whole.X, whole.rewards, whole.losses)
 

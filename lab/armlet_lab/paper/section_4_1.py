@@ -16,17 +16,16 @@ import numpy as np
 
 from armlet import theory
 from armlet.environments.constants import Constants
-from armlet.environments.linear_arms import scale_bits
-from armlet.environments.section41 import Entries, Section41
+from armlet.environments.linear import scale_bits
+from armlet.environments.paper import Entries, Section41
 from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet.report.plots import Series
 from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.theory.section41 import claimed_delta_min, sigma_min
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings

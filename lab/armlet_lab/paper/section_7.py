@@ -14,18 +14,15 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
-from armlet.environments.section7 import SUPPORT, Section7
-from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
+from armlet.environments.linear import Theta, as_rows, draw_rewards
+from armlet.environments.paper import RATE_WORDS, SECTION_7_CONTEXTS, Rate, Section7, Section7Growing
 from armlet.inference.means import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, power_slope
-from armlet.simulation.lab import Lab
-from armlet.simulation.player import player
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
+from armlet.simulation.play import player, run_streams
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
@@ -207,7 +204,7 @@ def _growing(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     parts = [(first, min(first + TOGETHER, n), rate) for first in range(0, n, TOGETHER) for rate in RATES]
     tasks = [Runs(seeds=lab.seeds, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
     found = lab.map("play", play, tasks, f"Section 7: {n} runs of {T:,} steps with each kind of I")
-    labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {WORDS[rate]}" for rate in RATES]
+    labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {RATE_WORDS[rate]}" for rate in RATES]
     played = [_join(label, T, found[index :: len(RATES)]) for index, label in enumerate(labels)]
     return _judge_growing(settings, played, lab.rng("regret intervals"))
 
@@ -235,13 +232,13 @@ def play(task: Runs) -> Arrays:
 def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
     rate, policy, steps = task.rate, Algorithm1(p=task.p), _checkpoints(task.horizon)
     world = Section7(theta=theta, I=FIXED) if rate is None else Section7Growing(theta=theta, rate=rate)
-    contexts, noise, coins = streams.of_run(task.seeds, index)
+    contexts, noise, coins = run_streams(task.seeds, index)
     plays = player(world, policy, coins)
-    total, kept, means = np.zeros(3), np.empty((3, len(steps))), world.means(SUPPORT)
+    total, kept, means = np.zeros(3), np.empty((3, len(steps))), world.means(SECTION_7_CONTEXTS)
     losses = means.max(axis=1, keepdims=True) - means  # (2, K): there are two contexts only
     for start, end in pairwise([*range(0, task.horizon, CHUNK), task.horizon]):
         X = world.contexts(contexts, end - start, start=start)
-        row = (X[:, 1] == 0).astype(np.int64)  # of SUPPORT, the rare one first
+        row = (X[:, 1] == 0).astype(np.int64)  # of SECTION_7_CONTEXTS, the rare one first
         rewards = draw_rewards(noise, means[row], world.noise, world.scale)
         arms, explored = plays.play(X, rewards)
         loss, rare = losses[row, arms], (row == 0) & ~explored

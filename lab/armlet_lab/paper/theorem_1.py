@@ -21,8 +21,7 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.policies import Algorithm1
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table
 from armlet.types import Float64, Int64
 
 

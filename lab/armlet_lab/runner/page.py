@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from armlet.report.document import check_pictures, document, figure, lines
-from armlet.report.numbers import show
-from armlet.report.pictures import Picture
-from armlet.report.tables import Table, table
+from armlet.report.document import Table, check_pictures, document, figure, lines, show, table
+from armlet.report.plots import Picture
 from armlet_lab.runner.verdicts import Finding, Outcome, Statistic, Verdict, count
 
 SIGNS: Final = {Outcome.HOLDS: "✓", Outcome.UNDER_READING: "◐", Outcome.FAILS: "✗", Outcome.UNSETTLED: "?"}

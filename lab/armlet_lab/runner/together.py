@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armlet.environments.world import World, check_still
+from armlet.environments.environment import World, check_still
 from armlet.errors import InvalidValueError
 from armlet.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
-from armlet.simulation import streams
-from armlet.simulation.player import InKernel, draw
+from armlet.simulation.play import InKernel, draw, run_streams
 from armlet.types import Float64, Policy, State
 
 
@@ -57,7 +56,7 @@ def play(world: World, entries: Sequence[Entry], horizon: int, seeds: Seeds, *ru
     (True, True)
     """
     check_still(world, "together.play")
-    contexts, noise, coins = streams.of_run(seeds, *run)
+    contexts, noise, coins = run_streams(seeds, *run)
     players = [InKernel(entry.rule, entry.start, coins) for entry in entries]
     regret, random = np.zeros(len(entries)), 0.0
     for _, X, rewards, losses in draw(world, contexts, noise, horizon):

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Literal
 
 from armlet.inference.means import Estimate
-from armlet.report.numbers import show
+from armlet.report.document import show
 
 
 class Outcome(StrEnum):

@@ -14,16 +14,14 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.advice.problem import SampledProblem
-from armlet.advice.runs import Bench
-from armlet.advice.spread import Sample, difference, predictive
-from armlet.advice.trial import Trial
-from armlet.environments.finite import FiniteWorld
+from armlet.advice.runs import Bench, Sample, Trial, difference, predictive
+from armlet.environments.environment import FiniteWorld
 from armlet.inference.means import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.occasional_optimism import OccasionalOptimism
 from armlet.policies.thompson_sampling import ThompsonSampling
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table
 from armlet.types import Float64
 
 BUDGET: Final = 6e9  # nanoseconds of one core, by the estimate of `_cost`

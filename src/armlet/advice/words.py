@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from armlet.advice.runs import explorations, explorations_as_printed
 from armlet.inference.means import Estimate
-from armlet.report.tables import Table
+from armlet.report.document import Table
 
 if TYPE_CHECKING:
-    from armlet.advice.answer import Advice, Wrong
+    from armlet.advice.ask import Advice, Wrong
     from armlet.advice.comparison import Played
 
 WIDTH: Final = 100  # of the terminal's lines

@@ -64,8 +64,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
     from armlet.inputs.encoding.encoder import Encoder
     from armlet.log.fitting.fit import fit, is_sums
-    from armlet.simulation.compare import parse_policy
-    from armlet.simulation.named import make_policy
+    from armlet.simulation.compare import make_policy, parse_policy
 
     a = arguments
     try:

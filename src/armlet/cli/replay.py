@@ -32,8 +32,7 @@ def _replay(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.replay import replay
     from armlet.evaluation.rows import open_rows
-    from armlet.simulation.compare import parse_policy
-    from armlet.simulation.named import make_policy
+    from armlet.simulation.compare import make_policy, parse_policy
 
     names = arguments.policy or ["OccasionalOptimism"]
     try:

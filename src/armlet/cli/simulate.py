@@ -39,10 +39,10 @@ def add_simulate(parser: argparse.ArgumentParser) -> None:
 def _simulate(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArmletError
     from armlet.parallel import pool
-    from armlet.simulation import command
+    from armlet.simulation import compare
 
     try:
-        job = command.make_job(
+        job = compare.make_job(
             world=arguments.world,
             world_settings=arguments.world_set,
             policy=arguments.policy,
@@ -58,6 +58,6 @@ def _simulate(arguments: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         fail(arguments, error, "distributed")
     try:
-        command.simulate(job, engine=engine, out=arguments.out)
+        compare.simulate(job, engine=engine, out=arguments.out)
     except (ModuleNotFoundError, OSError, ArmletError) as error:
         fail(arguments, error, "pyarrow")

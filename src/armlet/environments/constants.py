@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.errors import MissingConstantError
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.types import Float64

@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import (
+from armlet.environments.environment import FiniteWorld
+from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
     as_rows,

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards
+from armlet.environments.linear import LinearArms, as_rows, check_between, check_steps, draw_rewards
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 

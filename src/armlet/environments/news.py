@@ -16,7 +16,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.linear_arms import LinearArms, Theta, as_rows, check_between, check_steps, draw_rewards
+from armlet.environments.linear import LinearArms, Theta, as_rows, check_between, check_steps, draw_rewards
 from armlet.errors import InvalidValueError
 from armlet.types import Bool, Float64
 

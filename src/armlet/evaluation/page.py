@@ -12,10 +12,8 @@ from armlet.evaluation import plots
 from armlet.evaluation.checks.check import Check, Word, shown
 from armlet.evaluation.plots import Line, Path, Weighed
 from armlet.inference.means import LEVEL, Estimate, Interval
-from armlet.report.document import check_pictures, document, figure
-from armlet.report.numbers import show
-from armlet.report.pictures import Picture
-from armlet.report.tables import Table, table
+from armlet.report.document import Table, check_pictures, document, figure, show, table
+from armlet.report.plots import Picture
 
 CLASSES: Final = {Word.FINE: "yes", Word.WARNING: "partly", Word.REFUSED: "no"}
 SIGNS: Final = {Word.FINE: "✓", Word.WARNING: "!", Word.REFUSED: "✗"}

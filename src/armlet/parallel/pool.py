@@ -1,23 +1,29 @@
 """Where tasks run: here, in a pool of processes, or on a Dask cluster; the results are the same.
 
 Anything that is a `concurrent.futures.Executor` will do, such as a Dask client's, `client.get_executor()`. What this
-module adds is that results come back in the order of the tasks whatever the order they finished in, and that an
-interrupt stops at once and keeps what was finished. Workers that die are not our business: Dask gives their tasks to
-others, a pool of processes ends the run with one sentence, and a run that kept what it finished goes on from there.
+module adds is that results come back in the order of the tasks, whatever order they finish in, and that an interrupt
+stops at once and keeps what was finished. Dask gives the tasks of a dead worker to others; a pool of processes ends the
+run with one sentence, and a run that kept what it finished continues from there.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
-from typing import Self, TypeAlias, TypeVar
+from types import ModuleType
+from typing import ParamSpec, Self, TypeAlias, TypeVar
 
 from armlet.errors import ArmletError, InvalidValueError
-from armlet.parallel import workers as local
+from armlet.inputs.extras import load
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -101,17 +107,17 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
         raise InvalidValueError(f"workers is {workers}; give at least 1, or leave it out")
     if "://" in name:
         return _scheduler(name, workers)
-    n = workers or local.processors()
+    n = workers or processors()
     match name:
         case "processes":
-            return Pool(lambda stack: local.start_pool(stack, n), name=name, width=2 * n, kill=local.kill_pool)
+            return Pool(lambda stack: start_pool(stack, n), name=name, width=2 * n, kill=kill_pool)
         case "threads":
             return Pool(lambda stack: stack.enter_context(ThreadPoolExecutor(n)), name=name, width=2 * n)
         case "serial":
-            return Pool(lambda _: local.Serial(), name=name, width=1)
+            return Pool(lambda _: Serial(), name=name, width=1)
         case "dask":
-            local.distributed()  # better now than later, if it is missing
-            return Pool(lambda stack: local.start_dask(stack, n), name=name)
+            distributed()  # better now than later, if it is missing
+            return Pool(lambda stack: start_dask(stack, n), name=name)
     raise InvalidValueError(
         f"engine is {name!r}; choose 'processes', 'threads', 'serial' or 'dask', "
         "or give a scheduler's address as in 'tcp://host:8786'"
@@ -121,8 +127,8 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
 def _scheduler(address: str, workers: int | None) -> Pool:
     if workers is not None:
         raise InvalidValueError(f"workers is {workers}, but the scheduler at {address} has its own; leave it out")
-    local.distributed()
-    return Pool(lambda stack: local.join_dask(stack, address), name=address)
+    distributed()
+    return Pool(lambda stack: join_dask(stack, address), name=address)
 
 
 @contextmanager
@@ -236,3 +242,76 @@ def _lost(error: BrokenExecutor | CancelledError, pool: Pool, left: int) -> str:
         f"a worker of {pool.name} died with tasks still to be done: {left}; is memory short, or does a script lack "
         "`if __name__ == '__main__':` around its calls? What was kept in a folder is not computed again"
     )
+
+
+def processors() -> int:
+    """Count those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Serial(Executor):
+    """Runs a task when it is submitted.
+
+    Examples
+    --------
+    >>> Serial().submit(abs, -3).result()
+    3
+    """
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Run it before returning: the future holds its result, or its exception."""
+        future: Future[R] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def start_pool(stack: ExitStack, workers: int) -> ProcessPoolExecutor:
+    """Start processes that know nothing of this one but its modules; the stack ends them."""
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that threads of ours hold
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # for the children: BLAS threads of many workers stand in each other's way
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    stack.callback(pool.shutdown, cancel_futures=True)
+    return pool
+
+
+def kill_pool(pool: Executor) -> None:
+    """End the processes of a pool, whatever they are doing."""
+    # there is no public way to end running workers before Python 3.14
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.kill()
+
+
+def _start_worker() -> None:
+    """Leave interrupts to the parent, and end when it ends, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def start_dask(stack: ExitStack, workers: int) -> Executor:
+    """Start a Dask cluster of processes on this machine; the stack ends it."""
+    # a port of its own choice, as another cluster on this machine may have the usual one
+    cluster = distributed().LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+    return join_dask(stack, stack.enter_context(cluster))
+
+
+def join_dask(stack: ExitStack, where: object) -> Executor:
+    """Connect to a Dask scheduler, given by its address or its cluster; the stack disconnects."""
+    client = stack.enter_context(distributed().Client(where, set_as_default=False))
+    executor: Executor = client.get_executor()
+    return executor
+
+
+def distributed() -> ModuleType:
+    """Import Dask's distributed engine, or say how to get it."""
+    return load("distributed", "this engine needs Dask's")

@@ -17,18 +17,26 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.environments.world import World, is_still
+from armlet.environments.environment import World, is_still
 from armlet.errors import InvalidValueError
 from armlet.model_file.encoding import Json
 from armlet.parallel.pool import PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, silent
 from armlet.policies.dispatch import compiled_rule
-from armlet.simulation.folder import STAGE, as_curves
-from armlet.simulation.lab import Lab
-from armlet.simulation.manifest import Manifest, versions
+from armlet.simulation.lab import Arrays, Lab, Shelf
 from armlet.simulation.play import Curves, Job, Method, play
-from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
-from armlet.simulation.shelf import Arrays, Shelf
+from armlet.simulation.results import (
+    STAGE,
+    Manifest,
+    Result,
+    as_curves,
+    joined,
+    read_parquet,
+    settings_of,
+    stack,
+    versions,
+    write_parquet,
+)
 from armlet.types import Policy
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.world import World, present
+from armlet.environments.environment import FiniteWorld, World, present
 from armlet.types import Float64
 
 EnvironmentCheck: TypeAlias = Callable[[World], None]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.environments.constants import noise_sigma
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.theory.assumptions import AssumptionError
 from armlet.theory.printed import printed_p
 from armlet.theory.problem import Problem

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.errors import InvalidValueError
 from armlet.inputs.checks import number, whole
 from armlet.reference.ridge import Ridge, RidgeLike

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
 from armlet.errors import InvalidValueError, MissingConstantError
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError

@@ -8,8 +8,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.datasets import Table
-from armlet.simulation.compare import parse_policy
-from armlet.simulation.named import make_policy
+from armlet.simulation.compare import make_policy, parse_policy
 from armlet.types import Float64, Int64, Policy
 
 USUAL: Final = (

@@ -16,8 +16,7 @@ import numpy as np
 
 from armlet import datasets
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays
+from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Float64, Int64
 from armlet_lab.contests.bakeoff import contenders, vowpal
 from armlet_lab.contests.bakeoff.comparing import Runs

@@ -10,7 +10,7 @@ import numpy as np
 
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots
-from armlet.report.tables import Table
+from armlet.report.document import Table
 from armlet_lab.contests.bakeoff import vowpal
 from armlet_lab.contests.bakeoff.fields import PER_TABLE, SINGLE, Field, mean_norm, norms, tallied, with_hindsight
 from armlet_lab.contests.bakeoff.verdicts import held_against

@@ -15,13 +15,11 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.environments import Delayed, News, World
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear_arms import as_rows
+from armlet.environments.linear import as_rows
 from armlet.environments.news import Payment
 from armlet.parallel.seeds import Seeds
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import draw, player
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.evidence.contestants import (
     Q,
@@ -139,7 +137,7 @@ class Steps(NamedTuple):
 
 def _play_all(world: World, policies: Mapping[str, Policy], task: Task) -> tuple[dict[str, Steps], float]:
     """Play every policy on one run of a world, drawn once; give what each did, and what random play loses."""
-    contexts, noise, coins = streams.of_run(task.seeds, task.kind, task.problem)
+    contexts, noise, coins = run_streams(task.seeds, task.kind, task.problem)
     players = {name: player(world, policy, coins) for name, policy in policies.items()}
     parts: dict[str, list[Steps]] = {name: [] for name in policies}
     random = 0.0
@@ -203,7 +201,7 @@ def play_delayed(task: Task) -> Arrays:
 def play_trained(task: Task) -> Arrays:
     """Train on a log of random play; give the share of right decisions, of right predictions, and of exploring."""
     world = draw_problem(task.kind, task.seeds, task.problem)
-    contexts, noise, coins = streams.of_run(task.seeds, task.kind, task.problem)
+    contexts, noise, coins = run_streams(task.seeds, task.kind, task.problem)
     block = next(draw(world, contexts, noise, task.horizon + WATCHED, size=task.horizon + WATCHED))
     logged = task.seeds.rng("log", task.problem).integers(world.n_arms, size=task.horizon)
     out = {}

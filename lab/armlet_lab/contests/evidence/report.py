@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from armlet.inference.means import Estimate, bootstrap, mean_of_runs
-from armlet.report.tables import Table
+from armlet.report.document import Table
 from armlet.types import Float64
 from armlet_lab.contests.evidence.contestants import FACTORS, FLOOR, Q
 from armlet_lab.runner.experiment import Findings

@@ -16,11 +16,10 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.environments import Linear, LinearArms
-from armlet.environments.oracle_bit import OracleBit
-from armlet.environments.world import World
+from armlet.environments.environment import World
+from armlet.environments.wrapped import OracleBit
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.contests.leaderboard.contenders import CONTENDERS, ONE_BIT
 from armlet_lab.runner.arena import brief

@@ -10,7 +10,7 @@ import numpy as np
 from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots
-from armlet.report.tables import Table
+from armlet.report.document import Table
 from armlet.types import Float64
 from armlet_lab.contests.leaderboard.costs import Cost
 from armlet_lab.contests.leaderboard.verdicts import FIRST, NAMED, OURS, RIVALS, Rank, constant_cost, meets_the_best

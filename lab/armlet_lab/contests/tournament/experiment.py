@@ -18,10 +18,8 @@ from armlet.bandit import Bandit
 from armlet.environments import World
 from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab
-from armlet.simulation.player import draw, player
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
+from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.tournament.contenders import CANDIDATES, RIVALS
 from armlet_lab.contests.tournament.families import FAMILIES, Family, draw_problem
@@ -81,7 +79,7 @@ def _play_one(task: Task, problem: int) -> float:
 
 def regret(world: World, policy: Policy, task: Task, problem: int) -> float:
     """Play one run, rewards coming as the family says."""
-    contexts, noise, seed = streams.of_run(task.seeds, task.family, problem)
+    contexts, noise, seed = run_streams(task.seeds, task.family, problem)
     family = FAMILIES[task.family]
     who = player(world, policy, seed) if family.is_prompt else Waiting(world, policy, seed, family)
     total = 0.0

@@ -14,8 +14,7 @@ import numpy as np
 
 from armlet.environments.families import FAMILIES
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet_lab.contests.units.contestants import FORMS, contestants
 from armlet_lab.contests.units.problems import LENGTHS, LEVELS, TIES, draw_problem
 from armlet_lab.contests.units.report import Played, judge

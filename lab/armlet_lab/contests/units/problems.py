@@ -9,7 +9,7 @@ import numpy as np
 
 from armlet.environments import Linear, LinearArms, NearTies, Rescaled
 from armlet.environments.families import FAMILIES
-from armlet.environments.linear_arms import as_rows
+from armlet.environments.linear import as_rows
 from armlet.parallel.seeds import Seeds
 
 Maker = Callable[[np.random.Generator], LinearArms]

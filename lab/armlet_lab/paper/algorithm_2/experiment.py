@@ -19,8 +19,7 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.simulation import play as playing
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64, Policy
 from armlet_lab.paper.algorithm_2 import report
 from armlet_lab.runner.arena import Brief, brief

@@ -24,9 +24,8 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.auto_p import EVEN, MOST, START
 from armlet.reference.ridge import Ridge
-from armlet.report.tables import Table
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.runner import hindsight, together
 

@@ -15,10 +15,9 @@ from armlet.inference.means import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, log_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import table_seeds
 from armlet.types import Float64, Int64
 from armlet_lab.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
 from armlet_lab.runner import events
@@ -80,7 +79,7 @@ def checkpoints(horizon: int) -> Int64:
 def play(task: Task) -> Arrays:
     """Give regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
     table, policy = WORLDS[task.world](task.seeds).table, Algorithm1(p=task.p)
-    pairs = (streams.of_table(task.seeds, task.world, run) for run in range(task.first, task.last))
+    pairs = (table_seeds(task.seeds, task.world, run) for run in range(task.first, task.last))
     played = events.play(table, policy, checkpoints(task.horizon), pairs)
     return {"regret": played.regret, "exploiting": played.regret - played.exploring}
 

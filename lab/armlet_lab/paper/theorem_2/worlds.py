@@ -17,8 +17,8 @@ import numpy as np
 
 from armlet import theory
 from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.figure_a import FigureA
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteWorld
+from armlet.environments.paper import FigureA
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64, Int64
 

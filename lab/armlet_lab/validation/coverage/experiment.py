@@ -16,9 +16,8 @@ from armlet.evaluation.checks import Checks, Word
 from armlet.evaluation.rows import Rows
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import run_streams
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.validation.coverage import coefficients
@@ -125,7 +124,7 @@ def play_worlds(task: Task) -> Arrays:
     rows = []
     for log in task.numbers:
         points, rewards, eligible = draw_steps(world, task.seeds.rng("steps", task.kind, log))
-        seed = streams.of_run(task.seeds, task.kind, log).coins
+        seed = run_streams(task.seeds, task.kind, log).coins
         decided, _ = play(world.kind.policy, world.contexts[points], rewards, seed, eligible)
         bounds = (0.0, 1.0) if world.kind.paid == "0 or 1" else None
         rows.append({"truth": truth, **values(Held(decided, range(world.kind.n_arms), bounds), world.target, truth)})

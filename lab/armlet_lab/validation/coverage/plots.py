@@ -8,8 +8,7 @@ import numpy as np
 
 from armlet.inference.means import Estimate
 from armlet.report import plots
-from armlet.report.pictures import INK, Picture, picture
-from armlet.report.plots import COLOURS, DASHES, MARKERS, legend
+from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, picture
 
 LABELS = ("all rows, weighted", "explored rows alone")
 

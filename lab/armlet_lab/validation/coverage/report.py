@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from armlet.inference.means import bootstrap, mean_of_runs
-from armlet.report.tables import Table
+from armlet.report.document import Table
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.page import Section

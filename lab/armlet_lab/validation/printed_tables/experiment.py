@@ -12,8 +12,7 @@ import numpy as np
 
 from armlet.datasets import load
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.validation.printed_tables import adaptive, classifiers, digits
 from armlet_lab.validation.printed_tables.report import Adaptive, Classified, Digits, judge

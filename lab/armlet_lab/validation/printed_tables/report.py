@@ -9,8 +9,8 @@ from typing import Final, Self
 import numpy as np
 
 from armlet.inference.means import Estimate, bootstrap, mean_of_runs
-from armlet.report.tables import Table
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, as_floats
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.page import Section

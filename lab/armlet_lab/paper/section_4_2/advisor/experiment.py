@@ -17,16 +17,14 @@ import numpy as np
 
 from armlet.advice import Pilot
 from armlet.advice.ask import prepare
-from armlet.advice.posterior import Posterior
+from armlet.advice.pilot import Posterior, as_source
 from armlet.advice.problem import Source
-from armlet.advice.sources import as_source
-from armlet.advice.spread import predictive
+from armlet.advice.runs import predictive
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear_arms import LinearArms
+from armlet.environments.linear import LinearArms
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.theory import asked_p
 from armlet.types import Float64
 from armlet_lab.paper.section_4_2.advisor.report import Family, judge

@@ -11,7 +11,7 @@ import numpy as np
 
 from armlet.inference.means import Estimate, bootstrap
 from armlet.report import plots
-from armlet.report.tables import Table
+from armlet.report.document import Table
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Findings
 from armlet_lab.runner.hindsight import ratio_of_means

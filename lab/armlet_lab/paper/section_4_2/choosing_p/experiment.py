@@ -18,10 +18,8 @@ import numpy as np
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import Block, InPython, draw
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import Block, InPython, draw, run_streams
 from armlet.types import Float64, Int64
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
@@ -118,7 +116,7 @@ def play_literal(task: Slow) -> Arrays:
     world = draw_problem(FIRST, task.seeds, task.problem)
     T, steps = task.horizon, np.geomspace(20, task.horizon, 40).round().astype(np.int64)
     one = play(Task(seeds=task.seeds, family=FIRST, problem=task.problem, runs=1, horizon=T, ratio=task.ratio))
-    contexts, noise, coins = streams.of_run(task.seeds, FIRST, task.problem, T, 0)  # the very run of `one`
+    contexts, noise, coins = run_streams(task.seeds, FIRST, task.problem, T, 0)  # the very run of `one`
     whole = next(draw(world, contexts, noise, T, size=T))
     outcome = {}
     for name, policy in _two(T).items():

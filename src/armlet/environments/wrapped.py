@@ -1,8 +1,6 @@
-"""Any world in other units: rewards in cents or above a level, features in metres or since the year 0.
+"""Environments that are made from another: with delayed rewards, with one bit of feedback, or in other units.
 
-A policy that reads units as they are given plays another game in each of them; one whose units are free plays the same.
-The context x of the inner world is shown as scales x + offsets, its reward r is paid as level + scale r.
-Drawing costs what the inner world's steps cost, and O(n (d + K)).
+They are made and not drawn, so they are not in the registry. Drawing costs what the inner environment's steps cost.
 """
 
 from __future__ import annotations
@@ -12,12 +10,130 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.environments.around import AroundAnother
 from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld, Noise
-from armlet.environments.linear_arms import LinearArms, check_between
+from armlet.environments.environment import FiniteWorld, Noise, World, present
+from armlet.environments.environment import delay as delay_of
+from armlet.environments.linear import LinearArms, check_between
 from armlet.errors import InvalidValueError
-from armlet.types import Float64
+from armlet.types import Bool, Float64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AroundAnother:
+    """All but what such a world is about: `rewards`, `table` and `describe` are its own, and what it changes besides.
+
+    It is made from a world and not drawn, so it is not in the registry.
+    """
+
+    world: World
+
+    @property
+    def n_arms(self) -> int:
+        """K, the inner world's."""
+        return self.world.n_arms
+
+    @property
+    def dim(self) -> int:
+        """d, the inner world's."""
+        return self.world.dim
+
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        """Draw the inner world's contexts: (n, d)."""
+        return self.world.contexts(rng, n, start=start)
+
+    def means(self, X: Float64, *, start: int = 0) -> Float64:
+        """Give the inner world's means: (n, K)."""
+        return self.world.means(X, start=start)
+
+    def present(self, n: int, *, start: int = 0) -> Bool | None:
+        """Say which arms of the inner world can be played: (n, K), or None if all can."""
+        return present(self.world, n, start=start)
+
+    def constants(self) -> Constants:
+        """Give the inner world's constants."""
+        return self.world.constants()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delayed(AroundAnother):
+    """Another world, whose rewards take their time.
+
+    It is made from a world and not drawn, so it is not in the registry. It is no table: the kernel plays tables
+    without delay. `constants` are the inner world's, to which delay does not matter.
+
+    Parameters
+    ----------
+    world
+        The inner world.
+    delay
+        Steps that are decided between a decision and its reward; 0 is the inner world itself. Rewards that would come
+        after the end of a run never do.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> world = Delayed(world=FigureA(theta=((1.0, 0.0), (0.0, 2.0))), delay=1000)
+    >>> world.n_arms, world.delay
+    (2, 1000)
+    """
+
+    delay: int
+
+    def __post_init__(self) -> None:
+        if self.delay < 0:
+            raise InvalidValueError(f"delay is {self.delay}; give 0 steps or more")
+        if delay_of(self.world):
+            raise InvalidValueError("world has a delay of its own; give the inner world and the whole delay")
+
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
+        """Draw the rewards of these steps, whenever they will arrive: (n, K)."""
+        return self.world.rewards(rng, X, start=start)
+
+    def table(self) -> None:
+        """Give nothing: a table pays at once."""
+
+    def describe(self) -> list[str]:
+        """Say how late rewards are, then what the inner world is."""
+        return [f"Delayed: the reward of a step comes {self.delay:,} steps later", *self.world.describe()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleBit(AroundAnother):
+    """Another world's contexts and means, but rewards that say 1 for the best arm and 0 for the others.
+
+    The bit is free of noise and follows from the true means, which no experiment could know. It is not in the registry,
+    for its rewards are not its means: regret is measured in the inner world's units, as for any policy, while the
+    policy sees the bit. So it breaks that one promise of `check_environment`, and is no table.
+
+    Parameters
+    ----------
+    world
+        The inner world. Where several arms are best, each of them pays 1.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> world = OracleBit(world=FigureA(theta=((1.0, 0.0), (0.0, 2.0))))
+    >>> X = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 0.0]])
+    >>> world.rewards(np.random.default_rng(0), X)
+    array([[1., 0.],
+           [0., 1.],
+           [1., 1.]])
+    """
+
+    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:  # noqa: ARG002
+        """Give 1 for every arm that is best in a context, 0 for the others: (n, K)."""
+        mu = self.means(X, start=start)
+        best: Float64 = (mu == mu.max(axis=1, keepdims=True)).astype(np.float64)
+        return best
+
+    def table(self) -> FiniteWorld | None:
+        """Give nothing: a table's rewards have its means."""
+        return None
+
+    def describe(self) -> list[str]:
+        """Say that the feedback is privileged, then what the inner world is."""
+        return ["feedback: one bit, whether the arm is best; privileged and without noise", *self.world.describe()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
