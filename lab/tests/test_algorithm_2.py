@@ -49,7 +49,7 @@ def test_memory_is_judged_without_any_draw() -> None:
 def test_no_search_beats_brute_force() -> None:
     task = experiment.Small(seeds=Seeds(5), family="gaussian, d = 3", rows=6, histories=4)
     ratios = np.asarray(experiment.search_small(task)["ratios"], dtype=np.float64)
-    assert ratios.shape == (12, 1)
+    assert ratios.shape == (12,)
     assert (ratios >= 1 - 1e-12).all()
 
 

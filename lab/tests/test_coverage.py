@@ -10,10 +10,10 @@ import pytest
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
+from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.verdicts import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
-from armlet_lab.validation.coverage.logs import Held, play
 from armlet_lab.validation.coverage.past import expected
 from armlet_lab.validation.coverage.report import SPOILT, judge
 from armlet_lab.validation.coverage.shares import Columns, share

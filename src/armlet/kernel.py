@@ -40,7 +40,6 @@ from armlet._kernel import Snapshots as Snapshots
 from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson
 from armlet._kernel import Tuned as Tuned
-from armlet._kernel import bound_subsets as bound_subsets
 from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
 from armlet._kernel import exps as exps
@@ -115,7 +114,6 @@ __all__ = [
     "Tuned",
     "add_rows",
     "argmax_rows",
-    "bound_subsets",
     "clear_argmax",
     "coins",
     "erfcs",

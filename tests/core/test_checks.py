@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from armlet.inputs.checks import chance, ends, number, one_of, optional, positive, whole
-from armlet.policies import POLICIES
 from armlet.types import Policy
+from support.policies import REGISTRY, of_registry
 
 NEEDED: dict[str, dict[str, object]] = {
     "EXP4": {"gamma": 0.1, "n_contexts": 4},
@@ -58,10 +58,10 @@ def by_numpy(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize("name", [*NEEDED, *ALIKE])
+@pytest.mark.parametrize("name", of_registry([*NEEDED, *ALIKE]))
 def test_numbers_of_numpy_are_stored_as_plain_ones(name: str) -> None:
-    policy = POLICIES[name](**NEEDED.get(name, {}))
-    twin = POLICIES[name](**{key: by_numpy(value) for key, value in settings(policy).items()})
+    policy = REGISTRY[name](**NEEDED.get(name, {}))
+    twin = REGISTRY[name](**{key: by_numpy(value) for key, value in settings(policy).items()})
     assert twin == policy
     assert json.dumps(settings(twin)) == json.dumps(settings(policy))
     assert not any(isinstance(value, np.generic) for value in settings(twin).values())

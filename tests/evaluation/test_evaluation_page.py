@@ -13,7 +13,7 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.page import Story, limits, render
 from armlet.policies import ContextualEpsilonGreedy
-from armlet_lab.validation.coverage.logs import Held
+from armlet.testing.logs import Held
 from support import stories
 from support.decided import played
 

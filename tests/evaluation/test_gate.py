@@ -16,7 +16,6 @@ from armlet.evaluation.drawn import drawn_rows
 from armlet.evaluation.gate import gate
 from armlet.evaluation.holdout import Holdout
 from armlet.evaluation.rows import HeldBlocks, rows_of
-from armlet_lab.validation.coverage.gates import gated
 
 
 def held(n: int = 3000, objective: str = "max", **columns: Any) -> HeldBlocks:
@@ -94,15 +93,6 @@ def test_a_candidate_that_was_trained_on_the_log_is_refused() -> None:
         gate(log, candidate)
     candidate.partial_fit([[1.0]], ["a"], [0.0])
     assert gate(log, candidate).rows == 400
-
-
-@pytest.mark.parametrize("against", ["live", "other", "other, weights bounded"])
-def test_a_candidate_that_gains_nothing_is_seldom_kept_at_any_look(against: Any) -> None:
-    assert gated(against, 0.0, range(60)).keep <= 0.05
-
-
-def test_a_good_candidate_is_kept() -> None:
-    assert gated("other, weights bounded", 0.3, range(10)).keep == 1.0
 
 
 def world(trial: Holdout, steps: int, gain: float, seed: int) -> None:

@@ -21,7 +21,6 @@ from armlet.theory import AssumptionError, Problem, section41
 from armlet.theory.assumptions import MEANINGS
 from armlet.theory.printed import LEMMA_1
 from armlet.types import Float64
-from armlet_lab.paper.theorem_2 import worlds
 
 
 def problem(
@@ -166,13 +165,6 @@ def test_the_form_of_equation_4_survives_with_C_of_512(some: Problem) -> None:
     assert least >= theory.repaired_p(unit).p * (1 - 1e-12)
 
 
-def test_the_p_of_the_experiment_is_equation_4_with_C_of_128() -> None:
-    for world in (worlds.one_context(), worlds.figure_a(np.random.default_rng(1))):
-        c, K = world.constants, world.table.means.shape[1]
-        by_hand = 128 * K * max(1, c.L) ** 2 / (min(1, c.delta_min) ** 2 * min(1, c.sigma_min) ** 2)
-        assert world.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
-
-
 def test_printed_and_repaired_p_agree_on_figure_a() -> None:
     """There L < Q, so L' = 1 after division: 128 K / (Delta/Q Sigma)^2 is the demand of the ridge's bias too."""
     table = FigureA.draw(np.random.default_rng(5)).table()
@@ -218,14 +210,6 @@ def test_dividing_by_Q_changes_only_the_exponential_of_Q() -> None:
     literal = theory.theorem_bound(some, p=p, horizon=1000, C=1)
     assert divided.exploring == literal.exploring
     assert literal.mistakes / divided.mistakes == pytest.approx(math.exp((8 - 1) / 4))
-
-
-def test_the_bound_of_the_experiment_is_the_printed_one_to_the_letter() -> None:
-    world, T = worlds.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
-    c, (K, d) = world.constants, (world.table.means.shape[1], world.table.contexts.shape[1])
-    assert c.Q > 1  # so that e^(Q/4) tells rewards in their own unit from divided ones
-    by_hand = c.delta_max * math.sqrt(d) * (world.p + 14 * K * math.exp(c.Q / 4) + world.p * np.log(T))
-    assert world.bound(world.p, T) == pytest.approx(by_hand, rel=1e-14)
 
 
 def test_a_longer_horizon_costs_p_times_its_logarithm() -> None:
@@ -349,15 +333,6 @@ def test_a_constant_of_lemma_1_that_is_not_below_one_is_refused() -> None:
 
 
 # ---- what an advisor asks
-
-
-def test_asking_a_table_gives_the_p_of_its_problem() -> None:
-    world = worlds.two_contexts()
-    asked = theory.asked_p(world.table)
-    assert asked.reasons == ()
-    assert asked.problem == Problem.of(world.table, np.eye(2), sigma=world.constants.sigma)
-    assert asked.printed is not None
-    assert asked.printed.p == pytest.approx(1024)
 
 
 def test_theta_is_read_off_the_table_within_the_span_of_its_contexts() -> None:

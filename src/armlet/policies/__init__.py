@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.oful import OFUL as OFUL
     from armlet.policies.ols_bandit import OLSBandit as OLSBandit
     from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy as OptimisticEpsilonGreedy
+    from armlet.policies.oracle import Oracle as Oracle
     from armlet.policies.square_cb import SquareCB as SquareCB
     from armlet.policies.thompson_sampling import ThompsonSampling as ThompsonSampling
     from armlet.policies.uniform import Uniform as Uniform
@@ -54,6 +55,7 @@ _FILES = {
     "ThompsonSampling": "thompson_sampling",
     "SquareCB": "square_cb",
     "Uniform": "uniform",
+    "Oracle": "oracle",
 }
 
 

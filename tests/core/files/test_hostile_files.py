@@ -24,12 +24,11 @@ import pytest
 import armlet
 from armlet import Bandit, ModelFileError, Policy, Uniform
 from armlet.model_file import encoding, shapes
-from armlet.policies import POLICIES
 from armlet.policies.state import Arrays
 from armlet.types import Array
 from support import examples
 from support.bandits import play
-from support.policies import DIM, N_ARMS, SETTINGS, every_policy
+from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, every_policy, of_registry
 from support.streams import make_stream
 
 SPARE = 1 << 28  # bytes that a process under attack may ask for beyond what it has
@@ -113,7 +112,7 @@ def test_absurd_sizes_and_settings_cost_no_memory_in_any_policy() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
     assert done.stderr == ""
     tried, refused, grown = json.loads(done.stdout)
-    assert tried > 60 * len(POLICIES)
+    assert tried > 60 * len(REGISTRY)
     assert refused > 0.8 * tried  # the others describe bandits that can be: another rate, a table of wider contexts
     assert grown < SPARE
 
@@ -136,10 +135,10 @@ def test_every_policy_knows_the_shapes_of_its_state(policy: Policy, n_arms: int,
     assert all(arrays[name].size == 0 for name in loose)  # only what grows with what is learned may have any length
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", REGISTRY)
 def test_shapes_hold_after_learning_and_with_other_arms(name: str) -> None:
     for settings in SETTINGS[name]:
-        policy = POLICIES[name](**settings)
+        policy = REGISTRY[name](**settings)
         bandit = Bandit(range(N_ARMS), DIM, policy=policy, seed=1)
         rewards = "clicks" if policy.rewards != "any" else "linear"
         play(bandit, make_stream(30, DIM, N_ARMS, seed=1, rewards=rewards))
@@ -162,17 +161,19 @@ def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [
-        ("EXP4", {"gamma": 0.1, "n_experts": 10**9}),
-        ("EXP4P", {"horizon": 10**9, "n_experts": 10**8}),
-        ("PolicyElimination", {"n_policies": 10**9}),
-        ("FeasibleRandomizedUCB", {"max_contexts": 10**9}),
-        ("EpochGreedy", {"oracle": "finite", "n_policies": 10**9}),
-    ],
+    of_registry(
+        [
+            ("EXP4", {"gamma": 0.1, "n_experts": 10**9}),
+            ("EXP4P", {"horizon": 10**9, "n_experts": 10**8}),
+            ("PolicyElimination", {"n_policies": 10**9}),
+            ("FeasibleRandomizedUCB", {"max_contexts": 10**9}),
+            ("EpochGreedy", {"oracle": "finite", "n_policies": 10**9}),
+        ]
+    ),
 )
 def test_settings_that_would_fill_the_memory_are_refused_at_the_border(name: str, settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"x (n_arms|max_contexts|n_arms x dim) is \d+; keep it within 33554432"):
-        Bandit(range(N_ARMS), DIM, policy=POLICIES[name](**settings))
+        Bandit(range(N_ARMS), DIM, policy=REGISTRY[name](**settings))
 
 
 # ---- headers that would have been taken for others

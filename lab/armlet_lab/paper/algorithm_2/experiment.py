@@ -27,9 +27,6 @@ from armlet_lab.runner.experiment import Experiment, Findings
 
 RARE, COMMON = np.array([1.0, 1.0]), np.array([1.0, 0.0])
 
-Search = Callable[[Float64, Past], Subset]
-SEARCHES: Final[dict[str, Search]] = {"relaxed": relaxed}
-
 FAMILIES: Final[dict[str, Callable[[np.random.Generator, int], Float64]]] = {  # the last two are longer than 1
     "gaussian, d = 3": lambda rng, n: _unit(rng.standard_normal((n, 3))),
     "gaussian, d = 5": lambda rng, n: _unit(rng.standard_normal((n, 5))),
@@ -79,7 +76,7 @@ FULL: Final = Settings(rows=12, histories=100, horizon=3000, runs=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Small:
-    """Small histories of one family, searched by every search."""
+    """Small histories of one family."""
 
     seeds: Seeds
     family: str
@@ -88,7 +85,7 @@ class Small:
 
 
 def search_small(task: Small) -> Arrays:
-    """Give the ratio of each search to the exact one, (histories, searches), and whether it chose the same arm."""
+    """Return the ratio of the relaxed search to the exact one for every past, and whether it chose the same arm."""
     rng = task.seeds.rng("histories", task.family)
     ratios, agreed = [], []
     for _ in range(task.histories):
@@ -97,9 +94,9 @@ def search_small(task: Small) -> Arrays:
         if not x.any():
             x[0] = 1.0  # every subset is as good for a context of zeros
         best = [exact(x, past) for past in pasts]
-        found = {name: [search(x, past) for past in pasts] for name, search in SEARCHES.items()}
-        ratios += [[each[i].value / best[i].value for each in found.values()] for i in range(len(pasts))]
-        agreed.append([_choice(x, pasts, each) == _choice(x, pasts, best) for each in found.values()])
+        found = [relaxed(x, past) for past in pasts]
+        ratios += [one.value / other.value for one, other in zip(found, best, strict=True)]
+        agreed.append(_choice(x, pasts, found) == _choice(x, pasts, best))
     return {"ratios": np.array(ratios), "agreed": np.array(agreed)}
 
 
@@ -150,7 +147,7 @@ def measure(task: Timing) -> Arrays:
     """Time a search of random rows, several times, in processor time: other work on the machine is not counted."""
     rng = task.seeds.rng("timed rows", task.rows)
     past, x = Past.of(rng.standard_normal((task.rows, task.dim))), rng.standard_normal(task.dim)
-    search = {**SEARCHES, "exact": exact}[task.search]
+    search = {"relaxed": relaxed, "exact": exact}[task.search]
     seconds = []
     for _ in range(5):
         began = time.process_time()
@@ -199,7 +196,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
     ]
     found = lab.map("play", play, plays, f"Algorithm 2: {len(POLICIES)} policies in {len(WORLDS)} worlds")
     timings = [
-        *(Timing(seeds=lab.seeds, search=name, rows=n, dim=10) for name in SEARCHES for n in settings.lengths),
+        *(Timing(seeds=lab.seeds, search="relaxed", rows=n, dim=10) for n in settings.lengths),
         *(Timing(seeds=lab.seeds, search="exact", rows=n, dim=3) for n in settings.doubling),
     ]
     timed = lab.alone("time", measure, timings, "Algorithm 2: time of a search")
@@ -207,7 +204,6 @@ def find(settings: Settings, lab: Lab) -> Findings:
         memory={m: remembered(m) for m in settings.rare},
         ratios={task.family: as_floats(arrays["ratios"]) for task, arrays in zip(small, searched, strict=True)},
         agreed={task.family: as_floats(arrays["agreed"]) for task, arrays in zip(small, searched, strict=True)},
-        searches=tuple(SEARCHES),
         short=SHORT,
         regret=_regret(plays, found),
         seconds={

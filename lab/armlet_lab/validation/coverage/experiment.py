@@ -18,10 +18,10 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import run_streams
+from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.validation.coverage import coefficients
-from armlet_lab.validation.coverage.logs import Held, play
 from armlet_lab.validation.coverage.report import SPOILT, judge
 from armlet_lab.validation.coverage.shares import Columns
 from armlet_lab.validation.coverage.values import OWN_ROWS, own_values, values

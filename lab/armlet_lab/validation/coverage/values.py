@@ -13,8 +13,8 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.watch import Sequences
 from armlet.policies import ContextualEpsilonGreedy, Uniform
+from armlet.testing.logs import Held, play
 from armlet.types import Bool, Float64
-from armlet_lab.validation.coverage.logs import Held, play
 from armlet_lab.validation.coverage.past import value_by_past
 
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
