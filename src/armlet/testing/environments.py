@@ -16,17 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from armlet.environments.environment import FiniteWorld, World, present
+from armlet.testing.policies import require
 from armlet.types import Float64
 
 EnvironmentCheck: TypeAlias = Callable[[World], None]
 
 STEPS = 40_000
 CONTEXTS, NOISE = 41, 43  # seeds
-
-
-def _require(holds: object, promise: str) -> None:
-    if not holds:
-        raise AssertionError(promise)
 
 
 def _play(world: World, n: int = STEPS, start: int = 0) -> tuple[Float64, Float64]:
@@ -49,18 +45,18 @@ def check_arrays(world: World) -> None:
             ("means", world.means(X, start=5), world.n_arms),
             ("rewards", rewards, world.n_arms),
         ):
-            _require(array.shape == (n, columns), f"{name} have shape {array.shape}, not {(n, columns)}")
-            _require(array.dtype == np.float64, f"{name} are {array.dtype}, not float64")
-            _require(array.flags.c_contiguous, f"{name} are not contiguous")
-            _require(np.isfinite(array).all(), f"{name} hold a value that is not finite")
+            require(array.shape == (n, columns), f"{name} have shape {array.shape}, not {(n, columns)}")
+            require(array.dtype == np.float64, f"{name} are {array.dtype}, not float64")
+            require(array.flags.c_contiguous, f"{name} are not contiguous")
+            require(np.isfinite(array).all(), f"{name} hold a value that is not finite")
 
 
 def check_seeds_repeat_worlds(world: World) -> None:
     """The same seeds give the same contexts and rewards."""
     X, rewards = _play(world, 500)
     again, rewards_again = _play(world, 500)
-    _require(np.array_equal(X, again), "two draws of contexts from one seed differ")
-    _require(np.array_equal(rewards, rewards_again), "two draws of rewards from one seed differ")
+    require(np.array_equal(X, again), "two draws of contexts from one seed differ")
+    require(np.array_equal(rewards, rewards_again), "two draws of rewards from one seed differ")
 
 
 def check_streams_stay_apart(world: World) -> None:
@@ -73,8 +69,8 @@ def check_streams_stay_apart(world: World) -> None:
             if noise is not None:
                 world.rewards(np.random.default_rng([noise, block]), parts[-1], start=30 * block)
         runs.append(np.vstack(parts))
-    _require(np.array_equal(runs[0], runs[1]), "drawing rewards changed the contexts")
-    _require(np.array_equal(runs[1], runs[2]), "the seed of the noise changed the contexts")
+    require(np.array_equal(runs[0], runs[1]), "drawing rewards changed the contexts")
+    require(np.array_equal(runs[1], runs[2]), "the seed of the noise changed the contexts")
 
 
 def check_start(world: World) -> None:
@@ -85,9 +81,9 @@ def check_start(world: World) -> None:
     for start, stop in ((0, cut), (cut, n)):
         part = X[start:stop]
         where = f"for steps {start + 1} to {stop} alone"
-        _require(_agree(world.contexts(rng, stop - start, start=start), part), f"contexts differ {where}")
-        _require(_agree(world.means(part, start=start), world.means(X)[start:stop]), f"means differ {where}")
-        _require(_agree(world.rewards(noise, part, start=start), rewards[start:stop]), f"rewards differ {where}")
+        require(_agree(world.contexts(rng, stop - start, start=start), part), f"contexts differ {where}")
+        require(_agree(world.means(part, start=start), world.means(X)[start:stop]), f"means differ {where}")
+        require(_agree(world.rewards(noise, part, start=start), rewards[start:stop]), f"rewards differ {where}")
 
 
 def check_means(world: World) -> None:
@@ -99,7 +95,7 @@ def check_means(world: World) -> None:
         # the mean of n independent terms with mean 0 has standard error sqrt(E terms^2 / n)
         error = np.sqrt(np.square(terms).mean(axis=0) / len(X))
         off = np.abs(terms.mean(axis=0)) - 6 * error
-        _require((off <= 1e-9).all(), f"rewards minus means{name} average to {terms.mean(axis=0)}")
+        require((off <= 1e-9).all(), f"rewards minus means{name} average to {terms.mean(axis=0)}")
 
 
 def _key(x: Float64) -> tuple[float, ...]:
@@ -123,8 +119,8 @@ def check_table_of_contexts(world: World) -> None:
     for x, chance in chances.items():
         # the count is binomial; 6 more, because for rare contexts it is skewed
         slack = 6 * np.sqrt(STEPS * chance * (1 - chance)) + 6
-        _require(abs(seen[x] - STEPS * chance) <= slack, f"context {x} came {seen[x]} times, expected {STEPS * chance}")
-    _require(np.allclose(table.means, world.means(table.contexts), rtol=1e-9, atol=1e-12), "the table has other means")
+        require(abs(seen[x] - STEPS * chance) <= slack, f"context {x} came {seen[x]} times, expected {STEPS * chance}")
+    require(np.allclose(table.means, world.means(table.contexts), rtol=1e-9, atol=1e-12), "the table has other means")
 
 
 def _variances(table: FiniteWorld, mu: Float64) -> Float64:
@@ -143,7 +139,7 @@ def check_table_of_noise(world: World) -> None:
     mu = world.means(X)
     left = np.square(rewards - mu) - _variances(table, mu)
     off = np.abs(left.mean(axis=0)) - 6 * left.std(axis=0) / np.sqrt(len(X))
-    _require((off <= 1e-9).all(), f"the table says noise {table.noise!r}, but squares differ by {left.mean(axis=0)}")
+    require((off <= 1e-9).all(), f"the table says noise {table.noise!r}, but squares differ by {left.mean(axis=0)}")
 
 
 def _are_linear(X: Float64, means: Float64) -> bool:
@@ -164,7 +160,7 @@ def check_constants_of_table(world: World) -> None:
         try:
             world.constants()
         except ValueError as reason:
-            _require("Q does not exist" in str(reason), f"means are not linear in x, which is not said: {reason}")
+            require("Q does not exist" in str(reason), f"means are not linear in x, which is not said: {reason}")
             return
         raise AssertionError("means are not linear in x, yet there are constants")
     found = world.constants()
@@ -181,11 +177,11 @@ def check_constants_of_table(world: World) -> None:
     if rank == world.dim:
         exact |= {"Q": (found.Q, max(lengths)), "delta_max": (found.delta_max, max(apart))}
     for name, (said, true) in exact.items():
-        _require(np.isclose(said, true, rtol=1e-6), f"{name} is {said}, by brute force {true}")
-    _require(max(lengths) * (1 - 1e-6) <= found.Q, f"Q is {found.Q}, but an arm has length {max(lengths)}")
-    _require(found.delta_max >= max(apart) * (1 - 1e-6), f"delta_max is {found.delta_max}, below {max(apart)}")
+        require(np.isclose(said, true, rtol=1e-6), f"{name} is {said}, by brute force {true}")
+    require(max(lengths) * (1 - 1e-6) <= found.Q, f"Q is {found.Q}, but an arm has length {max(lengths)}")
+    require(found.delta_max >= max(apart) * (1 - 1e-6), f"delta_max is {found.delta_max}, below {max(apart)}")
     deviation = float(np.sqrt(_variances(table, means).max()))
-    _require(found.sigma >= deviation * (1 - 1e-9), f"sigma is {found.sigma}, below a standard deviation {deviation}")
+    require(found.sigma >= deviation * (1 - 1e-9), f"sigma is {found.sigma}, below a standard deviation {deviation}")
 
 
 def check_constants_of_noise(world: World) -> None:
@@ -194,18 +190,18 @@ def check_constants_of_noise(world: World) -> None:
         found = world.constants()
     except ValueError as reason:
         names = ("sigma_min", "delta_min", "delta_max", "Q", "L", "sigma")
-        _require(any(name in str(reason) for name in names), f"constants() does not say which is missing: {reason}")
+        require(any(name in str(reason) for name in names), f"constants() does not say which is missing: {reason}")
         return
-    _require(np.isclose(found.L, found.sigma / np.sqrt(2)), f"L is {found.L} but sigma is {found.sigma}")
+    require(np.isclose(found.L, found.sigma / np.sqrt(2)), f"L is {found.L} but sigma is {found.sigma}")
     X, rewards = _play(world)
     Z = rewards - world.means(X)
     if found.sigma == 0:
-        _require(np.allclose(Z, 0), "sigma is 0 but there is noise")
+        require(np.allclose(Z, 0), "sigma is 0 but there is noise")
         return
     for sign in (1, -1):
         moments = np.exp(sign * Z / found.sigma)
         off = moments.mean(axis=0) - np.exp(0.5) - 6 * moments.std(axis=0) / np.sqrt(len(X))
-        _require((off <= 1e-9).all(), f"sigma is {found.sigma}, but E exp(Z / sigma) is {moments.mean(axis=0)}")
+        require((off <= 1e-9).all(), f"sigma is {found.sigma}, but E exp(Z / sigma) is {moments.mean(axis=0)}")
 
 
 def _tuples(value: object) -> object:
@@ -221,7 +217,7 @@ def _remade(world: Any, settings: dict[str, Any]) -> Any:
 
 def check_settings(world: World) -> None:
     """A world is a frozen dataclass, and its settings survive JSON."""
-    _require(is_dataclass(world), "a world is a frozen dataclass of its settings")
+    require(is_dataclass(world), "a world is a frozen dataclass of its settings")
     if is_dataclass(world) and not isinstance(world, type):
         try:
             settings = json.loads(json.dumps(asdict(world), allow_nan=False))
@@ -231,26 +227,26 @@ def check_settings(world: World) -> None:
                 f"settings must be frozen and fit into JSON, with tuples for lists: {reason}"
             ) from None
         twin = _remade(world, settings)
-        _require(twin == world, "after JSON the world is another")
+        require(twin == world, "after JSON the world is another")
 
 
 def check_presence(world: World) -> None:
     """Where arms come and go, some arm is there at every step, and a stretch of steps is the same in blocks."""
     if (whole := present(world, STEPS)) is None:
         return
-    _require(whole.shape == (STEPS, world.n_arms), f"presence has shape {whole.shape}, not {(STEPS, world.n_arms)}")
-    _require(whole.dtype == np.bool_, f"presence is {whole.dtype}, not bool")
-    _require(whole.any(axis=1).all(), "at some step there is no arm to play")
+    require(whole.shape == (STEPS, world.n_arms), f"presence has shape {whole.shape}, not {(STEPS, world.n_arms)}")
+    require(whole.dtype == np.bool_, f"presence is {whole.dtype}, not bool")
+    require(whole.any(axis=1).all(), "at some step there is no arm to play")
     for start, n in ((0, 1), (130, 170), (STEPS - 1, 1)):
         part = present(world, n, start=start)
-        _require(part is not None and np.array_equal(part, whole[start : start + n]), "presence differs in blocks")
+        require(part is not None and np.array_equal(part, whole[start : start + n]), "presence differs in blocks")
 
 
 def check_description(world: World) -> None:
     """A description has a few lines of text."""
     lines = world.describe()
-    _require(2 <= len(lines) <= 12, f"the description has {len(lines)} lines")
-    _require(all(isinstance(line, str) and line.strip() for line in lines), "a line of the description is empty")
+    require(2 <= len(lines) <= 12, f"the description has {len(lines)} lines")
+    require(all(isinstance(line, str) and line.strip() for line in lines), "a line of the description is empty")
 
 
 ENVIRONMENT_CHECKS: tuple[EnvironmentCheck, ...] = (

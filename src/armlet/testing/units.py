@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.testing.plays import new_bandit, require
+from armlet.testing.policies import new_bandit, require
 from armlet.types import Float64, Policy
 
 STEPS: Final = 600
