@@ -21,7 +21,7 @@ import armlet
 from armlet import cli
 from armlet.advice import Advice, Pilot, Prior, advise, comparison, words
 from armlet.advice import command as advice_command
-from armlet.cli.arguments import count
+from armlet.cli.command import count
 from armlet.environments import FigureA
 from armlet.policies import ContextualEpsilonGreedy
 

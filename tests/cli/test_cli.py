@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from armlet import cli
-from armlet.cli import parser
 from armlet.simulation import compare
 from armlet.version import __version__
 
@@ -45,7 +44,7 @@ def test_help_shows_examples_and_one_line_per_command(capsys: pytest.CaptureFixt
 def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["compare", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    arguments = vars(parser.make_parser().parse_args(["compare"]))
+    arguments = vars(cli.make_parser().parse_args(["compare"]))
     for name in ("world", "horizon", "runs", "seed", "engine", "out"):
         assert f"default: {arguments[name]}" in out
 

@@ -19,7 +19,7 @@ from armlet.advice.pilot import SourceLike, read_pilot
 from armlet.advice.runs import explorations
 from armlet.advice.words import exact, interval, number
 from armlet.environments import ENVIRONMENTS, World
-from armlet.errors import ArgumentError, InvalidValueError
+from armlet.errors import InvalidValueError
 from armlet.inference.means import Estimate
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
@@ -35,14 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-OPTIONS: Final = {
-    "n_arms": "--arms",
-    "arm_names": "--arm-names",
-    "base_rate": "--clicks",
-    **{name: f"--{name}" for name in ("log", "features", "arm", "reward", "propensity")},
-}
-"""What the command line calls the library's arguments."""
 
 LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
 
@@ -133,17 +125,6 @@ def to_json(advice: Advice, per_day: int | None) -> dict[str, Any]:
         return advice.to_json()
     day = None if advice.found_by is None else words.day(advice.found_by, per_day)
     return {**advice.to_json(), "per_day": per_day, "found_by_day": day}
-
-
-def explain(error: Exception) -> str:
-    """Say what was wrong, calling arguments what the command line calls them.
-
-    Examples
-    --------
-    >>> explain(ArgumentError("{n_arms} is {value}; give whole numbers of at least 2", value=1))
-    '--arms is 1; give whole numbers of at least 2'
-    """
-    return error.told(OPTIONS) if isinstance(error, ArgumentError) else str(error)
 
 
 def _check_complete(options: Mapping[str, Any]) -> None:

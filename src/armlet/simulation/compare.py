@@ -220,11 +220,11 @@ def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
 
 
 def make_job(
-    *,
     world: str,
     world_settings: Sequence[str],
     policy: str,
     policy_settings: Sequence[str],
+    *,
     horizon: int,
     runs: int,
     seed: int,
