@@ -11,6 +11,7 @@ PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
 ALONE  := .venvs/library
+CONTRACT := tests/policies/test_policies.py tests/policies/test_edited_arrays.py tests/bandit/test_copies.py tests/core/test_checks.py
 SOUND  := tests/bandit tests/kernel tests/policies tests/core
 NUMBERS := tests/bandit tests/kernel tests/policies tests/core tests/theory tests/environments tests/evaluation tests/advice tests/simulation
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
@@ -30,10 +31,11 @@ test: $(VENV)/installed $(ALONE)/installed lint ## Set up, then run every check 
 	$(PYTEST_ALONE) $(CHOSEN) tests src/armlet
 	@echo "==> the laboratory and the documentation"
 	$(PYTEST) $(CHOSEN) lab README.md docs
+	ARMLET_POLICIES=literature $(PYTEST) $(CHOSEN) $(CONTRACT)
 
 test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real browser
 	@echo "==> pages in a browser"
-	$(PYTEST) $(CHOSEN) tests/page
+	$(PYTEST) $(CHOSEN) tests/page lab/tests/page
 
 test-all: PROFILE = nightly
 test-all: CHOSEN = -m ''
@@ -183,6 +185,7 @@ $(ALONE)/installed: $(VENV)/installed
 	$(BIN)/python -m venv --without-pip $(ALONE)
 	ln -s $(CURDIR)/$(VENV)/lib/python3*/site-packages/* $$(echo $(ALONE)/lib/python3*/site-packages)/
 	rm $(ALONE)/lib/python3*/site-packages/*armlet_lab*
+	ln -s $(CURDIR)/$(BIN)/ruff $(ALONE)/bin/
 	@touch $@
 
 $(VENV)/site: $(VENV)/installed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from armlet.cli.command import Work, arg, command, count, engine, make_parser, names, run
+from armlet.cli.command import Work, arg, command, count, engine, names, new_parser, run
 
 KEPT = "what is finished is kept in {out}; the same command goes on"
 EXAMPLES = """\
@@ -145,18 +145,18 @@ def list_names(_: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, as `armlet` does."""
-    return run(parser(), argv)
+    return run(make_parser(), argv)
 
 
-def parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """Make the parser of all commands.
 
     Examples
     --------
-    >>> parser().parse_args(["paper", "--only", "fig-a"]).only
+    >>> make_parser().parse_args(["paper", "--only", "fig-a"]).only
     ('fig-a',)
     """
-    return make_parser(
+    return new_parser(
         "armlet-lab",
         (paper, bakeoff, report, list_names),
         description="The laboratory of Armlet: the paper's evaluation, and contests.",

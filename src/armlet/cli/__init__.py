@@ -55,7 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     >>> make_parser().parse_args(["list", "LinUCB"]).names
     ['LinUCB']
     """
-    return command.make_parser(
+    return command.new_parser(
         "armlet",
         COMMANDS,
         description="Contextual linear bandits in constant time and memory.",

@@ -214,7 +214,7 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def make_parser(
+def new_parser(
     prog: str, commands: Iterable[Command], *, description: str, examples: str, version: str
 ) -> argparse.ArgumentParser:
     """Make the parser of a program from its commands; `version` is the help of the option that prints it."""

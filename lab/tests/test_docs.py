@@ -15,9 +15,10 @@ import pytest
 
 import armlet
 from armlet.cli import make_parser
+from armlet_lab.cli import make_parser as make_lab_parser
 from hooks import cells, commands, contents
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 API = DOCS / "reference" / "api"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(API.glob("*.rst")), *sorted(ROOT.glob("*.md"))]
@@ -106,15 +107,16 @@ def test_all_code_of_a_tutorial_is_run(page: Path) -> None:
 
 
 def test_every_public_module_has_a_page_of_the_reference() -> None:
-    """Every folder of the library, but the core, which the others show, and the commands, which have their own page."""
-    folders = {path.parent.name for path in Path(armlet.__file__).parent.glob("*/__init__.py")} - {"core", "cli"}
+    """Every folder but those inside, which the others show, and the commands, which have their own page."""
+    inside = {"inputs", "model_file", "inference", "reference", "cli"}
+    folders = {path.parent.name for path in Path(armlet.__file__).parent.glob("*/__init__.py")} - inside
     assert set(armlet._MODULES) < folders
     assert {name for name in folders if not (API / f"{name}.rst").is_file()} == set()
 
 
 def test_the_page_of_the_commands_has_what_each_of_them_prints() -> None:
     page = commands.page((DOCS / "reference" / "commands.md").read_text())
-    parsers = list(commands.found(make_parser()))
+    parsers = [*commands.found(make_parser()), *commands.found(make_lab_parser())]
     assert len(parsers) > 15
     for each in parsers:
         assert f"# {each.prog}\n\n```text\nusage: {each.prog} [-h]" in page
@@ -124,7 +126,7 @@ def read(module: str) -> str:
     return (API / f"{module}.rst").read_text()
 
 
-@pytest.mark.parametrize("module", sorted({path.stem for path in API.glob("*.rst")} - {"armlet", "policies"}))
+@pytest.mark.parametrize("module", sorted({path.stem for path in API.glob("*.rst")} - {"armlet", "policies", "lab"}))
 def test_a_module_of_the_reference_says_what_is_public(module: str) -> None:
     assert f"automodule:: armlet.{module}\n" in read(module)
     found = importlib.import_module(f"armlet.{module}")
