@@ -209,7 +209,7 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
         (["--horizon", "99", "--world", "FigureA", "--dim", "3"], "--world and --dim do not go together"),
         (["--horizon", "99", "--world", "FigureA", "--objective", "min"], "--world and --objective do not go together"),
         (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; did you mean 'FigureB'?"),
-        (["--horizon", "99", "--world-set", "n_arms=3"], "missing: --world (one of FigureA, "),
+        (["--horizon", "99", "--world-set", "n_arms=3"], "missing: --world (one of Customers, "),
         (["--horizon", "99", "--world", "Drifting"], "arms change over time"),
         (["--horizon", "99", *ARMS], "missing: --noise (the standard deviation of a reward), or --clicks if rewards"),
         (["--horizon", "99", *ARMS, "--effect", "0.1.."], "argument --effect: invalid range: '0.1..'"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from armlet.log.schema import Event
 
 ROLES = ("features", "arm", "reward", "propensity", "arm_names")  # of the columns of a table
-OPTIONS = {"path": "LOG", "table": "LOG", "arms": "--arm-names"}
+OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"}
 
 
 def _action(name: str, help: str, *arguments: Argument) -> Callable[[Call], Command]:  # noqa: A002
