@@ -107,11 +107,11 @@ def test_the_rule_selects_the_first_theta_whose_arms_are_apart() -> None:
     assert chosen == [index for index, value in enumerate(ease) if value >= figure_a.EASY]
 
 
-def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> None:
+def test_a_run_depends_on_its_environment_and_number_not_on_how_many_there_are() -> None:
     table, steps, policy = FigureB.draw(np.random.default_rng(0)).table(), np.array([30, 1000]), TINY_POLICY
     two, three, other = (
-        events.play(table, policy, steps, [table_seeds(Seeds(1), world, run) for run in range(runs)])
-        for world, runs in ((0, 2), (0, 3), (1, 2))
+        events.play(table, policy, steps, [table_seeds(Seeds(1), environment, run) for run in range(runs)])
+        for environment, runs in ((0, 2), (0, 3), (1, 2))
     )
     for few, many in zip(two, three, strict=True):
         np.testing.assert_array_equal(few, many[:2])

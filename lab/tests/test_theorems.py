@@ -13,8 +13,8 @@ from armlet import theory
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import lemma_2, theorem_1
+from armlet_lab.paper.theorem_2 import environments
 from armlet_lab.paper.theorem_2 import experiment as theorem_2
-from armlet_lab.paper.theorem_2 import worlds
 from armlet_lab.runner.experiment import SEED, Findings
 from armlet_lab.runner.page import render
 from armlet_lab.runner.verdicts import Finding, Outcome, Role, to_json
@@ -123,7 +123,7 @@ def test_lemma_2_fails_as_printed_and_holds_in_our_reading() -> None:
 
 
 def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
-    one, two = worlds.one_context(), worlds.two_contexts()
+    one, two = environments.one_context(), environments.two_contexts()
     assert [one.p, two.p] == pytest.approx([256, 1024])
     T = np.array([10**4])
     by_hand = 256 + 14 * 2 * math.exp(1 / 4) + 256 * math.log(1e4)
@@ -133,7 +133,7 @@ def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
 
 
 def test_a_p_below_the_condition_is_held_against_a_theorem_with_a_smaller_constant() -> None:
-    one, T = worlds.one_context(), np.array([10**4])
+    one, T = environments.one_context(), np.array([10**4])
     with pytest.raises(theory.AssumptionError, match="C = 128"):
         theory.theorem_bound(one.known, p=2.0, horizon=10**4, C=128)
     for p in (2.0, 100.0):
@@ -146,7 +146,7 @@ def test_a_p_below_the_condition_is_held_against_a_theorem_with_a_smaller_consta
 def test_regret_at_the_theorems_p_is_the_price_of_exploring() -> None:
     # one context: half of all explored steps lose 1; 128 in the warm-up, then a coin of 128/t at step t
     runs = 50
-    found = theorem_2.play(theorem_2.Task(seeds=Seeds(3), world="one context", p=256, horizon=10**5, last=runs))
+    found = theorem_2.play(theorem_2.Task(seeds=Seeds(3), environment="one context", p=256, horizon=10**5, last=runs))
     coins = 128 / np.arange(257, 10**5 + 1)
     mean, spread = 128 + coins.sum(), math.sqrt((coins * (1 - coins)).sum() / runs)
     assert abs(as_floats(found["regret"])[:, -1].mean() - mean) < 4 * spread

@@ -10,14 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from armlet import theory
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.reference.ridge import RidgeName
 from armlet.simulation.play import table_seeds
 from armlet.theory import lemmas, repaired
 from armlet.types import Float64
-from armlet_lab.paper.theorem_2 import worlds
+from armlet_lab.paper.theorem_2 import environments
 from armlet_lab.runner import events
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -260,22 +260,22 @@ def test_at_the_repaired_p_each_exponent_is_at_least_2() -> None:
 # ---- the whole: bound and simulated regret
 
 
-def rank_two() -> FiniteWorld:
+def rank_two() -> FiniteEnvironment:
     """Contexts longer than 1 on a plane of R^3; the first two arms tie for best in the second of them."""
     X = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.2]])
     theta = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, 1.0], [0.0, 0.0, -1.0]])
-    return FiniteWorld(contexts=X, chances=np.array([0.5, 0.5]), means=X @ theta.T, noise="gaussian", scale=1.0)
+    return FiniteEnvironment(contexts=X, chances=np.array([0.5, 0.5]), means=X @ theta.T, noise="gaussian", scale=1.0)
 
 
 TABLES = {
-    "one context": worlds.one_context().table,
-    "two contexts": worlds.two_contexts().table,
+    "one context": environments.one_context().table,
+    "two contexts": environments.two_contexts().table,
     "rank two, long contexts, a tie": rank_two(),
 }
 STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 
-def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
+def mean_regret(table: FiniteEnvironment, p: float, ridge: RidgeName, runs: int) -> Float64:
     policy = Algorithm1(p=p, ridge=ridge)
     played = events.play(table, policy, STEPS, [table_seeds(Seeds(20), 0, run) for run in range(runs)])
     return np.asarray(played.regret.mean(axis=0))
@@ -305,7 +305,7 @@ def test_regret_stays_below_the_printed_bound(name: str) -> None:
 
 
 def test_a_constant_of_one_would_be_refuted() -> None:
-    """The comparison can fail: were C = 1 enough for Theorem 2, p = 2 would do in the first world, and it does not."""
+    """The comparison can fail: were C = 1 enough for Theorem 2, p = 2 would do in the first one, and it does not."""
     some = theory.asked_p(TABLES["one context"]).problem
     assert some is not None
     regret = mean_regret(TABLES["one context"], 2.0, "paper", 40)

@@ -21,10 +21,10 @@ SEEDS = Seeds(1)
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rewards_spread_about_their_means(family: str) -> None:
-    world = draw_problem(family, SEEDS, 0, 4000)
-    X = world.contexts(np.random.default_rng(1), 4000)
-    noise = world.rewards(np.random.default_rng(2), X) - world.means(X)
-    assert X.shape == (4000, world.dim)
+    environment = draw_problem(family, SEEDS, 0, 4000)
+    X = environment.contexts(np.random.default_rng(1), 4000)
+    noise = environment.rewards(np.random.default_rng(2), X) - environment.means(X)
+    assert X.shape == (4000, environment.dim)
     # five standard errors of a mean
     assert (np.abs(noise.mean(axis=0)) < 5 * noise.std(axis=0) / np.sqrt(4000) + 1e-9).all()
 
@@ -51,12 +51,12 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
 
 @pytest.mark.parametrize("family", ["one noisy arm", "at once", "Figure (a)"])
 def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) -> None:
-    world, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
+    environment, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
     policy, (contexts, noise, seed) = armlet.OccasionalOptimism(), run_streams(SEEDS, family, 0)
-    loop, total = Waiting(world, policy, seed, FAMILIES[family]), 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, 500, 4096):
+    loop, total = Waiting(environment, policy, seed, FAMILIES[family]), 0.0
+    for _, X, rewards, losses in draw(environment, contexts, noise, 500, 4096):
         total += float(losses[np.arange(len(X)), loop.play(X, rewards)[0]].sum())
-    assert regret(world, policy, one, 0) == total
+    assert regret(environment, policy, one, 0) == total
 
 
 def test_arms_of_the_news_come_and_go() -> None:

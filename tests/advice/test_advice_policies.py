@@ -128,14 +128,14 @@ def test_a_better_p_is_said_to_be_all_that_more_data_could_save(advice: Advice) 
 def prediction(prior: Prior, seed: int) -> tuple[float, Interval, Interval]:
     """Draw an environment and a pilot of it; give what a fresh run loses, and the intervals of one run and the mean."""
     rng, T = np.random.default_rng(seed), 2000
-    world = prior.sample(1, seed)[0].table
-    at, arms = rng.choice(len(world.chances), size=1000, p=world.chances), rng.integers(4, size=1000)
-    rewards = world.means[at, arms] + world.scale * rng.standard_normal(1000)
-    problems = as_source(Pilot(world.contexts[at], arms, rewards), T, "max").sample(20, seed)
+    environment = prior.sample(1, seed)[0].table
+    at, arms = rng.choice(len(environment.chances), size=1000, p=environment.chances), rng.integers(4, size=1000)
+    rewards = environment.means[at, arms] + environment.scale * rng.standard_normal(1000)
+    problems = as_source(Pilot(environment.contexts[at], arms, rewards), T, "max").sample(20, seed)
     tasks = [StepTask(problem.table, comparison.DEFAULT, T, (seed, i)) for i, problem in enumerate(problems)]
     values = np.array([[play_steps(task)] for task in tasks])
     row = played(comparison.DEFAULT, values, None, T * max(problem.table.gap for problem in problems))
-    lost = play_steps(StepTask(world, comparison.DEFAULT, T, (seed, 10**6)))
+    lost = play_steps(StepTask(environment, comparison.DEFAULT, T, (seed, 10**6)))
     return lost, row.interval, mean_interval(Sample(values.ravel(), np.arange(20)))
 
 

@@ -45,7 +45,7 @@ def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture
     assert ending(["compare", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     arguments = vars(cli.make_parser().parse_args(["compare"]))
-    for name in ("world", "horizon", "runs", "seed", "engine", "out"):
+    for name in ("environment", "horizon", "runs", "seed", "engine", "out"):
         assert f"default: {arguments[name]}" in out
 
 

@@ -23,8 +23,8 @@ from armlet.stores.clock import Moment
 from armlet.stores.player import Player
 from armlet.stores.replay import rebuild
 from armlet.stores.upkeep import Upkeep
+from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError
-from soak.world import ARMS, DIM, context, reward
 
 THREADS = 8
 WINDOW = 60.0  # seconds, of a clock that is set forward

@@ -15,7 +15,7 @@ from armlet.inference.means import Estimate, Interval
 
 @functools.cache
 def usual() -> Advice:
-    """Ask what is asked on the command line by `--world FigureA --problems 3 --runs 2 --seed 1`."""
+    """Ask what is asked on the command line by `--environment FigureA --problems 3 --runs 2 --seed 1`."""
     return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
 
 

@@ -85,7 +85,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """Runs of Algorithm 1 in a world of Figure (a), by their numbers."""
+    """Runs of Algorithm 1 in an environment of Figure (a), by their numbers."""
 
     seeds: Seeds
     p: int
@@ -111,7 +111,7 @@ def play(task: Runs) -> Arrays:
     """Give the explored rows of every arm at the end of every run: (runs, K)."""
     table = FigureA.draw(task.seeds.rng("world"), n_arms=task.n_arms).table()
     if table is None:
-        raise ValueError("the world of Figure (a) has no table")
+        raise ValueError("the environment of Figure (a) has no table")
     policy, end = Algorithm1(p=task.p), np.array([task.horizon])
     pairs = (table_seeds(task.seeds, run) for run in range(task.first, task.last))
     return {"rows": events.play(table, policy, end, pairs).rows}

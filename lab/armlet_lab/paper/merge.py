@@ -65,7 +65,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the world brings in one run, whoever plays it."""
+    """What the environment brings in one run, whoever plays it."""
 
     contexts: Float64  # (T, d)
     rewards: Float64  # (T, K)
@@ -171,8 +171,8 @@ def _checkpoints(horizon: int) -> Int64:
 
 
 def _draw(task: Task) -> Steps:
-    world, run = FigureA.draw(task.seeds.rng("worlds", task.run)), run_streams(task.seeds, task.run)
-    whole = next(draw(world, run.contexts, run.noise, task.horizon, size=task.horizon))
+    environment, run = FigureA.draw(task.seeds.rng("worlds", task.run)), run_streams(task.seeds, task.run)
+    whole = next(draw(environment, run.contexts, run.noise, task.horizon, size=task.horizon))
     return Steps(whole.X, whole.rewards, whole.losses)
 
 
@@ -231,7 +231,7 @@ def _judge_regret(settings: Settings, ratios: list[Estimate], more: list[Estimat
         where="Section 4, a consequence",
         says="Workers that share what they learn regret no more together than one policy on all steps.",
         reading="Ours: the paper speaks of one policy. "
-        f"{W} workers share T = {settings.horizon:,} steps of the world of Figure (a), p = {settings.p:g}, and "
+        f"{W} workers share T = {settings.horizon:,} steps of the environment of Figure (a), p = {settings.p:g}, and "
         f"merge whenever their clocks have grown by a factor of {settings.factor:g}; each has p/{W}, as its clock is "
         f"{W} times slower. With p each, which is the control, they must be seen to explore too much.",
     )

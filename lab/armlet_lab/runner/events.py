@@ -1,4 +1,4 @@
-"""Many runs of Algorithm 1 in a world that is a table, each in jumps from one exploration to the next.
+"""Many runs of Algorithm 1 in an environment that is a table, each in jumps from one exploration to the next.
 
 O(p log T) for a run, whatever T; see `armlet.kernel.simulate_events`.
 """
@@ -10,22 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.policies import Algorithm1
 from armlet.simulation.play import play_table
 from armlet.types import Float64, Int64
 
 
 class Played(NamedTuple):
-    """All runs of one policy in one world."""
+    """All runs of one policy in one environment."""
 
     regret: Float64  # (runs, checkpoints)
     exploring: Float64  # (runs, checkpoints): the part of it paid on explored steps
     rows: Int64  # (runs, K): explored steps of each arm at the end
 
 
-def play(table: FiniteWorld, policy: Algorithm1, steps: Int64, seeds: Iterable[tuple[int, int]]) -> Played:
-    """Play a run for every pair of seeds, the world's and the policy's, up to the last of the steps.
+def play(table: FiniteEnvironment, policy: Algorithm1, steps: Int64, seeds: Iterable[tuple[int, int]]) -> Played:
+    """Play a run for every pair of seeds, the environment's and the policy's, up to the last of the steps.
 
     Examples
     --------

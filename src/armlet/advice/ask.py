@@ -150,8 +150,8 @@ def advise(
     Parameters
     ----------
     source
-        What is known: a world, a function that draws worlds from a generator (`FigureA.draw`), a `Prior` of ranges, or
-        a `Pilot`, a log.
+        What is known: an environment, a function that draws environments from a generator (`FigureA.draw`), a `Prior`
+        of ranges, or a `Pilot`, a log.
     horizon
         How many decisions there will be.
     seed
@@ -162,7 +162,7 @@ def advise(
     unit
         What rewards are counted in, for the words.
     objective
-        "min" if a pilot's rewards are costs; worlds and priors are rewards anyway.
+        "min" if a pilot's rewards are costs; environments and priors are rewards anyway.
     executor
         Where runs take place; threads, one for each processor, if left out.
     progress

@@ -18,7 +18,7 @@ from armlet.advice import Advice, Prior, advise, words
 from armlet.advice.pilot import SourceLike, read_pilot
 from armlet.advice.runs import explorations
 from armlet.advice.words import exact, interval, number
-from armlet.environments import ENVIRONMENTS, World
+from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError
 from armlet.inference.means import Estimate
 from armlet.inputs.settings import Objective
@@ -28,7 +28,7 @@ from armlet.parallel.progress import reporter
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, table
 from armlet.report.plots import COLOURS, DASHES, INK, Picture, legend, plain_numbers, require_matplotlib, short
-from armlet.simulation.compare import make_world, parse_settings
+from armlet.simulation.compare import make_environment, parse_settings
 from armlet.version import __version__
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
 
-LAW, TABLE, GUESSED = "--world", "--log", "--arms, --dim and --effect"
+LAW, TABLE, GUESSED = "--environment", "--log", "--arms, --dim and --effect"
 GUESS: Final = ("arms", "dim", "effect", "noise", "level", "clicks")
 LOG: Final = ("features", "arm", "reward", "propensity", "arm_names", "objective")
-KINDS: Final = {LAW: ("world", "world_set"), TABLE: ("log", *LOG), GUESSED: GUESS}
+KINDS: Final = {LAW: ("environment", "environment_set"), TABLE: ("log", *LOG), GUESSED: GUESS}
 ABOUT: Final = {
-    "world": f"one of {', '.join(ENVIRONMENTS)}",
+    "environment": f"one of {', '.join(ENVIRONMENTS)}",
     "log": "a table of earlier decisions",
     "features": "its columns that make a context",
     "arm": "the column of what was played",
@@ -153,7 +153,9 @@ def _missing_traffic(options: Mapping[str, Any]) -> list[str]:
 
 
 def _missing_source(options: Mapping[str, Any], kind: str) -> list[str]:
-    needed = {LAW: ("world",), TABLE: ("log", "features", "arm", "reward"), GUESSED: ("arms", "dim", "effect")}[kind]
+    needed = {LAW: ("environment",), TABLE: ("log", "features", "arm", "reward"), GUESSED: ("arms", "dim", "effect")}[
+        kind
+    ]
     missing = [f"{_option(name)} ({ABOUT[name]})" for name in needed if options[name] is None]
     if kind == GUESSED and options["clicks"] is None and options["noise"] is None:
         missing.append("--noise (the standard deviation of a reward), or --clicks if rewards are 0 or 1")
@@ -169,19 +171,19 @@ def _source(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
     (kind,) = _kinds(options)
     if kind == TABLE:
         return _pilot(options)
-    return _law(options["world"], options["world_set"]) if kind == LAW else _prior(options), ()
+    return _law(options["environment"], options["environment_set"]) if kind == LAW else _prior(options), ()
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], World]:
-    """Give a world's law, which draws other arms every time, with some of its settings fixed."""
+def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], Environment]:
+    """Give an environment's law, which draws other arms every time, with some of its settings fixed."""
     settings = parse_settings(pairs)
-    make_world(name, settings, seed=0)  # says what is wrong with the name or a setting
+    make_environment(name, settings, seed=0)  # says what is wrong with the name or a setting
 
-    def draw(rng: np.random.Generator) -> World:
+    def draw(rng: np.random.Generator) -> Environment:
         return ENVIRONMENTS[name].draw(rng, **settings)
 
     draw.__qualname__ = f"{name}.draw" + (f" with {', '.join(pairs)}" if pairs else "")

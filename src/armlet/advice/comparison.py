@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench, Sample, Trial, difference, predictive
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.inference.means import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
@@ -45,7 +45,7 @@ SETTINGS: Final = 2 + sum(map(len, TUNED))  # that are held against the default:
 class StepTask(NamedTuple):
     """One run of a policy."""
 
-    table: FiniteWorld
+    table: FiniteEnvironment
     policy: Compiled
     horizon: int
     seeds: tuple[int, int]

@@ -36,7 +36,7 @@ from armlet.advice.problem import (
     sample_size,
     varied_size,
 )
-from armlet.environments.environment import FiniteWorld, Noise, World
+from armlet.environments.environment import Environment, FiniteEnvironment, Noise
 from armlet.errors import ArgumentError, InvalidTypeError, InvalidValueError
 from armlet.inputs import columns
 from armlet.inputs.arms import check_labels
@@ -318,7 +318,7 @@ class Posterior:
         m = self.contexts
         X = kinds[rng.choice(len(kinds), size=m, p=shares)] if many else kinds
         means = np.ascontiguousarray(X @ theta.T)
-        table = FiniteWorld(
+        table = FiniteEnvironment(
             contexts=np.ascontiguousarray(X),
             chances=np.full(m, 1 / m) if many else shares,
             means=means.clip(0.0, 1.0) if self.noise == "bernoulli" else means,
@@ -458,7 +458,7 @@ def read_pilot(path: str | os.PathLike[str], roles: Roles) -> tuple[Pilot, tuple
     return pilot, flags.notes
 
 
-SourceLike: TypeAlias = World | Draw | Prior | Pilot
+SourceLike: TypeAlias = Environment | Draw | Prior | Pilot
 
 
 def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
@@ -472,9 +472,9 @@ def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
             f"source is the class {source.__name__}; give an instance, or {source.__name__}.draw for a law"
         )
     if hasattr(source, "contexts") and hasattr(source, "means"):
-        return Known(cast(World, source), horizon)
+        return Known(cast(Environment, source), horizon)
     if callable(source):
         return Drawn(source, horizon)
     raise InvalidTypeError(
-        f"source is {source!r}; give a world, a function that draws one from a generator, a Prior or a Pilot"
+        f"source is {source!r}; give an environment, a function that draws one from a generator, a Prior or a Pilot"
     )

@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld, World, check_still
+from armlet.environments.environment import Environment, FiniteEnvironment, check_still
 from armlet.environments.linear import bit_law
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.checks import unboxed
@@ -33,7 +33,7 @@ REPEATS: Final = 16  # rewards drawn for each sampled context and arm, to measur
 class SampledProblem:
     """One problem to run policies on."""
 
-    table: FiniteWorld
+    table: FiniteEnvironment
     theta: Float64 | None = None  # (K, d): what the means follow from, if that is known
     notes: tuple[str, ...] = ()
     contexts: Literal["all", "sampled"] = "all"  # whether the table has every context that there is
@@ -100,8 +100,8 @@ def varied_size(n_arms: int, dim: int) -> int:
     return max(sample_size(dim), min(8 * n_arms * dim, MANY))
 
 
-def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledProblem:
-    """Make a problem of a world.
+def condense(environment: Environment, rng: np.random.Generator, horizon: int) -> SampledProblem:
+    """Make a problem of an environment.
 
     Examples
     --------
@@ -110,39 +110,41 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledPro
     >>> condense(FigureA.draw(rng), rng, horizon=1000).table.means.shape
     (8, 6)
     """
-    check_still(world, "armlet.advise")
-    rows = getattr(world, "theta", None)
+    check_still(environment, "armlet.advise")
+    rows = getattr(environment, "theta", None)
     theta = None if rows is None else np.array(rows)
-    table = world.table()
+    table = environment.table()
     if table is not None and len(table.chances) <= FEW:
         return SampledProblem(table=table, theta=theta)
-    X = world.contexts(rng, sample_size(world.dim))
-    means = world.means(X)
-    if not np.array_equal(means, world.means(X, start=horizon - 1)):
-        name = type(world).__name__
-        raise InvalidValueError(f"source is a {name} whose arms change over time; advice holds for worlds that stay")
-    return _sampled(world, rng, X, means, theta)
+    X = environment.contexts(rng, sample_size(environment.dim))
+    means = environment.means(X)
+    if not np.array_equal(means, environment.means(X, start=horizon - 1)):
+        name = type(environment).__name__
+        raise InvalidValueError(
+            f"source is a {name} whose arms change over time; advice holds for environments that stay"
+        )
+    return _sampled(environment, rng, X, means, theta)
 
 
 def _sampled(
-    world: World, rng: np.random.Generator, X: Float64, means: Float64, theta: Float64 | None
+    environment: Environment, rng: np.random.Generator, X: Float64, means: Float64, theta: Float64 | None
 ) -> SampledProblem:
-    rewards = np.stack([world.rewards(rng, X) for _ in range(REPEATS)])
+    rewards = np.stack([environment.rewards(rng, X) for _ in range(REPEATS)])
     law = tabulate(X, np.full(len(X), 1 / len(X)), means, rewards, float(np.sqrt(np.square(rewards - means).mean())))
     notes = [f"contexts are many: every problem has a sample of {len(X)} of them, drawn for it alone"]
-    if law.noise == "gaussian" and getattr(world, "noise", None) != "gaussian":
+    if law.noise == "gaussian" and getattr(environment, "noise", None) != "gaussian":
         notes.append("the noise is taken as gaussian with the variance it has on average")
     return SampledProblem(table=law, theta=theta, notes=tuple(notes), contexts="sampled")
 
 
-def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noise: float) -> FiniteWorld:
+def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noise: float) -> FiniteEnvironment:
     """Make a table whose noise is 0/1 if all rewards are, else gaussian of a given standard deviation."""
     X, means = np.ascontiguousarray(X), np.ascontiguousarray(means)
     if np.isin(rewards, (0.0, 1.0)).all():
-        return FiniteWorld(contexts=X, chances=chances, means=means.clip(0.0, 1.0), noise="bernoulli")
+        return FiniteEnvironment(contexts=X, chances=chances, means=means.clip(0.0, 1.0), noise="bernoulli")
     if noise == 0:
-        return FiniteWorld(contexts=X, chances=chances, means=means)
-    return FiniteWorld(contexts=X, chances=chances, means=means, noise="gaussian", scale=noise)
+        return FiniteEnvironment(contexts=X, chances=chances, means=means)
+    return FiniteEnvironment(contexts=X, chances=chances, means=means, noise="gaussian", scale=noise)
 
 
 def theorem_p(problem: SampledProblem) -> float:
@@ -270,7 +272,7 @@ class Prior:
         scale = _scale(spread, chances, level, effect) if clicks else effect / _gap(spread, chances)
         means, theta = level + scale * spread, scale * theta
         theta[:, 0] += level
-        table = FiniteWorld(
+        table = FiniteEnvironment(
             contexts=X,
             chances=chances,
             means=means.clip(0.0, 1.0) if clicks else means,
@@ -352,33 +354,33 @@ def _say(value: Between | None) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-Draw: TypeAlias = Callable[[np.random.Generator], World]
+Draw: TypeAlias = Callable[[np.random.Generator], Environment]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One world."""
+    """One environment."""
 
-    world: World
+    environment: Environment
     horizon: int
 
     def words(self) -> str:
         """Say which."""
-        w = self.world
+        w = self.environment
         return f"one known problem: {type(w).__name__}, {w.n_arms} arms, contexts of {w.dim} values"
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Give the world itself if it is a table, else n samples of its contexts."""
+        """Give the environment itself if it is a table, else n samples of its contexts."""
         first, *others = draw_from(n, seed)
-        known = condense(self.world, first, self.horizon)
-        if known.contexts == "all":  # its table is the world, not a sample
+        known = condense(self.environment, first, self.horizon)
+        if known.contexts == "all":  # its table is the environment, not a sample
             return [known]
-        return [known, *(condense(self.world, rng, self.horizon) for rng in others)]
+        return [known, *(condense(self.environment, rng, self.horizon) for rng in others)]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A law of worlds."""
+    """A law of environments."""
 
     draw: Draw
     horizon: int

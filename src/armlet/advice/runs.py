@@ -24,7 +24,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.advice.problem import SampledProblem
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.inference.means import Estimate, Interval, resampled, spread, t_quantile
 from armlet.parallel.seeds import Seeds
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
@@ -41,7 +41,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 class Task(NamedTuple):
     """Some runs of one p on one problem."""
 
-    table: FiniteWorld
+    table: FiniteEnvironment
     p: float
     steps: Int64
     seeds: Sequence[tuple[int, int]]

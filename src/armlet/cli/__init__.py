@@ -27,11 +27,11 @@ EXAMPLES = """\
 examples:
   armlet list                                    name every environment and policy
   armlet list LinUCB FigureA                     what these are, and their settings
-  armlet compare --world FigureA                 rank policies on the same runs, draw their regret
-  armlet advise --horizon 1e5 --world FigureA    how much to explore, and what it costs
+  armlet compare --environment FigureA                 rank policies on the same runs, draw their regret
+  armlet advise --horizon 1e5 --environment FigureA    how much to explore, and what it costs
   armlet evaluate decisions.jsonl --policy model.armlet     what it would have earned
   armlet audit decisions.jsonl                   replay a log from its start model, and compare bit for bit
-  armlet simulate --world FigureB --world-set I=100 --policy Algorithm1 --set p=120
+  armlet simulate --environment FigureB --environment-set I=100 --policy Algorithm1 --set p=120
 """
 
 

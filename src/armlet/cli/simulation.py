@@ -34,12 +34,12 @@ def listing() -> list[str]:
     Examples
     --------
     >>> listing()[0]
-    'environments (armlet simulate --world NAME):'
+    'environments (armlet simulate --environment NAME):'
     """
     from armlet.environments import ENVIRONMENTS
     from armlet.policies import POLICIES, plugged_policies
 
-    lines = ["environments (armlet simulate --world NAME):", *_wrapped(ENVIRONMENTS)]
+    lines = ["environments (armlet simulate --environment NAME):", *_wrapped(ENVIRONMENTS)]
     lines += ["", "policies (armlet simulate --policy NAME):", *_wrapped(POLICIES)]
     if brought := plugged_policies():
         lines += ["", "policies of other packages:", *_wrapped(brought)]
@@ -81,9 +81,9 @@ def _entry(name: str, kind: type, maker: Callable[..., object]) -> list[str]:
 
 @command(
     "compare",
-    "run several policies on the same runs of a world, and rank them",
-    arg("--world", default="FigureA", metavar="NAME", help="as armlet list names it; default: FigureA"),
-    arg("--world-set", action="append", default=[], metavar=PAIR, help="of the world; may be repeated"),
+    "run several policies on the same runs of an environment, and rank them",
+    arg("--environment", default="FigureA", metavar="NAME", help="as armlet list names it; default: FigureA"),
+    arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
     arg(
         "--policy",
         action="append",
@@ -93,26 +93,27 @@ def _entry(name: str, kind: type, maker: Callable[..., object]) -> list[str]:
     ),
     arg("--horizon", type=count, default=10_000, metavar="T", help="steps in a run; default: 10000"),
     arg("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20"),
-    arg("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013"),
+    arg("--seed", type=int, default=2013, metavar="N", help="of the environment and all runs; default: 2013"),
     *engine(),
     arg("--out", default="results/compare", metavar="DIR", help="default: results/compare"),
     extras=("matplotlib", "pyarrow", "distributed"),
 )
 def compare(a: argparse.Namespace) -> Work:
-    """Run several policies on the same runs of one world; rank them and draw their regret.
+    """Run several policies on the same runs of one environment; rank them and draw their regret.
 
     examples:
       armlet compare
       armlet compare --policy Algorithm1:p=24 --policy Algorithm1:p=600 --horizon 1e5
-      armlet compare --world DisplayAds --policy Algorithm1:p=200 --policy LinUCB:alpha=0.5 --runs 50
-      armlet compare --world Linear --world-set dim=10 --policy OFUL --policy ThompsonSampling:v=1 --horizon 20000
+      armlet compare --environment DisplayAds --policy Algorithm1:p=200 --policy LinUCB:alpha=0.5 --runs 50
+      armlet compare --environment Linear --environment-set dim=10 --policy OFUL --policy ThompsonSampling:v=1 --horizon
+      20000
 
     A comparison that was interrupted or killed goes on where it was if the same command is given again.
     """
     from armlet.parallel import pool
     from armlet.simulation import compare
 
-    jobs = compare.make_jobs(a.world, a.world_set, a.policy, a.horizon, a.runs, a.seed)
+    jobs = compare.make_jobs(a.environment, a.environment_set, a.policy, a.horizon, a.runs, a.seed)
     where = pool.make_pool(a.engine, workers=a.workers)
     return lambda: compare.compare(jobs, engine=where, out=a.out)
 
@@ -142,9 +143,9 @@ def compare(a: argparse.Namespace) -> Work:
         arg("--clicks", type=between, metavar="X", help="rewards are 0 or 1: the share of 1 at random"),
     ),
     group(
-        "what is known: a world",
-        arg("--world", metavar="NAME", help=f"{LISTED}; every problem draws anew"),
-        arg("--world-set", action="append", default=[], metavar=PAIR, help="of the world; may be repeated"),
+        "what is known: an environment",
+        arg("--environment", metavar="NAME", help=f"{LISTED}; every problem draws anew"),
+        arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
     ),
     group(
         "what is known: a log of earlier decisions",
@@ -176,7 +177,7 @@ def advise(arguments: argparse.Namespace) -> Work:
     """Say which policy to take, what it will lose, and how much to explore for a log to evaluate from.
 
     examples:
-      armlet advise --horizon 100k --world FigureA
+      armlet advise --horizon 100k --environment FigureA
       armlet advise --horizon 100000 --arms 5 --dim 8 --effect 0.005..0.02 --clicks 0.02..0.05 --unit clicks
       armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1 --out advice.html
       armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click --propensity prob
@@ -190,14 +191,14 @@ def advise(arguments: argparse.Namespace) -> Work:
 
 @command(
     "simulate",
-    "run a policy in a world, many times, on any engine",
-    arg("--world", required=True, metavar="NAME", help=LISTED),
-    arg("--world-set", action="append", default=[], metavar=PAIR, help="of the world; may be repeated"),
+    "run a policy in an environment, many times, on any engine",
+    arg("--environment", required=True, metavar="NAME", help=LISTED),
+    arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
     arg("--policy", required=True, metavar="NAME", help=LISTED),
     arg("--set", action="append", default=[], metavar=PAIR, help="of the policy; may be repeated"),
     arg("--horizon", type=count, default=100_000, metavar="T", help="steps in a run; default: 100000"),
     arg("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20"),
-    arg("--seed", type=int, default=2013, metavar="N", help="of the world and all runs; default: 2013"),
+    arg("--seed", type=int, default=2013, metavar="N", help="of the environment and all runs; default: 2013"),
     arg(
         "--method", choices=("auto", "steps", "events", "python"), default="auto", help="how to compute; default: auto"
     ),
@@ -206,13 +207,13 @@ def advise(arguments: argparse.Namespace) -> Work:
     extras=("pyarrow", "distributed"),
 )
 def simulate(a: argparse.Namespace) -> Work:
-    """Run a policy in a world; keep the regret of every run in a table.
+    """Run a policy in an environment; keep the regret of every run in a table.
 
     examples:
-      armlet simulate --world FigureA --policy Algorithm1 --set p=120 --out results/a
-      armlet simulate --world FigureB --world-set I=100 --policy Uniform --runs 100 --workers 2
-      armlet simulate --world FigureA --policy Algorithm1 --set p=600 --horizon 1e12
-      armlet simulate --world Linear --policy Oracle --engine tcp://host:8786
+      armlet simulate --environment FigureA --policy Algorithm1 --set p=120 --out results/a
+      armlet simulate --environment FigureB --environment-set I=100 --policy Uniform --runs 100 --workers 2
+      armlet simulate --environment FigureA --policy Algorithm1 --set p=600 --horizon 1e12
+      armlet simulate --environment Linear --policy Oracle --engine tcp://host:8786
 
     A run that was interrupted or killed goes on where it was if the same command is given again.
     """
@@ -220,6 +221,6 @@ def simulate(a: argparse.Namespace) -> Work:
     from armlet.simulation import compare
 
     settings = {"horizon": a.horizon, "runs": a.runs, "seed": a.seed, "method": a.method}
-    job = compare.make_job(a.world, a.world_set, a.policy, a.set, **settings)
+    job = compare.make_job(a.environment, a.environment_set, a.policy, a.set, **settings)
     where = pool.make_pool(a.engine, workers=a.workers)
     return lambda: compare.simulate(job, engine=where, out=a.out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from armlet.environments.customers import Customers as Customers
 from armlet.environments.display_ads import DisplayAds as DisplayAds
 from armlet.environments.drifting import Drifting as Drifting
-from armlet.environments.environment import World as World
+from armlet.environments.environment import Environment as Environment
 from armlet.environments.group_activity import GroupActivity as GroupActivity
 from armlet.environments.linear import Linear as Linear
 from armlet.environments.linear import LinearArms as LinearArms

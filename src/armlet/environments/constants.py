@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.errors import MissingConstantError
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.types import Float64
@@ -31,8 +31,9 @@ class Constants:
 
     Examples
     --------
-    >>> table = FiniteWorld(contexts=np.eye(2), chances=np.array([0.9, 0.1]), means=np.array([[3.0, 0.0], [0.0, 4.0]]))
-    >>> constants = Constants.of(table, np.array([[3.0, 0.0], [0.0, 4.0]]), sigma=1.0)
+    >>> theta = np.array([[3.0, 0.0], [0.0, 4.0]])
+    >>> table = FiniteEnvironment(contexts=np.eye(2), chances=np.array([0.9, 0.1]), means=theta)
+    >>> constants = Constants.of(table, theta, sigma=1.0)
     >>> constants.sigma_min, constants.delta_min, constants.delta_max, constants.Q
     (0.1, 3.0, 5.0, 4.0)
     >>> round(constants.L, 4)
@@ -50,8 +51,8 @@ class Constants:
         object.__setattr__(self, "L", self.sigma / math.sqrt(2.0))
 
     @classmethod
-    def of(cls, table: FiniteWorld, theta: Float64, sigma: float) -> Self:
-        """Compute the constants of a finite world.
+    def of(cls, table: FiniteEnvironment, theta: Float64, sigma: float) -> Self:
+        """Compute the constants of a finite environment.
 
         Parameters
         ----------
@@ -119,7 +120,7 @@ def _smallest_loss(X: Float64, means: Float64, theta: Float64) -> float:
     return float(worse.min())
 
 
-def noise_sigma(table: FiniteWorld) -> float:
+def noise_sigma(table: FiniteEnvironment) -> float:
     """Give the smallest sub-gaussian constant of a table's noise: the largest over its contexts and arms.
 
     A uniform on [-c, c] has constant c / sqrt 3, its standard deviation; a gaussian its own; 0/1 rewards
@@ -128,7 +129,7 @@ def noise_sigma(table: FiniteWorld) -> float:
     Examples
     --------
     >>> means = np.array([[0.5, 0.1]])
-    >>> noise_sigma(FiniteWorld(contexts=np.eye(1), chances=np.ones(1), means=means, noise="bernoulli"))
+    >>> noise_sigma(FiniteEnvironment(contexts=np.eye(1), chances=np.ones(1), means=means, noise="bernoulli"))
     0.5
     """
     means = table.means[table.chances > 0]

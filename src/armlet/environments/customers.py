@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.linear import (
     LinearArms,
     as_rows,
@@ -40,8 +40,8 @@ class Customers(LinearArms):
 
     Examples
     --------
-    >>> world = Customers(theta=((0.04, 0.03), (0.03, 0.04)), shares=(0.5, 0.5))
-    >>> world.means(np.eye(2))
+    >>> environment = Customers(theta=((0.04, 0.03), (0.03, 0.04)), shares=(0.5, 0.5))
+    >>> environment.means(np.eye(2))
     array([[0.04, 0.03],
            [0.03, 0.04]])
     """
@@ -85,12 +85,12 @@ class Customers(LinearArms):
         """Draw whether every customer would click on every action, 1 or 0: (n, K)."""
         return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
 
-    def table(self) -> FiniteWorld:
-        """Give the world as a table of its kinds of customer."""
+    def table(self) -> FiniteEnvironment:
+        """Give the environment as a table of its kinds of customer."""
         return self.tabulate(np.eye(self.dim), np.array(self.shares), "bernoulli", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Say what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
@@ -46,8 +46,8 @@ class DisplayAds(LinearArms):
 
     Examples
     --------
-    >>> world = DisplayAds(theta=((0.01, 0.02), (0.02, -0.01)), attributes=("on a phone",), shares=(0.5,))
-    >>> world.means(np.array([[1.0, 0.0], [1.0, 1.0]]))
+    >>> environment = DisplayAds(theta=((0.01, 0.02), (0.02, -0.01)), attributes=("on a phone",), shares=(0.5,))
+    >>> environment.means(np.array([[1.0, 0.0], [1.0, 1.0]]))
     array([[0.01, 0.02],
            [0.03, 0.01]])
     """
@@ -98,15 +98,15 @@ class DisplayAds(LinearArms):
         """Draw whether every user would click on every ad, 1 or 0: (n, K)."""
         return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table of all kinds of user, up to 16 attributes."""
+    def table(self) -> FiniteEnvironment | None:
+        """Give the environment as a table of all kinds of user, up to 16 attributes."""
         if len(self.attributes) > MAX_BITS:
             return None
         rows, chances = bit_law(self.shares)
         return self.tabulate(np.hstack([np.ones((len(rows), 1)), rows]), chances, "bernoulli", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Say what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""A world that drifts: arms turn slowly, or exchange their parameters at stated steps.
+"""An environment that drifts: arms turn slowly, or exchange their parameters at stated steps.
 
 Outside the paper, whose arms never change: a policy that keeps all its evidence must go wrong here.
 Drawing n steps is O(n (d + K)), their means O(n K d).
@@ -37,8 +37,8 @@ class Drifting(LinearArms):
 
     Examples
     --------
-    >>> world = Drifting(theta=((1.0, 0.0), (0.0, 2.0)), jumps=(3,))
-    >>> world.means(np.array([[1.0, 0.0]] * 4))
+    >>> environment = Drifting(theta=((1.0, 0.0), (0.0, 2.0)), jumps=(3,))
+    >>> environment.means(np.array([[1.0, 0.0]] * 4))
     array([[1., 0.],
            [1., 0.],
            [0., 1.],
@@ -116,7 +116,7 @@ class Drifting(LinearArms):
         raise InvalidValueError("delta_min does not exist: the arms change, and gaps come arbitrarily close to 0")
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------

@@ -29,13 +29,13 @@ Noise: TypeAlias = Literal["proportional", "gaussian", "bernoulli", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiniteWorld:
+class FiniteEnvironment:
     """Contexts, their chances, and what the arms pay.
 
     Examples
     --------
     >>> import numpy as np
-    >>> FiniteWorld(contexts=np.eye(2), chances=np.array([0.9, 0.1]), means=np.array([[1.0, 0.0], [0.0, 1.0]])).gap
+    >>> FiniteEnvironment(contexts=np.eye(2), chances=np.array([0.9, 0.1]), means=np.eye(2)).gap
     0.5
     """
 
@@ -73,7 +73,7 @@ class FiniteWorld:
         return float(self.chances @ self.losses.mean(axis=1))
 
 
-class World(Protocol):
+class Environment(Protocol):
     """Contexts, mean rewards and rewards; steps count from 1, and `start` is the number of steps before.
 
     A frozen dataclass of settings that JSON can hold. Drawing n steps at once or in parts, each with its
@@ -100,20 +100,20 @@ class World(Protocol):
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay in every context: (n, K)."""
 
-    def table(self) -> FiniteWorld | None:
-        """Give the whole world as a table, where contexts are few, the law stays, and the noise has a name."""
+    def table(self) -> FiniteEnvironment | None:
+        """Give the whole environment as a table, where contexts are few, the law stays, and the noise has a name."""
 
     def constants(self) -> Constants:
         """Give the exact constants of the problem; ValueError says which do not exist, and why."""
 
     def describe(self) -> list[str]:
-        """Say in a few lines what the world means, in which units, and what its constants are."""
+        """Say in a few lines what the environment means, in which units, and what its constants are."""
 
 
-def present(world: World, n: int, *, start: int = 0) -> Bool | None:
+def present(environment: Environment, n: int, *, start: int = 0) -> Bool | None:
     """Say which arms can be played at steps start + 1 to start + n, (n, K); None where all can, always.
 
-    A world whose arms come and go has a method of this name, without `world`.
+    An environment whose arms come and go has a method of this name, without `environment`.
 
     Examples
     --------
@@ -123,25 +123,25 @@ def present(world: World, n: int, *, start: int = 0) -> Bool | None:
            [ True, False],
            [False,  True]])
     """
-    ask = getattr(world, "present", None)
+    ask = getattr(environment, "present", None)
     if ask is None:
         return None
     found: Bool | None = ask(n, start=start)
     return found
 
 
-def delay(world: World) -> int:
-    """Say how many steps are decided before the reward of a step arrives; 0 where a world has no `delay`."""
-    return int(getattr(world, "delay", 0))
+def delay(environment: Environment) -> int:
+    """Say how many steps are decided before the reward of a step arrives; 0 where an environment has no `delay`."""
+    return int(getattr(environment, "delay", 0))
 
 
-def is_still(world: World) -> bool:
+def is_still(environment: Environment) -> bool:
     """Tell whether all arms stay and rewards come at once."""
-    return present(world, 1) is None and not delay(world)
+    return present(environment, 1) is None and not delay(environment)
 
 
-def check_still(world: World, who: str) -> None:
-    """Refuse a world whose arms come and go, or whose rewards come late, for who plays neither."""
-    if not is_still(world):
-        what = "has rewards that come late" if delay(world) else "has arms that come and go"
-        raise InvalidValueError(f"{type(world).__name__} {what}, which {who} does not play; use armlet.simulate")
+def check_still(environment: Environment, who: str) -> None:
+    """Refuse an environment whose arms come and go, or whose rewards come late, for who plays neither."""
+    if not is_still(environment):
+        what = "has rewards that come late" if delay(environment) else "has arms that come and go"
+        raise InvalidValueError(f"{type(environment).__name__} {what}, which {who} does not play; use armlet.simulate")

@@ -36,8 +36,8 @@ class GroupActivity(LinearArms):
 
     Examples
     --------
-    >>> world = GroupActivity(theta=((1.0, 0.0, 0.5), (0.2, 0.9, 0.5)), attendance=(0.5, 0.5, 0.9))
-    >>> world.means(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))  # expected yes votes
+    >>> environment = GroupActivity(theta=((1.0, 0.0, 0.5), (0.2, 0.9, 0.5)), attendance=(0.5, 0.5, 0.9))
+    >>> environment.means(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))  # expected yes votes
     array([[1.5, 0.7],
            [0. , 0.9]])
     """
@@ -89,7 +89,7 @@ class GroupActivity(LinearArms):
         return Constants.of(self.tabulate(rows, chances, "none", 0.0), np.array(self.theta), sigma)
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Say what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -18,7 +18,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.environment import FiniteWorld, Noise
+from armlet.environments.environment import FiniteEnvironment, Noise
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 
@@ -30,7 +30,7 @@ MAX_BITS = 16  # 65,536 contexts are a table; with more, only draws
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearArms(ABC):
-    """A world whose arms pay x'theta on average. Its children say where contexts and noise come from.
+    """An environment whose arms pay x'theta on average. Its children say where contexts and noise come from.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class LinearArms(ABC):
     @classmethod
     @abstractmethod
     def draw(cls, rng: np.random.Generator) -> Self:
-        """Draw the parameters of a world; children take more settings, all with defaults."""
+        """Draw the parameters of an environment; children take more settings, all with defaults."""
 
     @property
     def n_arms(self) -> int:
@@ -82,21 +82,21 @@ class LinearArms(ABC):
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay in every context: (n, K)."""
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table, if it is one."""
+    def table(self) -> FiniteEnvironment | None:
+        """Give the environment as a table, if it is one."""
         return None
 
     def constants(self) -> Constants:
-        """Give the exact constants of a world that is a table."""
+        """Give the exact constants of an environment that is a table."""
         if (table := self.table()) is None:
             raise InvalidValueError(
-                f"delta_min needs every context of the world, but there are too many; dim is {self.dim}"
+                f"delta_min needs every context of the environment, but there are too many; dim is {self.dim}"
             )
         return Constants.of(table, np.array(self.theta), noise_sigma(table))
 
     @abstractmethod
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are."""
+        """Say what the environment means, in which units, and what its constants are."""
 
     def describe_constants(self, unit: str = "") -> list[str]:
         """Say what the constants are, or why there are none; `unit` is that of the rewards."""
@@ -105,13 +105,13 @@ class LinearArms(ABC):
         except ValueError as reason:
             return [f"no constants: {reason}"]
 
-    def tabulate(self, contexts: Float64, chances: Float64, noise: Noise, scale: float) -> FiniteWorld:
-        """Make the table of a world from its law of contexts."""
+    def tabulate(self, contexts: Float64, chances: Float64, noise: Noise, scale: float) -> FiniteEnvironment:
+        """Make the table of an environment from its law of contexts."""
         means = LinearArms.means(self, contexts)
         if noise == "bernoulli":
             inside = means.clip(0.0, 1.0)
             means = np.where(np.abs(means - inside) < 1e-12, inside, means)  # forgive rounding, nothing else
-        return FiniteWorld(contexts=contexts, chances=chances, means=means, noise=noise, scale=scale)
+        return FiniteEnvironment(contexts=contexts, chances=chances, means=means, noise=noise, scale=scale)
 
 
 def as_rows(matrix: Float64) -> Theta:
@@ -204,7 +204,7 @@ WORDS: dict[Law, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear(LinearArms):
-    """A linear world.
+    """A linear environment.
 
     Parameters
     ----------
@@ -219,8 +219,8 @@ class Linear(LinearArms):
 
     Examples
     --------
-    >>> world = Linear.draw(np.random.default_rng(0), n_arms=3, dim=10, law="sphere")
-    >>> X = world.contexts(np.random.default_rng(1), 2)
+    >>> environment = Linear.draw(np.random.default_rng(0), n_arms=3, dim=10, law="sphere")
+    >>> X = environment.contexts(np.random.default_rng(1), 2)
     >>> X.shape, np.linalg.norm(X, axis=1).round(12)
     ((2, 10), array([1., 1.]))
     """
@@ -277,8 +277,8 @@ class Linear(LinearArms):
         """Draw what every arm would pay in every context: (n, K)."""
         return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table, for "bits" up to 16 dimensions."""
+    def table(self) -> FiniteEnvironment | None:
+        """Give the environment as a table, for "bits" up to 16 dimensions."""
         if self.law == "bits" and self.dim <= MAX_BITS:
             return self.tabulate(*bit_law((0.5,) * self.dim), self.noise, self.scale)
         if self.law == "sphere" and self.dim == 1:  # a sphere of two points
@@ -308,7 +308,7 @@ class Linear(LinearArms):
         return LinearArms.constants(self)
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
@@ -41,8 +41,8 @@ class NearTies(LinearArms):
 
     Examples
     --------
-    >>> world = NearTies.draw(np.random.default_rng(0), gap=0.5, bad=2.0)
-    >>> mu = world.means(np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]))
+    >>> environment = NearTies.draw(np.random.default_rng(0), gap=0.5, bad=2.0)
+    >>> mu = environment.means(np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]))
     >>> mu.max(axis=1, keepdims=True) - mu
     array([[0. , 0.5, 2. ],
            [0.5, 0. , 2. ]])
@@ -95,8 +95,8 @@ class NearTies(LinearArms):
         """Draw what every arm would pay in every context: (n, K)."""
         return draw_rewards(rng, self.means(X, start=start), "gaussian", self.scale)
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table of its signs, up to 16 of them."""
+    def table(self) -> FiniteEnvironment | None:
+        """Give the environment as a table of its signs, up to 16 of them."""
         if self.dim - 1 > MAX_BITS:
             return None
         bits, chances = bit_law((0.5,) * (self.dim - 1))
@@ -104,7 +104,7 @@ class NearTies(LinearArms):
         return self.tabulate(X, chances, "gaussian", self.scale)
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------

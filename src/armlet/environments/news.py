@@ -46,8 +46,8 @@ class News(LinearArms):
 
     Examples
     --------
-    >>> world = News(theta=((1.0, 0.0), (0.0, 2.0)), births=(1, 3), deaths=(5, 9))
-    >>> world.present(6).tolist()[1:5]
+    >>> environment = News(theta=((1.0, 0.0), (0.0, 2.0)), births=(1, 3), deaths=(5, 9))
+    >>> environment.present(6).tolist()[1:5]
     [[True, False], [True, True], [True, True], [False, True]]
     """
 
@@ -135,7 +135,7 @@ class News(LinearArms):
         return 1.0 if self.noise == "bernoulli" else 1.0 / self.dim
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------

@@ -29,7 +29,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.environments.constants import Constants, scaled_bits_eigenvalue
-from armlet.environments.environment import FiniteWorld, Noise
+from armlet.environments.environment import FiniteEnvironment, Noise
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
@@ -49,7 +49,7 @@ Zero: TypeAlias = Literal["keep", "resample"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureA(LinearArms):
-    """One world of the Figure (a) problem: theta is fixed, contexts and rewards are drawn.
+    """One environment of the Figure (a) problem: theta is fixed, contexts and rewards are drawn.
 
     Contexts and rewards take their generators separately, so that whatever a policy does, and however
     many rewards are drawn, the contexts stay the same.
@@ -63,10 +63,10 @@ class FigureA(LinearArms):
 
     Examples
     --------
-    >>> world = FigureA(theta=((1.0, 0.0, 0.0), (0.0, 1.0, -1.0)))
-    >>> world.n_arms, world.dim
+    >>> environment = FigureA(theta=((1.0, 0.0, 0.0), (0.0, 1.0, -1.0)))
+    >>> environment.n_arms, environment.dim
     (2, 3)
-    >>> world.means(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> environment.means(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
     array([[ 1.,  0.],
            [ 0., -1.]])
     """
@@ -80,18 +80,18 @@ class FigureA(LinearArms):
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, n_arms: int = 6, dim: int = 3, zero: Zero = "keep") -> Self:
-        """Draw the parameters of a world, independent standard gaussians.
+        """Draw the parameters of an environment, independent standard gaussians.
 
         Examples
         --------
-        >>> world = FigureA.draw(np.random.default_rng(0))
-        >>> world.n_arms, world.dim
+        >>> environment = FigureA.draw(np.random.default_rng(0))
+        >>> environment.n_arms, environment.dim
         (6, 3)
         """
         return cls(theta=as_rows(rng.standard_normal((n_arms, dim))), zero=zero)
 
     def support(self) -> Float64:
-        """Every context the world can show, each as likely as any other: (2^d, d), or one less without zero.
+        """Every context the environment can show, each as likely as any other: (2^d, d), or one less without zero.
 
         Examples
         --------
@@ -109,8 +109,8 @@ class FigureA(LinearArms):
 
         Examples
         --------
-        >>> world = FigureA.draw(np.random.default_rng(0))
-        >>> world.contexts(np.random.default_rng(1), 2).round(3)
+        >>> environment = FigureA.draw(np.random.default_rng(0))
+        >>> environment.contexts(np.random.default_rng(1), 2).round(3)
         array([[0.   , 0.707, 0.707],
                [1.   , 0.   , 0.   ]])
         """
@@ -124,21 +124,21 @@ class FigureA(LinearArms):
 
         Examples
         --------
-        >>> world = FigureA(theta=((1.0,), (-1.0,)))
-        >>> world.rewards(np.random.default_rng(0), np.array([[1.0]])).round(3)
+        >>> environment = FigureA(theta=((1.0,), (-1.0,)))
+        >>> environment.rewards(np.random.default_rng(0), np.array([[1.0]])).round(3)
         array([[ 1.274, -0.54 ]])
         """
         return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table of its support, up to 16 dimensions."""
+    def table(self) -> FiniteEnvironment | None:
+        """Give the environment as a table of its support, up to 16 dimensions."""
         if self.dim > MAX_BITS:
             return None
         X = self.support()
         return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------
@@ -173,7 +173,7 @@ FIGURE_B_CONTEXTS = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])  # the rare con
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureB(LinearArms):
-    """One world of the Figure (b) problem.
+    """One environment of the Figure (b) problem.
 
     Parameters
     ----------
@@ -184,8 +184,8 @@ class FigureB(LinearArms):
 
     Examples
     --------
-    >>> world = FigureB(theta=((1.0, 0.0, 0.0), (0.0, 1.0, 1.0)), I=10)
-    >>> world.contexts(np.random.default_rng(3), 3)
+    >>> environment = FigureB(theta=((1.0, 0.0, 0.0), (0.0, 1.0, 1.0)), I=10)
+    >>> environment.contexts(np.random.default_rng(3), 3)
     array([[1., 1., 1.],
            [1., 0., 1.],
            [1., 0., 1.]])
@@ -201,7 +201,7 @@ class FigureB(LinearArms):
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, I: float = 10.0, n_arms: int = 6) -> Self:  # noqa: E741
-        """Draw the parameters of a world, independent standard gaussians, as for Figure (a).
+        """Draw the parameters of an environment, independent standard gaussians, as for Figure (a).
 
         Examples
         --------
@@ -219,12 +219,12 @@ class FigureB(LinearArms):
         """Draw what every arm would pay in every context, uniform between 0 and twice the mean: (n, K)."""
         return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
 
-    def table(self) -> FiniteWorld:
-        """Give the world as a table, the rare context first."""
+    def table(self) -> FiniteEnvironment:
+        """Give the environment as a table, the rare context first."""
         return self.tabulate(FIGURE_B_CONTEXTS, self._chances(), "proportional", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------
@@ -247,7 +247,7 @@ Entries: TypeAlias = Literal["independent", "together"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section41(LinearArms):
-    """One world of Section 4.1.
+    """One environment of Section 4.1.
 
     Its noise has no name in a table, so `table()` is None; up to 16 dimensions its constants are exact.
 
@@ -264,8 +264,8 @@ class Section41(LinearArms):
 
     Examples
     --------
-    >>> world = Section41.draw(np.random.default_rng(0), n_arms=4, dim=5, w=0.4)
-    >>> world.n_arms, world.dim, round(world.sigma_min(), 5)
+    >>> environment = Section41.draw(np.random.default_rng(0), n_arms=4, dim=5, w=0.4)
+    >>> environment.n_arms, environment.dim, round(environment.sigma_min(), 5)
     (4, 5, 0.13056)
     """
 
@@ -337,7 +337,7 @@ class Section41(LinearArms):
         return Constants.of(noiseless, np.array(self.theta), sigma=self.F * reach / math.sqrt(3.0))
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------
@@ -358,7 +358,7 @@ SECTION_7_CONTEXTS = np.array([[1.0, 1.0], [1.0, 0.0]])  # the rare context firs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section7(LinearArms):
-    """One world of Section 7 with a fixed I.
+    """One environment of Section 7 with a fixed I.
 
     Parameters
     ----------
@@ -371,8 +371,8 @@ class Section7(LinearArms):
 
     Examples
     --------
-    >>> world = Section7(theta=((1.0, 0.0), (0.0, 2.0)), I=20)
-    >>> world.table().chances
+    >>> environment = Section7(theta=((1.0, 0.0), (0.0, 2.0)), I=20)
+    >>> environment.table().chances
     array([0.05, 0.95])
     """
 
@@ -398,7 +398,7 @@ class Section7(LinearArms):
         noise: Noise = "proportional",
         scale: float = 1.0,
     ) -> Self:
-        """Draw the parameters of a world, independent standard gaussians, as for Figure (a)."""
+        """Draw the parameters of an environment, independent standard gaussians, as for Figure (a)."""
         return cls(theta=as_rows(rng.standard_normal((n_arms, 2))), I=I, noise=noise, scale=scale)
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
@@ -410,12 +410,12 @@ class Section7(LinearArms):
         """Draw what every arm would pay in every context: (n, K)."""
         return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
 
-    def table(self) -> FiniteWorld:
-        """Give the world as a table, the rare context first."""
+    def table(self) -> FiniteEnvironment:
+        """Give the environment as a table, the rare context first."""
         return self.tabulate(SECTION_7_CONTEXTS, self._chances(), self.noise, self.scale)
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Say what the environment means, and what its constants are.
 
         Examples
         --------
@@ -439,7 +439,7 @@ RATE_WORDS: dict[Rate, str] = {"log": "log t", "log2": "log^2 t", "sqrt": "sqrt 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section7Growing(LinearArms):
-    """One world of Section 7 in which (1, 1) comes with probability 1/I(t).
+    """One environment of Section 7 in which (1, 1) comes with probability 1/I(t).
 
     Parameters
     ----------
@@ -452,8 +452,8 @@ class Section7Growing(LinearArms):
 
     Examples
     --------
-    >>> world = Section7Growing(theta=((1.0, 0.0), (0.0, 2.0)), rate="sqrt")
-    >>> world.rarity(np.array([1, 4, 10_000]))
+    >>> environment = Section7Growing(theta=((1.0, 0.0), (0.0, 2.0)), rate="sqrt")
+    >>> environment.rarity(np.array([1, 4, 10_000]))
     array([  3.,   4., 102.])
     """
 
@@ -476,7 +476,7 @@ class Section7Growing(LinearArms):
         noise: Noise = "proportional",
         scale: float = 1.0,
     ) -> Self:
-        """Draw the parameters of a world, independent standard gaussians, as for Figure (a)."""
+        """Draw the parameters of an environment, independent standard gaussians, as for Figure (a)."""
         return cls(theta=as_rows(rng.standard_normal((n_arms, 2))), rate=rate, noise=noise, scale=scale)
 
     def rarity(self, t: Int64) -> Float64:
@@ -485,7 +485,7 @@ class Section7Growing(LinearArms):
         return 2.0 + (growth * growth if self.rate == "log2" else growth)
 
     def at(self, t: int) -> Section7:
-        """Freeze the world as it is at step t.
+        """Freeze the environment as it is at step t.
 
         Examples
         --------
@@ -511,7 +511,7 @@ class Section7Growing(LinearArms):
         raise InvalidValueError("sigma_min does not exist: it falls to 0 as I grows; at(t).constants() is for one step")
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are at two steps.
+        """Say what the environment means, and what its constants are at two steps.
 
         Examples
         --------

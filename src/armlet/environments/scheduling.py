@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.linear import (
     LinearArms,
     Theta,
@@ -54,9 +54,9 @@ class Scheduling(LinearArms):
 
     Examples
     --------
-    >>> world = Scheduling(theta=((-1.0, -4.0), (-3.0, -2.0)), jobs=((1.0, 0.0), (1.0, 2.0)), shares=(0.5, 0.5),
+    >>> environment = Scheduling(theta=((-1.0, -4.0), (-3.0, -2.0)), jobs=((1.0, 0.0), (1.0, 2.0)), shares=(0.5, 0.5),
     ...     subtasks=("computation in 10^9 operations", "disk in 100 MB"))
-    >>> world.means(np.array(world.jobs))  # minus seconds
+    >>> environment.means(np.array(environment.jobs))  # minus seconds
     array([[-1., -3.],
            [-9., -7.]])
     """
@@ -114,12 +114,12 @@ class Scheduling(LinearArms):
         """Draw the seconds that every processor would take for every job: (n, K), minus the rewards."""
         return -self.rewards(rng, X, start=start)
 
-    def table(self) -> FiniteWorld:
-        """Give the world as a table of its kinds of job."""
+    def table(self) -> FiniteEnvironment:
+        """Give the environment as a table of its kinds of job."""
         return self.tabulate(np.array(self.jobs), np.array(self.shares), "proportional", self.spread)
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Say what the environment means, in which units, and what its constants are.
 
         Examples
         --------

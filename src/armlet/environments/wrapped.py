@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.environment import FiniteWorld, Noise, World, present
+from armlet.environments.environment import Environment, FiniteEnvironment, Noise, present
 from armlet.environments.environment import delay as delay_of
 from armlet.environments.linear import LinearArms, check_between
 from armlet.errors import InvalidValueError
@@ -20,60 +20,60 @@ from armlet.types import Bool, Float64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AroundAnother:
-    """All but what such a world is about: `rewards`, `table` and `describe` are its own, and what it changes besides.
+    """All but what such an environment is about: `rewards`, `table`, `describe`, and what it changes besides.
 
-    It is made from a world and not drawn, so it is not in the registry.
+    It is made from an environment and not drawn, so it is not in the registry.
     """
 
-    world: World
+    environment: Environment
 
     @property
     def n_arms(self) -> int:
-        """K, the inner world's."""
-        return self.world.n_arms
+        """K, the inner environment's."""
+        return self.environment.n_arms
 
     @property
     def dim(self) -> int:
-        """d, the inner world's."""
-        return self.world.dim
+        """d, the inner environment's."""
+        return self.environment.dim
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw the inner world's contexts: (n, d)."""
-        return self.world.contexts(rng, n, start=start)
+        """Draw the inner environment's contexts: (n, d)."""
+        return self.environment.contexts(rng, n, start=start)
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the inner world's means: (n, K)."""
-        return self.world.means(X, start=start)
+        """Give the inner environment's means: (n, K)."""
+        return self.environment.means(X, start=start)
 
     def present(self, n: int, *, start: int = 0) -> Bool | None:
-        """Say which arms of the inner world can be played: (n, K), or None if all can."""
-        return present(self.world, n, start=start)
+        """Say which arms of the inner environment can be played: (n, K), or None if all can."""
+        return present(self.environment, n, start=start)
 
     def constants(self) -> Constants:
-        """Give the inner world's constants."""
-        return self.world.constants()
+        """Give the inner environment's constants."""
+        return self.environment.constants()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delayed(AroundAnother):
-    """Another world, whose rewards take their time.
+    """Another environment, whose rewards take their time.
 
-    It is made from a world and not drawn, so it is not in the registry. It is no table: the kernel plays tables
-    without delay. `constants` are the inner world's, to which delay does not matter.
+    It is made from an environment and not drawn, so it is not in the registry. It is no table: the kernel plays tables
+    without delay. `constants` are the inner environment's, to which delay does not matter.
 
     Parameters
     ----------
-    world
-        The inner world.
+    environment
+        The inner environment.
     delay
-        Steps that are decided between a decision and its reward; 0 is the inner world itself. Rewards that would come
-        after the end of a run never do.
+        Steps that are decided between a decision and its reward; 0 is the inner environment itself. Rewards that would
+        come after the end of a run never do.
 
     Examples
     --------
     >>> from armlet.environments import FigureA
-    >>> world = Delayed(world=FigureA(theta=((1.0, 0.0), (0.0, 2.0))), delay=1000)
-    >>> world.n_arms, world.delay
+    >>> environment = Delayed(environment=FigureA(theta=((1.0, 0.0), (0.0, 2.0))), delay=1000)
+    >>> environment.n_arms, environment.delay
     (2, 1000)
     """
 
@@ -82,40 +82,42 @@ class Delayed(AroundAnother):
     def __post_init__(self) -> None:
         if self.delay < 0:
             raise InvalidValueError(f"delay is {self.delay}; give 0 steps or more")
-        if delay_of(self.world):
-            raise InvalidValueError("world has a delay of its own; give the inner world and the whole delay")
+        if delay_of(self.environment):
+            raise InvalidValueError(
+                "environment has a delay of its own; give the inner environment and the whole delay"
+            )
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw the rewards of these steps, whenever they will arrive: (n, K)."""
-        return self.world.rewards(rng, X, start=start)
+        return self.environment.rewards(rng, X, start=start)
 
     def table(self) -> None:
         """Give nothing: a table pays at once."""
 
     def describe(self) -> list[str]:
-        """Say how late rewards are, then what the inner world is."""
-        return [f"Delayed: the reward of a step comes {self.delay:,} steps later", *self.world.describe()]
+        """Say how late rewards are, then what the inner environment is."""
+        return [f"Delayed: the reward of a step comes {self.delay:,} steps later", *self.environment.describe()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleBit(AroundAnother):
-    """Another world's contexts and means, but rewards that say 1 for the best arm and 0 for the others.
+    """Another environment's contexts and means, but rewards that say 1 for the best arm and 0 for the others.
 
     The bit is free of noise and follows from the true means, which no experiment could know. It is not in the registry,
-    for its rewards are not its means: regret is measured in the inner world's units, as for any policy, while the
+    for its rewards are not its means: regret is measured in the inner environment's units, as for any policy, while the
     policy sees the bit. So it breaks that one promise of `check_environment`, and is no table.
 
     Parameters
     ----------
-    world
-        The inner world. Where several arms are best, each of them pays 1.
+    environment
+        The inner environment. Where several arms are best, each of them pays 1.
 
     Examples
     --------
     >>> from armlet.environments import FigureA
-    >>> world = OracleBit(world=FigureA(theta=((1.0, 0.0), (0.0, 2.0))))
+    >>> environment = OracleBit(environment=FigureA(theta=((1.0, 0.0), (0.0, 2.0))))
     >>> X = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 0.0]])
-    >>> world.rewards(np.random.default_rng(0), X)
+    >>> environment.rewards(np.random.default_rng(0), X)
     array([[1., 0.],
            [0., 1.],
            [1., 1.]])
@@ -127,27 +129,30 @@ class OracleBit(AroundAnother):
         best: Float64 = (mu == mu.max(axis=1, keepdims=True)).astype(np.float64)
         return best
 
-    def table(self) -> FiniteWorld | None:
+    def table(self) -> FiniteEnvironment | None:
         """Give nothing: a table's rewards have its means."""
         return None
 
     def describe(self) -> list[str]:
-        """Say that the feedback is privileged, then what the inner world is."""
-        return ["feedback: one bit, whether the arm is best; privileged and without noise", *self.world.describe()]
+        """Say that the feedback is privileged, then what the inner environment is."""
+        return [
+            "feedback: one bit, whether the arm is best; privileged and without noise",
+            *self.environment.describe(),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescaled(AroundAnother):
-    """Another world, in other units.
+    """Another environment, in other units.
 
-    It is made from a world and not drawn, so it is not in the registry. With a level or with offsets rewards are no
-    longer linear in the context but affine: theta, and with it the constant Q, exists only where contexts have a
+    It is made from an environment and not drawn, so it is not in the registry. With a level or with offsets rewards are
+    no longer linear in the context but affine: theta, and with it the constant Q, exists only where contexts have a
     constant among them.
 
     Parameters
     ----------
-    world
-        The inner world.
+    environment
+        The inner environment.
     reward_level, reward_scale
         Rewards are level + scale r; the scale is positive, or the best arm would become the worst.
     feature_scales, feature_offsets
@@ -157,13 +162,13 @@ class Rescaled(AroundAnother):
     --------
     >>> from armlet.environments import FigureA
     >>> inner = FigureA(theta=((1.0, 0.0), (0.0, 2.0)))
-    >>> world = Rescaled(world=inner, reward_level=100.0, reward_scale=3.0, feature_scales=(10.0, 1.0))
-    >>> world.means(np.array([[10.0, 0.0], [0.0, 1.0]]))
+    >>> environment = Rescaled(environment=inner, reward_level=100.0, reward_scale=3.0, feature_scales=(10.0, 1.0))
+    >>> environment.means(np.array([[10.0, 0.0], [0.0, 1.0]]))
     array([[103., 100.],
            [100., 106.]])
     """
 
-    world: LinearArms
+    environment: LinearArms
     reward_level: float = 0.0
     reward_scale: float = 1.0
     feature_scales: tuple[float, ...] = ()
@@ -183,20 +188,20 @@ class Rescaled(AroundAnother):
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
         """Draw contexts, in the new units: (n, d)."""
-        return self._show(self.world.contexts(rng, n, start=start))
+        return self._show(self.environment.contexts(rng, n, start=start))
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
         """Give the expected reward of every arm, in the new units: (n, K)."""
-        self.world.check_contexts(X, start)
-        return self._pay(self.world.means(self._inner(X), start=start))
+        self.environment.check_contexts(X, start)
+        return self._pay(self.environment.means(self._inner(X), start=start))
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay, in the new units: (n, K)."""
-        return self._pay(self.world.rewards(rng, self._inner(X), start=start))
+        return self._pay(self.environment.rewards(rng, self._inner(X), start=start))
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table, if the inner world is one and the noise still has a name."""
-        inner = self.world.table()
+    def table(self) -> FiniteEnvironment | None:
+        """Give the environment as a table, if the inner environment is one and the noise still has a name."""
+        inner = self.environment.table()
         noise = None if inner is None else self._noise(inner.noise)
         if inner is None or noise is None:
             return None
@@ -205,21 +210,23 @@ class Rescaled(AroundAnother):
 
     def constants(self) -> Constants:
         """Give the exact constants in the new units, where rewards stay linear."""
-        inner, table = self.world.constants(), self.world.table()
+        inner, table = self.environment.constants(), self.environment.table()
         if table is None:
-            raise InvalidValueError("delta_min needs every context of the world, but the inner world is no table")
+            raise InvalidValueError(
+                "delta_min needs every context of the environment, but the inner environment is no table"
+            )
         shown = self._table(table, "none", 1.0)
-        slopes = self.reward_scale * np.array(self.world.theta) / np.array(self.feature_scales)
+        slopes = self.reward_scale * np.array(self.environment.theta) / np.array(self.feature_scales)
         above = self.reward_level - slopes @ np.array(self.feature_offsets)  # (K,): what is added whatever the context
         theta = slopes + np.outer(above, _constant(shown)) if above.any() else slopes
         return Constants.of(shown, theta, self.reward_scale * inner.sigma)
 
     def describe(self) -> list[str]:
-        """Say what the units are, then what the inner world is."""
+        """Say what the units are, then what the inner environment is."""
         return [
             f"Rescaled: rewards are {self.reward_level:g} + {self.reward_scale:g} r",
             f"contexts are scales x + offsets; scales {self.feature_scales}, offsets {self.feature_offsets}",
-            *(f"inside: {line}" for line in self.world.describe()),
+            *(f"inside: {line}" for line in self.environment.describe()),
         ]
 
     def _show(self, X: Float64) -> Float64:
@@ -242,12 +249,12 @@ class Rescaled(AroundAnother):
             return noise if (self.reward_level, self.reward_scale) == (0.0, 1.0) else None
         return noise
 
-    def _table(self, inner: FiniteWorld, noise: Noise, scale: float) -> FiniteWorld:
+    def _table(self, inner: FiniteEnvironment, noise: Noise, scale: float) -> FiniteEnvironment:
         X, means = self._show(inner.contexts), self._pay(inner.means)
-        return FiniteWorld(contexts=X, chances=inner.chances, means=means, noise=noise, scale=scale)
+        return FiniteEnvironment(contexts=X, chances=inner.chances, means=means, noise=noise, scale=scale)
 
 
-def _constant(table: FiniteWorld) -> Float64:
+def _constant(table: FiniteEnvironment) -> Float64:
     """Find the v with x'v = 1 in every context that occurs: through it what is added becomes linear."""
     X = table.contexts[table.chances > 0]
     v = np.linalg.lstsq(X, np.ones(len(X)), rcond=1e-12)[0].astype(np.float64)

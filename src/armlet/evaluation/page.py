@@ -215,5 +215,5 @@ def limits(story: Story) -> list[str]:
     if not any(each.anytime for each in story.policies):
         told.append("No range of rewards was declared, so there is no interval that holds at any look.")
     if any(check.name.startswith("drift") and check.word is not Word.FINE for check in story.checks):
-        told.append("The world changed during this log, so that no value here need hold for its end.")
+        told.append("The environment changed during this log, so that no value here need hold for its end.")
     return told

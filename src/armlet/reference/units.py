@@ -59,7 +59,7 @@ def check_units(units: object) -> Units:
 
 
 def units_of(policy: object) -> Units:
-    """Say in which units a policy sees the world: as given, unless it has a word to say about it."""
+    """Say in which units a policy sees the environment: as given, unless it has a word to say about it."""
     return check_units(getattr(policy, "units", "as given"))
 
 

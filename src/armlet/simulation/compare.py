@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from armlet.environments import ENVIRONMENTS, World
+from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError, UnknownNameError
 from armlet.inputs.settings import check_seed
 from armlet.log.tables import load_pyarrow
@@ -52,27 +52,27 @@ def parse_settings(given: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def make_world(name: str, settings: Mapping[str, Any], seed: int) -> World:
-    """Draw a world by its name, as FigureA.draw(np.random.default_rng(seed)) would.
+def make_environment(name: str, settings: Mapping[str, Any], seed: int) -> Environment:
+    """Draw an environment by its name, as FigureA.draw(np.random.default_rng(seed)) would.
 
     Examples
     --------
-    >>> make_world("FigureA", {"n_arms": 4}, seed=1).n_arms
+    >>> make_environment("FigureA", {"n_arms": 4}, seed=1).n_arms
     4
     """
     check_seed(seed)
-    kind = _find("world", name, ENVIRONMENTS)
+    kind = _find("environment", name, ENVIRONMENTS)
     _check_names(name, settings, kind.draw)
-    world: World = kind.draw(np.random.default_rng(seed), **settings)
-    return world
+    environment: Environment = kind.draw(np.random.default_rng(seed), **settings)
+    return environment
 
 
-def make_policy(name: str, settings: Mapping[str, Any], world: World | None = None) -> Policy:
-    """Make a policy by its name; one that must know the truth is told the world's.
+def make_policy(name: str, settings: Mapping[str, Any], environment: Environment | None = None) -> Policy:
+    """Make a policy by its name; one that must know the truth is told the environment's.
 
     Examples
     --------
-    >>> make_policy("Algorithm1", {"p": 60}, make_world("FigureA", {}, seed=1))
+    >>> make_policy("Algorithm1", {"p": 60}, make_environment("FigureA", {}, seed=1))
     Algorithm1(p=60, ridge='paper', warmup='round-robin')
     """
     try:
@@ -80,7 +80,11 @@ def make_policy(name: str, settings: Mapping[str, Any], world: World | None = No
     except UnknownNameError as error:
         raise InvalidValueError(str(error)) from None
     _check_names(name, settings, kind)
-    known = {"theta": world.theta} if world is not None and _needs(kind, "theta") and hasattr(world, "theta") else {}
+    known = (
+        {"theta": environment.theta}
+        if environment is not None and _needs(kind, "theta") and hasattr(environment, "theta")
+        else {}
+    )
     missing = [field for field in inspect.signature(kind).parameters if _needs(kind, field)]
     for field in missing:
         if field not in {**known, **settings}:
@@ -133,7 +137,7 @@ def parse_policy(text: str) -> tuple[str, dict[str, object]]:
 
 
 def make_jobs(
-    world: str, world_settings: Sequence[str], policies: Sequence[str], horizon: int, runs: int, seed: int
+    environment: str, environment_settings: Sequence[str], policies: Sequence[str], horizon: int, runs: int, seed: int
 ) -> list[Job]:
     """Make a job for each policy, all of them on the same contexts and noise.
 
@@ -142,11 +146,13 @@ def make_jobs(
     >>> [type(job.policy).__name__ for job in make_jobs("FigureA", [], ["LinUCB", "Uniform"], 100, 4, seed=1)]
     ['LinUCB', 'Uniform']
     """
-    where = make_world(world, parse_settings(world_settings), seed)
+    where = make_environment(environment, parse_settings(environment_settings), seed)
     asked = policies or [text.format(horizon=horizon) for text in USUAL]
     made = [make_policy(*parse_policy(text), where) for text in asked]
     # one method for all: within it, contexts and noise are the same whatever the policy
-    return [Job(world=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made]
+    return [
+        Job(environment=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made
+    ]
 
 
 def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -> None:
@@ -154,7 +160,7 @@ def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -
     require_matplotlib()  # better now than after the computation
     load_pyarrow()
     (folder := Path(out)).mkdir(parents=True, exist_ok=True)
-    print(*jobs[0].world.describe(), sep="\n", flush=True)
+    print(*jobs[0].environment.describe(), sep="\n", flush=True)
     try:
         with engine:
             results = simulate_all(jobs, engine=engine, store=folder, progress=reporter("runs"))
@@ -206,7 +212,7 @@ def rates(places: Sequence[Place]) -> list[str]:
 def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
     """Run a job, keep it in a folder, and print what was found."""
     folder = Path(out)
-    print(*job.world.describe(), sep="\n", flush=True)
+    print(*job.environment.describe(), sep="\n", flush=True)
     try:
         with engine:
             result = simulate_all([job], engine=engine, store=folder, progress=reporter("runs"))[0]
@@ -220,8 +226,8 @@ def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
 
 
 def make_job(
-    world: str,
-    world_settings: Sequence[str],
+    environment: str,
+    environment_settings: Sequence[str],
     policy: str,
     policy_settings: Sequence[str],
     *,
@@ -231,9 +237,9 @@ def make_job(
     method: Method,
 ) -> Job:
     """Turn what the command line says into a job, or say what is wrong with it."""
-    where = make_world(world, parse_settings(world_settings), seed)
+    where = make_environment(environment, parse_settings(environment_settings), seed)
     chosen = make_policy(policy, parse_settings(policy_settings), where)
-    return Job(world=where, policy=chosen, horizon=horizon, runs=runs, seed=seed, method=method)
+    return Job(environment=where, policy=chosen, horizon=horizon, runs=runs, seed=seed, method=method)
 
 
 def summary(job: Job, result: Result) -> list[str]:

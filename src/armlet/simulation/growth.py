@@ -97,7 +97,7 @@ def power_slope(
     settings, outcomes
         What was varied, positive values; and for each of them a column of runs.
     pairing
-        "paired" if entry i of every column shares its world (they are drawn together), else "independent".
+        "paired" if entry i of every column shares its environment (they are drawn together), else "independent".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Policies of one world in the order of their regret, and the page of a folder of results: regret against time."""
+"""Policies of one environment in the order of their regret, and the page of a folder of results."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def exact(value: float) -> Estimate:
 
 
 def describe(thing: Json) -> str:
-    """Name a world or policy with its settings, without long ones and those left at their default.
+    """Name an environment or policy with its settings, without long ones and those left at their default.
 
     Examples
     --------
@@ -133,8 +133,8 @@ def draw(results: Sequence[Result]) -> plots.Picture:
 def render_overview(results: Sequence[Result], manifest: dict[str, Json], shown: plots.Picture) -> str:
     """Give the page: a figure of all curves, and a table, least regret first."""
     check_pictures([shown])
-    world, runs = describe(results[0].settings["world"]), sum(len(each.runs) for each in results)
-    subtitle = f"{world}: {runs} runs in all, up to step {results[0].steps[-1]:,}."
+    environment, runs = describe(results[0].settings["environment"]), sum(len(each.runs) for each in results)
+    subtitle = f"{environment}: {runs} runs in all, up to step {results[0].steps[-1]:,}."
     rows = tuple(_row(place, number) for number, place in enumerate(rank(results)))
     head = (
         "Policy",

@@ -117,13 +117,13 @@ def settings_of(job: Job) -> Settings:
     --------
     >>> from armlet.environments import FigureA
     >>> from armlet.policies import Uniform
-    >>> world = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
-    >>> job = Job(world=world, policy=Uniform(), horizon=4, runs=2, seed=1, method="python")
+    >>> environment = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
+    >>> job = Job(environment=environment, policy=Uniform(), horizon=4, runs=2, seed=1, method="python")
     >>> settings_of(job)["policy"]
     {'name': 'Uniform', 'settings': {'ridge': 'paper'}}
     """
     return {
-        "world": _described(job.world),
+        "environment": _described(job.environment),
         "policy": _described(job.policy),
         "horizon": job.horizon,
         "runs": job.runs,
@@ -139,7 +139,7 @@ def _described(thing: object) -> Json:
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         with contextlib.suppress(TypeError):
             values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
-            # a setting may be a world itself, whose name tells as much as its settings
+            # a setting may be an environment itself, whose name tells as much as its settings
             settings = {n: _described(v) if dataclasses.is_dataclass(v) else plain(v) for n, v in values.items()}
     return {"name": name, "settings": settings}
 
@@ -287,7 +287,7 @@ class Manifest:
 
 def _storable(job: Job) -> Settings:
     settings = settings_of(job)
-    for name in ("world", "policy"):
+    for name in ("environment", "policy"):
         match settings[name]:
             case {"name": kind, "settings": None}:
                 raise InvalidTypeError(

@@ -1,4 +1,4 @@
-"""Run policies in worlds, many times, on any engine: the same settings give the same numbers, bit for bit.
+"""Run policies in environments, many times, on any engine: the same settings give the same numbers, bit for bit.
 
 A task is a few runs of one job, about two seconds of work. How jobs are cut into tasks follows from the jobs alone, not
 from the number of workers, so a store that was filled by one engine can be completed by another.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.environments.environment import World, is_still
+from armlet.environments.environment import Environment, is_still
 from armlet.errors import InvalidValueError
 from armlet.model_file.encoding import Json
 from armlet.parallel.pool import PoolLike, WorkerError, opened
@@ -48,7 +48,7 @@ SECONDS_LEARNING = 3e-7  # a step that is learned from, in the kernel
 SECONDS_IN_PYTHON = 2.5e-5  # a step of a policy that is not compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # a world need not be hashable, and no two are alike
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # an environment need not be hashable, and no two are alike
 class Task:
     """Some runs of one job: what a worker is sent."""
 
@@ -60,7 +60,7 @@ class Task:
 
 
 def simulate(
-    world: World,
+    environment: Environment,
     policy: Policy,
     *,
     horizon: int,
@@ -73,20 +73,22 @@ def simulate(
     store: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> Result:
-    """Run one policy in one world; see `Job` for the settings and `simulate_all` for the rest.
+    """Run one policy in one environment; see `Job` for the settings and `simulate_all` for the rest.
 
     Examples
     --------
     >>> import armlet
     >>> from armlet.environments import FigureA
-    >>> world = FigureA.draw(np.random.default_rng(1))
+    >>> environment = FigureA.draw(np.random.default_rng(1))
     >>> policy = armlet.Algorithm1(p=60)
-    >>> result = simulate(world, policy, horizon=1000, runs=4, seed=1, engine="serial")
+    >>> result = simulate(environment, policy, horizon=1000, runs=4, seed=1, engine="serial")
     >>> result.regret.shape == (4, len(result.steps)), int(result.steps[-1])
     (True, 1000)
     """
     steps = () if checkpoints is None else tuple(np.asarray(checkpoints).tolist())
-    job = Job(world=world, policy=policy, horizon=horizon, runs=runs, seed=seed, checkpoints=steps, method=method)
+    job = Job(
+        environment=environment, policy=policy, horizon=horizon, runs=runs, seed=seed, checkpoints=steps, method=method
+    )
     return simulate_all([job], engine=engine, workers=workers, store=store, progress=progress)[0]
 
 
@@ -124,8 +126,8 @@ def simulate_all(
     --------
     >>> import armlet
     >>> from armlet.environments import FigureA
-    >>> world = FigureA.draw(np.random.default_rng(1))
-    >>> settings = {"world": world, "horizon": 1000, "runs": 4, "seed": 1}
+    >>> environment = FigureA.draw(np.random.default_rng(1))
+    >>> settings = {"environment": environment, "horizon": 1000, "runs": 4, "seed": 1}
     >>> jobs = [Job(policy=policy, **settings) for policy in (armlet.Algorithm1(p=60), armlet.Uniform())]
     >>> greedy, uniform = simulate_all(jobs, engine="serial")
     >>> bool((greedy.at(1000) < uniform.at(1000)).all())
@@ -162,8 +164,8 @@ def split(index: int, job: Job) -> list[Task]:
     --------
     >>> import armlet
     >>> from armlet.environments import FigureA
-    >>> world = FigureA.draw(np.random.default_rng(1))
-    >>> job = Job(world=world, policy=armlet.Uniform(), horizon=10**6, runs=20, seed=1, method="python")
+    >>> environment = FigureA.draw(np.random.default_rng(1))
+    >>> job = Job(environment=environment, policy=armlet.Uniform(), horizon=10**6, runs=20, seed=1, method="python")
     >>> [(task.first, task.last) for task in split(0, job)]
     [(0, 7), (7, 14), (14, 20)]
     """
@@ -186,7 +188,7 @@ def _runs_a_task(job: Job) -> int:
     if job.method == "events":
         p = float(getattr(job.policy, "p", 1.0))
         units = p * (1 + math.log(max(job.horizon / p, 1.0)))
-    elif compiled_rule(job.policy) is None or not is_still(job.world):
+    elif compiled_rule(job.policy) is None or not is_still(job.environment):
         each = SECONDS_IN_PYTHON
     elif job.policy.learns_from == "every step":
         each = SECONDS_LEARNING

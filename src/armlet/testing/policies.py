@@ -219,7 +219,7 @@ def check_decide_is_a_query(policy: Policy, n_arms: int, dim: int) -> None:
 
 
 def check_seeds_repeat(policy: Policy, n_arms: int, dim: int) -> None:
-    """The same seed on the same world plays the same arms."""
+    """The same seed on the same environment plays the same arms."""
     runs = [
         [repr(d) for d, _ in play(new_bandit(policy, n_arms, dim), *sample_run(policy, n_arms, dim))] for _ in range(2)
     ]

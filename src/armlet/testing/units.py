@@ -96,7 +96,7 @@ def check_change(policy: Policy, change: Change, n_arms: int, dim: int) -> None:
     """Play once as it is and once in other units."""
     if change.is_of_rewards and policy.rewards != "any":
         return
-    X, rewards = _world(policy, n_arms, dim)
+    X, rewards = _environment(policy, n_arms, dim)
     one, other = (new_bandit(policy, n_arms, dim) for _ in range(2))
     first, second = _play(one, X, rewards), _play(other, change.contexts(X), change.rewards(rewards))
     close = 0.0 if change.exact else CLOSE
@@ -125,7 +125,7 @@ def _play(bandit: Bandit, X: Float64, rewards: Float64) -> list[tuple[int, float
     return played
 
 
-def _world(policy: Policy, n_arms: int, dim: int) -> tuple[Float64, Float64]:
+def _environment(policy: Policy, n_arms: int, dim: int) -> tuple[Float64, Float64]:
     """Draw gaussian contexts and rewards, squeezed or cut where a policy asks for that."""
     rng = np.random.default_rng(29)
     X = rng.standard_normal((STEPS, dim))

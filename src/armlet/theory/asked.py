@@ -1,4 +1,4 @@
-"""Which p the theorem asks for in a world that is a table, or why there is none: Theorem 2 and Section 4.2.
+"""Which p the theorem asks for in an environment that is a table, or why there is none: Theorem 2 and Section 4.2.
 
 Neither p is a default anywhere: on problems like Figure (a) both exceed the horizon by far
 (docs/explanation/theory.md). O(M d^2 + d^3 + M K d) for M contexts.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.environments.constants import noise_sigma
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.theory.assumptions import AssumptionError
 from armlet.theory.printed import printed_p
 from armlet.theory.problem import Problem
@@ -31,7 +31,7 @@ class Asked:
     plainly: tuple[str, ...]  # the reasons without symbols
 
 
-def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | None = None) -> Asked:
+def asked_p(table: FiniteEnvironment, *, theta: Float64 | None = None, sigma: float | None = None) -> Asked:
     """Give the p that each theorem asks for, or the reasons why there is none. Does not raise for a failed assumption.
 
     Parameters
@@ -46,11 +46,11 @@ def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | 
 
     Examples
     --------
-    >>> table = FiniteWorld(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.eye(2), noise="gaussian", scale=1.0)
+    >>> table = FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.eye(2), noise="gaussian")
     >>> asked = asked_p(table)
     >>> asked.printed.whole, asked.repaired.whole, asked.repaired.binding
     (1024, 1024, 'noise')
-    >>> asked_p(FiniteWorld(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.ones((2, 3)))).reasons
+    >>> asked_p(FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.ones((2, 3)))).reasons
     ('delta_min does not exist: every arm is best in every context',)
     """
     try:
@@ -65,13 +65,13 @@ def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | 
         return Asked(problem=problem, printed=None, repaired=repaired, reasons=(str(error),), plainly=(error.plainly,))
 
 
-def linear_arms(table: FiniteWorld) -> Float64:
+def linear_arms(table: FiniteEnvironment) -> Float64:
     """Give the shortest theta with means x'theta in every context that occurs, (K, d).
 
     Examples
     --------
     >>> means = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 0.0]])
-    >>> table = FiniteWorld(contexts=np.array([[1.0, 0], [0, 1], [1, 1]]), chances=np.full(3, 1 / 3), means=means)
+    >>> table = FiniteEnvironment(contexts=np.array([[1.0, 0], [0, 1], [1, 1]]), chances=np.full(3, 1 / 3), means=means)
     >>> linear_arms(table)
     Traceback (most recent call last):
     armlet.theory.assumptions.AssumptionError: expected rewards are not linear in the context: x'theta misses one by

@@ -77,7 +77,7 @@ def trained(n_arms: int, rows: int) -> dict[str, Policy]:
     }
 
 
-def in_a_closed_world(n_arms: int) -> Mapping[str, Policy]:
+def in_a_closed_environment(n_arms: int) -> Mapping[str, Policy]:
     """Give the law by steps and by evidence at one p, in free units both, and the latter with a floor."""
     p = Q * n_arms
     return {

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.environments import Delayed, News, World
+from armlet.environments import Delayed, Environment, News
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.linear import as_rows
 from armlet.environments.news import Payment
@@ -23,7 +23,7 @@ from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.evidence.contestants import (
     Q,
-    in_a_closed_world,
+    in_a_closed_environment,
     in_the_news,
     trained,
     with_a_newcomer,
@@ -135,13 +135,13 @@ class Steps(NamedTuple):
     explored: Bool
 
 
-def _play_all(world: World, policies: Mapping[str, Policy], task: Task) -> tuple[dict[str, Steps], float]:
-    """Play every policy on one run of a world, drawn once; give what each did, and what random play loses."""
+def _play_all(environment: Environment, policies: Mapping[str, Policy], task: Task) -> tuple[dict[str, Steps], float]:
+    """Play every policy on one run of an environment, drawn once; give what each did, and what random play loses."""
     contexts, noise, coins = run_streams(task.seeds, task.kind, task.problem)
-    players = {name: player(world, policy, coins) for name, policy in policies.items()}
+    players = {name: player(environment, policy, coins) for name, policy in policies.items()}
     parts: dict[str, list[Steps]] = {name: [] for name in policies}
     random = 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, task.horizon):
+    for _, X, rewards, losses in draw(environment, contexts, noise, task.horizon):
         random += float(np.nanmean(losses, axis=1).sum())
         for name, each in players.items():
             arms, explored = each.play(X, rewards)
@@ -155,33 +155,33 @@ def play_news(task: Task) -> Arrays:
     noise, share = SITES[task.kind]
     life = round(share * task.horizon)
     rng = task.seeds.rng("sites", task.kind, task.problem)
-    world = News.draw(rng, horizon=task.horizon, alive=ALIVE, life=life, noise=noise)
-    done, _ = _play_all(world, in_the_news(ALIVE), task)
+    environment = News.draw(rng, horizon=task.horizon, alive=ALIVE, life=life, noise=noise)
+    done, _ = _play_all(environment, in_the_news(ALIVE), task)
     return {name: np.array([steps.lost.sum()]) for name, steps in done.items()}
 
 
 def play_newcomer(task: Task) -> Arrays:
     """Give how often an arm that is best in half of the contexts is played in the first steps after it has come."""
-    world, T = newcomer(task.seeds.rng("newcomers", task.problem), task.horizon), task.horizon + WATCHED
-    policies = with_a_newcomer(world.n_arms, T)
-    done, _ = _play_all(world, policies, replace(task, horizon=T))
+    environment, T = newcomer(task.seeds.rng("newcomers", task.problem), task.horizon), task.horizon + WATCHED
+    policies = with_a_newcomer(environment.n_arms, T)
+    done, _ = _play_all(environment, policies, replace(task, horizon=T))
     out = {}
     for name, policy in policies.items():
-        tried = done[name].arms[task.horizon :] == world.n_arms - 1
+        tried = done[name].arms[task.horizon :] == environment.n_arms - 1
         learned = tried & done[name].explored[task.horizon :] if policy.learns_from == "explored steps" else tried
         out[name], out[f"{name}, learned"] = (np.array([float(count.sum())]) for count in (tried, learned))
     return out
 
 
 def newcomer(rng: np.random.Generator, late: int) -> News:
-    """Make a world of five arms that stay, and a sixth after `late` steps that is best in half of the contexts.
+    """Make an environment of five arms that stay, and a sixth after `late` steps that is best in half of the contexts.
 
     It goes by the sign of a value that the others do not look at, and much farther than they differ.
 
     Examples
     --------
-    >>> world = newcomer(np.random.default_rng(1), 50)
-    >>> mu = world.means(world.contexts(np.random.default_rng(2), 4000))
+    >>> environment = newcomer(np.random.default_rng(1), 50)
+    >>> mu = environment.means(environment.contexts(np.random.default_rng(2), 4000))
     >>> bool(abs((mu.argmax(axis=1) == 5).mean() - 0.5) < 0.05)
     True
     """
@@ -193,20 +193,20 @@ def newcomer(rng: np.random.Generator, late: int) -> News:
 
 def play_delayed(task: Task) -> Arrays:
     """Give the regret of everybody where rewards come a tenth of the run late."""
-    world = Delayed(world=draw_problem(task.kind, task.seeds, task.problem), delay=task.horizon // 10)
-    done, random = _play_all(world, with_late_rewards(world.n_arms, task.horizon), task)
+    environment = Delayed(environment=draw_problem(task.kind, task.seeds, task.problem), delay=task.horizon // 10)
+    done, random = _play_all(environment, with_late_rewards(environment.n_arms, task.horizon), task)
     return {name: np.array([steps.lost.sum()]) for name, steps in done.items()} | {"random": np.array([random])}
 
 
 def play_trained(task: Task) -> Arrays:
     """Train on a log of random play; give the share of right decisions, of right predictions, and of exploring."""
-    world = draw_problem(task.kind, task.seeds, task.problem)
+    environment = draw_problem(task.kind, task.seeds, task.problem)
     contexts, noise, coins = run_streams(task.seeds, task.kind, task.problem)
-    block = next(draw(world, contexts, noise, task.horizon + WATCHED, size=task.horizon + WATCHED))
-    logged = task.seeds.rng("log", task.problem).integers(world.n_arms, size=task.horizon)
+    block = next(draw(environment, contexts, noise, task.horizon + WATCHED, size=task.horizon + WATCHED))
+    logged = task.seeds.rng("log", task.problem).integers(environment.n_arms, size=task.horizon)
     out = {}
-    for name, policy in trained(world.n_arms, task.horizon).items():
-        bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=coins)
+    for name, policy in trained(environment.n_arms, task.horizon).items():
+        bandit = Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=coins)
         past = np.arange(task.horizon)
         bandit.fit(block.X[past], logged, block.rewards[past, logged], explored=True)
         X, best = block.X[task.horizon :], block.losses[task.horizon :].argmin(axis=1)
@@ -223,11 +223,11 @@ def play_trained(task: Task) -> Arrays:
 
 def play_closed(task: Task) -> Arrays:
     """Give regret and explored steps of both clocks at one p, and of a floor."""
-    world = draw_problem(task.kind, task.seeds, task.problem)
-    done, random = _play_all(world, in_a_closed_world(world.n_arms), task)
+    environment = draw_problem(task.kind, task.seeds, task.problem)
+    done, random = _play_all(environment, in_a_closed_environment(environment.n_arms), task)
     regret = {name: np.array([steps.lost.sum()]) for name, steps in done.items()}
     explored = {f"{name}, explored": np.array([float(steps.explored.sum())]) for name, steps in done.items()}
-    p = Q * world.n_arms
+    p = Q * environment.n_arms
     formula = p * (1 + np.log1p((task.horizon - p) / Q))
     return {**regret, **explored, "formula": np.array([formula]), "random": np.array([random])}
 

@@ -204,7 +204,7 @@ def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator
     low, high = COUNT
     claim = _claim(
         "closed",
-        "In a closed world with prompt rewards evidence explores p (1 + log(1 + (T - p) / q)) steps.",
+        "In a closed environment with prompt rewards evidence explores p (1 + log(1 + (T - p) / q)) steps.",
         "What n_a rows are after t steps if each is explored with weight exp(1 - n_a / q). Up to rounding p log K more "
         f"than p/t explores, whose first rows come K times as slowly. At p = {Q:g} K: {low:g} to {high:g} times that.",
     )

@@ -1,6 +1,6 @@
 """What a step of every policy costs in time and memory, and how that grows with t, d and K.
 
-Live calls of decide and learn, one policy at a time while nothing else runs, in a world of few contexts so that
+Live calls of decide and learn, one policy at a time while nothing else runs, in an environment of few contexts so that
 policies with a table find their rows. Times are the quickest of several blocks of steps.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.environments import Linear, LinearArms
-from armlet.environments.environment import World
+from armlet.environments.environment import Environment
 from armlet.environments.wrapped import OracleBit
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Arrays, Lab, as_floats
@@ -52,10 +52,10 @@ class Cost:
 def measure(task: Task) -> Arrays:
     """Play the steps before, then time blocks of steps."""
     policies = {**CONTENDERS, **ONE_BIT}
-    world = _world(task)
-    told = brief(world, 10_000)
+    environment = _environment(task)
+    told = brief(environment, 10_000)
     contender = policies[task.contender]
-    met: World = OracleBit(world=world) if contender.family == "one bit" else world
+    met: Environment = OracleBit(environment=environment) if contender.family == "one bit" else environment
     grid = contender.grid(told)
     bandit = Bandit(range(task.n_arms), task.dim, policy=grid[len(grid) // 2], seed=task.seeds.seed("timed coins"))
     steps = task.before + BLOCK * BLOCKS
@@ -70,7 +70,7 @@ def measure(task: Task) -> Arrays:
     return {"seconds": np.array(seconds), "nbytes": np.array([bandit.nbytes])}
 
 
-def _world(task: Task) -> LinearArms:
+def _environment(task: Task) -> LinearArms:
     return Linear.draw(task.seeds.rng("timed worlds"), n_arms=task.n_arms, dim=task.dim, law="bits")
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from armlet.environments.environment import World
+from armlet.environments.environment import Environment
 from armlet.environments.wrapped import OracleBit
 from armlet.parallel.seeds import Seeds
 from armlet.policies import LinUCB
@@ -24,7 +24,7 @@ from armlet_lab.contests.leaderboard.contenders import CONTENDERS, ONE_BIT
 from armlet_lab.contests.leaderboard.costs import Cost, find_costs
 from armlet_lab.contests.leaderboard.report import judge
 from armlet_lab.contests.leaderboard.verdicts import Rank, Standing
-from armlet_lab.runner.arena import ARENAS, brief, draw_world
+from armlet_lab.runner.arena import ARENAS, brief, draw_environment
 from armlet_lab.runner.experiment import Experiment, Findings
 
 ALL: Final[dict[str, Contender]] = {**CONTENDERS, **ONE_BIT}
@@ -76,9 +76,11 @@ def play_width(task: Width) -> Arrays:
     """Give regret at T/4, T/2 and T: (runs, 3)."""
     parts, out = tuple(task.horizon // part for part in (4, 2, 1)), []
     for run in range(task.runs):
-        world = draw_world("Figure (a)", task.seeds, run)
+        environment = draw_environment("Figure (a)", task.seeds, run)
         policy, seed = LinUCB(alpha=task.alpha, units="as given"), task.seeds.seed("runs of a width", run)
-        job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, checkpoints=parts)
+        job = playing.Job(
+            environment=environment, policy=policy, horizon=task.horizon, runs=1, seed=seed, checkpoints=parts
+        )
         out.append(playing.play(job, 0).regret)
     return {"regret": np.array(out)}
 
@@ -93,12 +95,12 @@ def play(task: Task) -> Arrays:
 
 
 def _play_one(task: Task, problem: int) -> float:
-    world = draw_world(task.arena, task.seeds, problem)
-    contender, told = ALL[task.contender], brief(world, task.horizon)
+    environment = draw_environment(task.arena, task.seeds, problem)
+    contender, told = ALL[task.contender], brief(environment, task.horizon)
     policy = contender.settle(told, None if task.choice == THEORY else task.choice)
-    met: World = OracleBit(world=world) if contender.family == "one bit" else world
+    met: Environment = OracleBit(environment=environment) if contender.family == "one bit" else environment
     seed = task.seeds.seed("runs", task.arena, problem)
-    job = playing.Job(world=met, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
+    job = playing.Job(environment=met, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
     return float(playing.play(job, 0).regret[-1])
 
 
@@ -117,7 +119,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
         for arena, name in entered
         for choice in dict.fromkeys((best[arena, name], *([THEORY] if ALL[name].theory else [])))
     ]
-    found = _played(lab, "play", played, f"Leaderboard: {len(ALL)} policies in {len(settings.arenas)} worlds")
+    found = _played(lab, "play", played, f"Leaderboard: {len(ALL)} policies in {len(settings.arenas)} environments")
     widths = [Width(seeds=lab.seeds, alpha=alpha, horizon=20_000, runs=20) for alpha in WIDTHS]
     locked = lab.map("widths", play_width, widths, "Leaderboard: LinUCB with a small and a large alpha")
     costs = find_costs(settings.timed, lab)
@@ -134,11 +136,11 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 def _fits(arena: str, name: str, settings: Settings, seeds: Seeds) -> bool:
-    return ALL[name].fits(brief(draw_world(arena, seeds), settings.horizon))
+    return ALL[name].fits(brief(draw_environment(arena, seeds), settings.horizon))
 
 
 def _choices(arena: str, name: str, settings: Settings, seeds: Seeds) -> int:
-    return len(ALL[name].grid(brief(draw_world(arena, seeds), settings.horizon)))
+    return len(ALL[name].grid(brief(draw_environment(arena, seeds), settings.horizon)))
 
 
 def _task(settings: Settings, seeds: Seeds, arena: str, name: str, choice: int, first: int, runs: int) -> Task:

@@ -152,7 +152,7 @@ def _summary(
     for place, rank in enumerate(_ordered(ranks, overall), start=1):
         worst = math.exp(np.mean([math.log(max(each.worst, 1e-12)) for each in rank.standings.values()]))
         cost, fits = rank.cost, len(rank.standings)
-        some = "" if fits == len(arenas) else f" ({fits} of {len(arenas)} worlds)"
+        some = "" if fits == len(arenas) else f" ({fits} of {len(arenas)} environments)"
         rows.append(
             (
                 rank.name,
@@ -186,7 +186,7 @@ def _by_arena(
         (rank.name, *(_percent(relative(rank, "tuned", seeds, [arena])) for arena in arenas))
         for rank in _ordered(ranks, overall)
     )
-    return Table(caption="Regret with tuned constants, world by world", head=("policy", *arenas), rows=rows)
+    return Table(caption="Regret with tuned constants, environment by environment", head=("policy", *arenas), rows=rows)
 
 
 def _growth(ranks: Mapping[str, Rank]) -> Table:
@@ -216,7 +216,8 @@ def _plot(ranks: Mapping[str, Rank], overall: Mapping[str, Estimate | None], are
         key="leaderboard",
         alt="Regret of every policy relative to uniform play against the time of a step, both on log scales",
         caption=(
-            "Regret with tuned constants against the time of a step, for policies that fit every world; a number is a "
-            "place in the table. Algorithm 1, LinUCB, OFUL, Thompson sampling and the OLS bandit are compiled."
+            "Regret with tuned constants against the time of a step, for policies that fit every environment; a "
+            "number is a place in the table. Algorithm 1, LinUCB, OFUL, Thompson sampling and the OLS "
+            "bandit are compiled."
         ),
     )

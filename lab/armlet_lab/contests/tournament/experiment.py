@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.environments import World
+from armlet.environments import Environment
 from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Arrays, Lab, as_floats
@@ -72,18 +72,18 @@ def play(task: Task) -> Arrays:
 
 
 def _play_one(task: Task, problem: int) -> float:
-    world = draw_problem(task.family, task.seeds, problem, task.horizon)
+    environment = draw_problem(task.family, task.seeds, problem, task.horizon)
     policy = RIVALS[task.name][task.choice] if task.name in RIVALS else CANDIDATES[task.name]
-    return regret(world, policy, task, problem)
+    return regret(environment, policy, task, problem)
 
 
-def regret(world: World, policy: Policy, task: Task, problem: int) -> float:
+def regret(environment: Environment, policy: Policy, task: Task, problem: int) -> float:
     """Play one run, rewards coming as the family says."""
     contexts, noise, seed = run_streams(task.seeds, task.family, problem)
     family = FAMILIES[task.family]
-    who = player(world, policy, seed) if family.is_prompt else Waiting(world, policy, seed, family)
+    who = player(environment, policy, seed) if family.is_prompt else Waiting(environment, policy, seed, family)
     total = 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, task.horizon, DRAWN):
+    for _, X, rewards, losses in draw(environment, contexts, noise, task.horizon, DRAWN):
         arms, _ = who.play(X, rewards)
         total += float(losses[np.arange(len(X)), arms].sum())
     return total
@@ -92,8 +92,8 @@ def regret(world: World, policy: Policy, task: Task, problem: int) -> float:
 class Waiting:
     """Plays as a user's loop would whose rewards come late, or in blocks."""
 
-    def __init__(self, world: World, policy: Policy, seed: int, family: Family) -> None:
-        self.bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+    def __init__(self, environment: Environment, policy: Policy, seed: int, family: Family) -> None:
+        self.bandit = Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=seed)
         self._family, self._waiting = family, deque[tuple[Decision, float]]()
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:

@@ -1,4 +1,4 @@
-"""The kinds of problem on which a default has to do well: the leaderboard's worlds, and what goes wrong in practice.
+"""The kinds of problem on which a default has to do well: the leaderboard's, and what goes wrong in practice.
 
 Rewards far from zero, features of another size, heavy tails, one arm far noisier than the others, many features of
 which one is on, near-ties beside a bad arm, arms that come and go, and rewards that come late or in blocks.
@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.environments import Customers, News, World
+from armlet.environments import Customers, Environment, News
 from armlet.environments.constants import Constants
 from armlet.errors import MissingConstantError
 from armlet.parallel.seeds import Seeds
@@ -73,7 +73,7 @@ class Plain:
 
     def constants(self) -> Constants:
         """Refuse: regret is all that the tournament measures."""
-        raise MissingConstantError("delta_min", "the worlds of the tournament have no constants of the paper")
+        raise MissingConstantError("delta_min", "the environments of the tournament have no constants of the paper")
 
     def describe(self) -> list[str]:
         """Say what it is."""
@@ -84,7 +84,7 @@ class Plain:
 class Family:
     """How to draw a problem for so many steps, and when rewards come: `delay` steps late, and every `block` steps."""
 
-    draw: Callable[[np.random.Generator, int], World]
+    draw: Callable[[np.random.Generator, int], Environment]
     delay: int = 0
     block: int = 1
 
@@ -107,8 +107,8 @@ def _near(rng: np.random.Generator) -> Plain:
     return Plain(theta=np.stack([first, first + 0.02 * rng.normal(size=5), first - 2.0]))
 
 
-def _of(world: Callable[[np.random.Generator], World], **when: int) -> Family:
-    return Family(draw=lambda rng, _: world(rng), **when)
+def _of(environment: Callable[[np.random.Generator], Environment], **when: int) -> Family:
+    return Family(draw=lambda rng, _: environment(rng), **when)
 
 
 FAMILIES: Final[dict[str, Family]] = {
@@ -132,7 +132,7 @@ def _chapelle_li() -> Plain:
     return Plain(theta=np.array([[0.5]] + [[0.4]] * 9), law="constant", tail="clicks")
 
 
-def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> World:
+def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> Environment:
     """Draw one problem of a family, for so many steps; every index is another.
 
     Examples

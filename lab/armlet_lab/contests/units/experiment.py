@@ -97,10 +97,10 @@ def _tasks(s: Settings, lab: Lab, family: str, T: int, *, level: float = 0.0, le
 
 def play(task: Task) -> Arrays:
     """Give the regret of every contestant by form, and what random play loses."""
-    world = draw_problem(task.family, task.seeds, task.problem, level=task.level, length=task.length)
-    forms = {form: contestants(form, world.n_arms, task.horizon, task.ratio).values() for form in FORMS}
-    entries = [together.Entry.of(policy, world) for policies in forms.values() for policy in policies]
-    found = together.play(world, entries, task.horizon, task.seeds, task.family, task.problem)
+    environment = draw_problem(task.family, task.seeds, task.problem, level=task.level, length=task.length)
+    forms = {form: contestants(form, environment.n_arms, task.horizon, task.ratio).values() for form in FORMS}
+    entries = [together.Entry.of(policy, environment) for policies in forms.values() for policy in policies]
+    found = together.play(environment, entries, task.horizon, task.seeds, task.family, task.problem)
     cut = len(forms["as given"])
     return {"as given": found.regret[:cut], "free": found.regret[cut:], "random": np.array([found.random])}
 

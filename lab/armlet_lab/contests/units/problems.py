@@ -42,5 +42,5 @@ def draw_problem(family: str, seeds: Seeds, problem: int, *, level: float, lengt
     >>> draw_problem(LEVELS, Seeds(1), 0, level=30.0, length=1.0).reward_level
     30.0
     """
-    world = PROBLEMS[family](seeds.rng("problems", family, problem))
-    return Rescaled(world=world, reward_level=level, feature_scales=(length,) * world.dim)
+    environment = PROBLEMS[family](seeds.rng("problems", family, problem))
+    return Rescaled(environment=environment, reward_level=level, feature_scales=(length,) * environment.dim)

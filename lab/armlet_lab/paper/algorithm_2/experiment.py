@@ -38,7 +38,7 @@ FAMILIES: Final[dict[str, Callable[[np.random.Generator, int], Float64]]] = {  #
 }
 SHORT: Final = 5  # of them, with contexts of length at most 1, as the paper assumes
 
-WORLDS: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
+ENVIRONMENTS: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
     "I = 10": lambda rng: Section7.draw(rng, I=10),
     "I = 2 + log^2 t": lambda rng: Section7Growing.draw(rng, rate="log2"),
     "I = 2 + sqrt t": lambda rng: Section7Growing.draw(rng, rate="sqrt"),
@@ -114,7 +114,7 @@ class Play:
     """One policy on some problems of one kind."""
 
     seeds: Seeds
-    world: str
+    environment: str
     policy: str
     horizon: int
     first: int
@@ -125,10 +125,12 @@ def play(task: Play) -> Arrays:
     """Give the regret at T of every run, each another theta, the same for all policies."""
     regret = []
     for run in range(task.first, task.first + task.runs):
-        world = WORLDS[task.world](task.seeds.rng("worlds", task.world, run))
-        policy = POLICIES[task.policy](brief(world, task.horizon))
-        seed = task.seeds.seed("runs", task.world, run)
-        job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
+        environment = ENVIRONMENTS[task.environment](task.seeds.rng("worlds", task.environment, run))
+        policy = POLICIES[task.policy](brief(environment, task.horizon))
+        seed = task.seeds.seed("runs", task.environment, run)
+        job = playing.Job(
+            environment=environment, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python"
+        )
         regret.append(playing.play(job, 0).regret[-1])
     return {"regret": np.array(regret)}
 
@@ -189,12 +191,12 @@ def find(settings: Settings, lab: Lab) -> Findings:
     small = [Small(seeds=lab.seeds, family=name, rows=settings.rows, histories=settings.histories) for name in FAMILIES]
     searched = lab.map("small", search_small, small, "Algorithm 2: searches against brute force")
     plays = [
-        Play(seeds=lab.seeds, world=world, policy=policy, horizon=settings.horizon, first=first, runs=5)
-        for world in WORLDS
+        Play(seeds=lab.seeds, environment=environment, policy=policy, horizon=settings.horizon, first=first, runs=5)
+        for environment in ENVIRONMENTS
         for policy in POLICIES
         for first in range(0, settings.runs, 5)
     ]
-    found = lab.map("play", play, plays, f"Algorithm 2: {len(POLICIES)} policies in {len(WORLDS)} worlds")
+    found = lab.map("play", play, plays, f"Algorithm 2: {len(POLICIES)} policies in {len(ENVIRONMENTS)} environments")
     timings = [
         *(Timing(seeds=lab.seeds, search="relaxed", rows=n, dim=10) for n in settings.lengths),
         *(Timing(seeds=lab.seeds, search="exact", rows=n, dim=3) for n in settings.doubling),
@@ -216,10 +218,14 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 def _regret(tasks: Sequence[Play], found: Sequence[Arrays]) -> dict[str, dict[str, Float64]]:
-    out: dict[str, dict[str, list[Float64]]] = {world: {name: [] for name in POLICIES} for world in WORLDS}
+    out: dict[str, dict[str, list[Float64]]] = {
+        environment: {name: [] for name in POLICIES} for environment in ENVIRONMENTS
+    }
     for task, arrays in zip(tasks, found, strict=True):
-        out[task.world][task.policy].append(as_floats(arrays["regret"]))
-    return {world: {name: np.concatenate(parts) for name, parts in mine.items()} for world, mine in out.items()}
+        out[task.environment][task.policy].append(as_floats(arrays["regret"]))
+    return {
+        environment: {name: np.concatenate(parts) for name, parts in mine.items()} for environment, mine in out.items()
+    }
 
 
 def _unit(rows: Float64) -> Float64:

@@ -26,7 +26,7 @@ NOTES: Final = (
     "Contexts longer than 1, which the paper excludes, make the minimum harder to find: see the last two kinds of row.",
 )
 
-Regret = Mapping[str, Mapping[str, Float64]]  # by world, then policy: (runs,)
+Regret = Mapping[str, Mapping[str, Float64]]  # by environment, then policy: (runs,)
 
 
 def judge(
@@ -163,26 +163,30 @@ def _regret(regret: Regret, horizon: int, rng: np.random.Generator) -> tuple[Ver
     )
     statistics = (
         *(
-            Statistic(f"relative to Algorithm 1, {world}", _ratio(regret[world], OURS, rng), Criterion("below", 1))
-            for world in GROWING
+            Statistic(
+                f"relative to Algorithm 1, {environment}", _ratio(regret[environment], OURS, rng), Criterion("below", 1)
+            )
+            for environment in GROWING
         ),
         *(
             Statistic(
-                f"LinUCB relative to Algorithm 1, {world}",
-                _ratio(regret[world], "LinUCB", rng),
+                f"LinUCB relative to Algorithm 1, {environment}",
+                _ratio(regret[environment], "LinUCB", rng),
                 Criterion("below", 1),
                 Role.CONTROL,
             )
-            for world in GROWING
+            for environment in GROWING
         ),
     )
-    better = [world for world in regret if regret[world]["LinUCB"].mean() < regret[world][OURS].mean()]
+    better = [
+        environment for environment in regret if regret[environment]["LinUCB"].mean() < regret[environment][OURS].mean()
+    ]
     why = {
         Outcome.HOLDS: (
             "It explores by its widths, which rare rows keep wide. So does LinUCB, which regrets less in "
-            f"{len(better)} of {len(regret)} of these worlds at a fraction of the cost: under a fixed ridge more rows "
-            "never widen an interval, the whole history is the best subset, and there is nothing to search for. That "
-            "is the better answer to Section 7."
+            f"{len(better)} of {len(regret)} of these environments at a fraction of the cost: under a fixed ridge more "
+            "rows never widen an interval, the whole history is the best subset, and there is nothing to search "
+            "for. That is the better answer to Section 7."
         ),
         Outcome.FAILS: "At this horizon its regret is no lower than that of Algorithm 1.",
     }

@@ -46,14 +46,16 @@ class Task:
 
 def play(task: Task) -> Arrays:
     """Give regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
-    world, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
-    fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
-    entries = [together.Entry.of(policy, world) for policy in fixed]
+    environment, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
+    fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(environment.n_arms, T, 2.0)]
+    entries = [together.Entry.of(policy, environment) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoEvidence(horizon=float(T), caution=caution, start=START, most=MOST, even=EVEN)
-        entries.append(together.Entry(rule, Ridge.parse("paper").tuned(world.n_arms, world.dim, units="free")))
+        entries.append(
+            together.Entry(rule, Ridge.parse("paper").tuned(environment.n_arms, environment.dim, units="free"))
+        )
     which = (task.family, task.problem, T)
-    runs = [together.play(world, entries, T, SEEDS, *which, run) for run in range(task.runs)]
+    runs = [together.play(environment, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])
     return {"auto": regret[:, len(fixed) :].mean(axis=0), "grid": regret[:, : len(fixed)].copy()}
 

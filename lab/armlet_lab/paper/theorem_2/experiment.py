@@ -19,7 +19,7 @@ from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import table_seeds
 from armlet.types import Float64, Int64
-from armlet_lab.paper.theorem_2.worlds import WORLDS, KnownWorld, figure_a, one_context, two_contexts
+from armlet_lab.paper.theorem_2.environments import ENVIRONMENTS, KnownEnvironment, figure_a, one_context, two_contexts
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section
@@ -32,7 +32,7 @@ BATCH: Final = 250  # runs of a task where p is small
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run: the small worlds, and Figure (a) with p capped, or at its own p if there is no cap."""
+    """How much to run: the small environments, and Figure (a) with p capped, or at its own p if there is no cap."""
 
     runs: int = 200
     horizon: int = 10**8
@@ -50,10 +50,10 @@ SCALES: dict[Scale, Settings] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Runs of Algorithm 1 in one world, by their numbers."""
+    """Runs of Algorithm 1 in one environment, by their numbers."""
 
     seeds: Seeds
-    world: str  # a key of WORLDS
+    environment: str  # a key of ENVIRONMENTS
     p: float
     horizon: int
     first: int = 0
@@ -62,7 +62,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """Worlds of Figure (a) whose p is asked for."""
+    """Environments of Figure (a) whose p is asked for."""
 
     seeds: Seeds
     thetas: int
@@ -78,8 +78,8 @@ def checkpoints(horizon: int) -> Int64:
 
 def play(task: Task) -> Arrays:
     """Give regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
-    table, policy = WORLDS[task.world](task.seeds).table, Algorithm1(p=task.p)
-    pairs = (table_seeds(task.seeds, task.world, run) for run in range(task.first, task.last))
+    table, policy = ENVIRONMENTS[task.environment](task.seeds).table, Algorithm1(p=task.p)
+    pairs = (table_seeds(task.seeds, task.environment, run) for run in range(task.first, task.last))
     played = events.play(table, policy, checkpoints(task.horizon), pairs)
     return {"regret": played.regret, "exploiting": played.regret - played.exploring}
 
@@ -88,7 +88,7 @@ def _play(lab: Lab, stage: str, whole: Task, batch: int) -> tuple[Float64, Float
     """Play all runs of a task in batches."""
     n = whole.last
     tasks = [replace(whole, first=run, last=min(run + batch, n)) for run in range(0, n, batch)]
-    label = f"Theorem 2, {whole.world}: {n} runs of T = {whole.horizon:.0e} at p = {whole.p:,.0f}"
+    label = f"Theorem 2, {whole.environment}: {n} runs of T = {whole.horizon:.0e} at p = {whole.p:,.0f}"
     found = lab.map(stage, play, tasks, label)
     regret, exploiting = (
         np.concatenate([as_floats(each[name]) for each in found]) for name in ("regret", "exploiting")
@@ -97,12 +97,14 @@ def _play(lab: Lab, stage: str, whole: Task, batch: int) -> tuple[Float64, Float
 
 
 def find_small(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
-    """Compare regret with the bound in two worlds whose p is small."""
+    """Compare regret with the bound in two environments whose p is small."""
     steps, rng = checkpoints(settings.horizon), lab.rng("intervals where p is small")
     statistics: list[Statistic] = []
     pictures, notes = [], []
     for problem in (one_context(), two_contexts()):
-        task = Task(seeds=lab.seeds, world=problem.name, p=problem.p, horizon=settings.horizon, last=settings.runs)
+        task = Task(
+            seeds=lab.seeds, environment=problem.name, p=problem.p, horizon=settings.horizon, last=settings.runs
+        )
         regret, exploiting = _play(lab, problem.name.replace(" ", "-"), task, BATCH)
         bound = problem.bound(problem.p, steps)
         statistics += _ratios(problem.name, steps, regret / bound, rng)
@@ -124,9 +126,9 @@ def _ratios(name: str, steps: Int64, ratio: Float64, rng: np.random.Generator) -
 
 
 def _control(settings: Settings, lab: Lab, rng: np.random.Generator) -> Statistic:
-    """Break the bound with p = 2 in the first world: the comparison is able to fail."""
+    """Break the bound with p = 2 in the first environment: the comparison is able to fail."""
     problem, p = one_context(), 2.0
-    task = Task(seeds=lab.seeds, world=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
+    task = Task(seeds=lab.seeds, environment=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
     regret, _ = _play(lab, "control", task, BATCH)
     ratio = regret[:, -1] / problem.bound(p, checkpoints(settings.horizon))[-1]
     name = "one context, p = 2 where 256 is asked for: R(T) / bound"
@@ -135,11 +137,11 @@ def _control(settings: Settings, lab: Lab, rng: np.random.Generator) -> Statisti
 
 def find_own(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Run Figure (a) at the theorem's p, or at the cap, which is then a reading."""
-    problem, T = WORLDS["Figure (a)"](lab.seeds), settings.long_horizon
+    problem, T = ENVIRONMENTS["Figure (a)"](lab.seeds), settings.long_horizon
     p = math.ceil(problem.p) if settings.cap is None else min(settings.cap, math.ceil(problem.p))
     role = Role.WRITTEN if p >= problem.p else Role.READING
     steps, rng = checkpoints(T), lab.rng("intervals at its own p")
-    task = Task(seeds=lab.seeds, world=problem.name, p=p, horizon=T, last=settings.long_runs)
+    task = Task(seeds=lab.seeds, environment=problem.name, p=p, horizon=T, last=settings.long_runs)
     regret, exploiting = _play(lab, "own", task, 1)  # a run explores p log T times, and takes that long
     bound, unit = problem.bound(p, steps), p * problem.table.gap
     worst, gap = float(exploiting[:, -1].max()), problem.constants.delta_min
@@ -158,7 +160,7 @@ def find_own(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
 
 def find_size(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     """Compare the theorem's p with the horizon of the paper's own figures, over many draws of theta."""
-    draws, label = Draws(seeds=lab.seeds, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} worlds"
+    draws, label = Draws(seeds=lab.seeds, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} environments"
     (found,) = lab.map("size", ask, [draws], label)
     p, rng = as_floats(found["p"]), lab.rng("intervals of p")
     ratio = bootstrap(lambda column: np.median(column, axis=-1), p / FIGURE_HORIZON, rng=rng)
@@ -168,16 +170,18 @@ def find_size(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     logs = [Estimate(math.log10(q), math.log10(q), math.log10(q)) for q in quantiles]
     names = ("smallest", "first quarter", "median", "third quarter", "largest")
     figure = plots.bars(names, logs, xlabel="log10 of the p that Theorem 2 asks for", marks={"T of Section 6": 5.0})
-    alt = f"The p of Theorem 2 over {settings.thetas} worlds of Figure (a), and the horizon of the paper's figures."
+    alt = (
+        f"The p of Theorem 2 over {settings.thetas} environments of Figure (a), and the horizon of the paper's figures."
+    )
     picture = plots.picture(figure, key="theorem-2-size", alt=alt, caption=alt)
     share = np.mean(p >= FIGURE_HORIZON)
-    notes = (f"In {share:.1%} of the worlds, a run of T = 100,000 at the theorem's p ends inside the warm-up.",)
+    notes = (f"In {share:.1%} of the environments, a run of T = 100,000 at the theorem's p ends inside the warm-up.",)
     heading = "How large the theorem's p is"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,), notes=notes)
 
 
 def ask(draws: Draws) -> Arrays:
-    """Give the theorem's p of every world: (thetas,)."""
+    """Give the theorem's p of every environment: (thetas,)."""
     rngs = (draws.seeds.rng("worlds", index) for index in range(draws.thetas))
     return {"p": np.array([figure_a(rng).p for rng in rngs])}
 
@@ -187,7 +191,7 @@ def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
 
 
 def _picture(
-    key: str, problem: KnownWorld, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
+    key: str, problem: KnownEnvironment, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
 ) -> plots.Picture:
     at = steps.astype(np.float64)
     means, limit = band(regret, rng), np.tile(bound, (3, 1))
@@ -221,15 +225,15 @@ SIZE_WHY: Final = {
 
 def _small_claim() -> Claim:
     reading = (
-        "C = 128, from the proof's first condition, since the theorem leaves it open. Two worlds with K = 2, gap 1 and "
-        "gaussian noise of L = 1: one context (p = 256), and the two unit vectors of the plane (p = 1,024)."
+        "C = 128, from the proof's first condition, since the theorem leaves it open. Two environments with K = 2, "
+        "gap 1 and gaussian noise of L = 1: one context (p = 256), and the two unit vectors of the plane (p = 1,024)."
     )
     return Claim(key="theorem-2-small", where="Theorem 2", says=SAYS, reading=reading)
 
 
-def _own_claim(problem: KnownWorld, p: int, settings: Settings) -> Claim:
+def _own_claim(problem: KnownEnvironment, p: int, settings: Settings) -> Claim:
     reading = (
-        "The first world of Figure (a) with a p of at most 10^7, "
+        "The first environment of Figure (a) with a p of at most 10^7, "
         f"delta_min = {problem.constants.delta_min:.3g}: C = 128 gives p = {problem.p:,.0f}. "
         f"Run at p = {p:,} up to T = {settings.long_horizon:.0e}; exploiting must lose nothing, and the slope is "
         "compared with p times the mean gap."

@@ -1,7 +1,7 @@
-"""How often intervals of evaluations cover: eight worlds, all looks, own values, coefficients, and false accusations.
+"""How often intervals of evaluations cover: eight environments, all looks, own values, coefficients, false alarms.
 
-Every log is that of a bandit that decides and learns step by step. A task plays some logs of one world, one after the
-other; all that it finds follows from the seed, the world and the number of the log.
+Every log is that of a bandit that decides and learns step by step. A task plays some logs of one environment, one after
+the other; all that it finds follows from the seed, the environment and the number of the log.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.validation.coverage import coefficients
+from armlet_lab.validation.coverage.environments import KINDS, draw_environment, draw_steps
 from armlet_lab.validation.coverage.report import SPOILT, judge
 from armlet_lab.validation.coverage.shares import Columns
 from armlet_lab.validation.coverage.values import OWN_ROWS, own_values, values
-from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world
 
 A_TASK: Final = 25  # logs
 WRONG: Final = 1.25  # times too much, or too little
@@ -40,7 +40,7 @@ TRUSTED: Final = {
 class Settings:
     """How many logs of each kind, and how long."""
 
-    worlds: tuple[str, ...] = tuple(KINDS)
+    environments: tuple[str, ...] = tuple(KINDS)
     logs: int = 25
     own: int = 25
     runs: int = 25  # of coefficients
@@ -50,7 +50,7 @@ class Settings:
 
 
 SCALES: Final[dict[Scale, Settings]] = {
-    "quick": Settings(worlds=("p/t", "3 % clicks", "auto", "eligible sets")),
+    "quick": Settings(environments=("p/t", "3 % clicks", "auto", "eligible sets")),
     "full": Settings(logs=600, own=600, runs=150, tested=200, horizon=5_000),
 }
 
@@ -79,13 +79,13 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play, then judge."""
     s = settings
-    worlds = _map(lab, "worlds", play_worlds, s.worlds, s.logs, s.horizon)
+    environments = _map(lab, "environments", play_environments, s.environments, s.logs, s.horizon)
     own = _map(lab, "own", play_own, ("noise", "signal"), s.own, OWN_ROWS)
-    kinds = [f"{world}, {law}" for world in coefficients.WORLDS for law in s.laws]
+    kinds = [f"{environment}, {law}" for environment in coefficients.ENVIRONMENTS for law in s.laws]
     slopes = _map(lab, "coefficients", play_coefficients, kinds, s.runs, coefficients.HORIZON)
     tested = _map(lab, "propensities", play_tested, (*TRUSTED, SPOILT), s.tested, TESTED)
     return judge(
-        worlds=worlds,
+        environments=environments,
         own=own,
         coefficients=slopes,
         propensities=tested,
@@ -116,18 +116,20 @@ def _columns(rows: Sequence[dict[str, float]]) -> Arrays:
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def play_worlds(task: Task) -> Arrays:
-    """Value another policy by every log of one world, in all ways that are compared."""
-    world = draw_world(task.kind, task.seeds)
-    world = replace(world, kind=replace(world.kind, horizon=task.horizon))
-    truth = world.value()
+def play_environments(task: Task) -> Arrays:
+    """Value another policy by every log of one environment, in all ways that are compared."""
+    environment = draw_environment(task.kind, task.seeds)
+    environment = replace(environment, kind=replace(environment.kind, horizon=task.horizon))
+    truth = environment.value()
     rows = []
     for log in task.numbers:
-        points, rewards, eligible = draw_steps(world, task.seeds.rng("steps", task.kind, log))
+        points, rewards, eligible = draw_steps(environment, task.seeds.rng("steps", task.kind, log))
         seed = run_streams(task.seeds, task.kind, log).coins
-        decided, _ = play(world.kind.policy, world.contexts[points], rewards, seed, eligible)
-        bounds = (0.0, 1.0) if world.kind.paid == "0 or 1" else None
-        rows.append({"truth": truth, **values(Held(decided, range(world.kind.n_arms), bounds), world.target, truth)})
+        decided, _ = play(environment.kind.policy, environment.contexts[points], rewards, seed, eligible)
+        bounds = (0.0, 1.0) if environment.kind.paid == "0 or 1" else None
+        rows.append(
+            {"truth": truth, **values(Held(decided, range(environment.kind.n_arms), bounds), environment.target, truth)}
+        )
     return _columns(rows)
 
 
@@ -144,10 +146,10 @@ def play_own(task: Task) -> Arrays:
 def play_coefficients(task: Task) -> Arrays:
     """Say which coefficients every run's intervals cover."""
     name, _, law = task.kind.partition(", ")
-    (world,) = (each for each in coefficients.WORLDS if each == name)
+    (environment,) = (each for each in coefficients.ENVIRONMENTS if each == name)
     rows = []
     for log in task.numbers:
-        found = coefficients.run(world, coefficients.POLICIES[law], task.seeds.seed("slopes", task.kind, log))
+        found = coefficients.run(environment, coefficients.POLICIES[law], task.seeds.seed("slopes", task.kind, log))
         rows.append(
             {
                 "coefficients": float(found.coefficients.mean()),

@@ -1,4 +1,4 @@
-"""How often intervals cover, world by world, with the band that is asked for."""
+"""How often intervals cover, environment by environment, with the band that is asked for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def percent(found: Estimate) -> str:
 
 
 def coverage(found: Mapping[str, tuple[Estimate, Estimate]], band: tuple[float, float]) -> Picture:
-    """Draw the coverage of two estimators in every world."""
+    """Draw the coverage of two estimators in every environment."""
     with plots.frame(height=1.2 + 0.4 * len(found), labels=LABELS) as (figure, axes):
         axes.axvspan(*band, color=COLOURS[2], alpha=0.12, linewidth=0)
         axes.axvline(0.95, color=INK, linestyle=DASHES[1], linewidth=1.2)

@@ -34,7 +34,7 @@ def covers(columns: Columns, word: str) -> Float64:
 
 
 def mean_share(hits: Mapping[str, Float64]) -> Estimate:
-    """Give the mean over worlds of the share of logs; logs are drawn within each world."""
+    """Give the mean over environments of the share of logs; logs are drawn within each environment."""
     mean = float(np.mean([each.mean() for each in hits.values()]))
     spread = float(np.sqrt(sum(float(each.var()) / len(each) for each in hits.values()))) / len(hits)
     return Estimate(mean, mean - 1.959964 * spread, mean + 1.959964 * spread)

@@ -185,9 +185,9 @@ def _adaptive(found: Mapping[str, Adaptive], horizon: int, rng: np.random.Genera
         key="printed-adaptive",
         where="Simulations",
         says="Uniform weights undercover in adaptive designs; weights that keep the variance in check do better.",
-        reading="Arm means at nominal .90. Ours are of logs of Algorithm 1 in the same worlds, whose exploring ignores "
-        "what was learned; of Thompson sampling armlet.evaluate gives no interval. Undercover: the worst arm, where "
-        "there is one. Better: two-point weights less uniform ones, mean over arms, designs and runs.",
+        reading="Arm means at nominal .90. Ours are of logs of Algorithm 1 in the same environments, whose exploring "
+        "ignores what was learned; of Thompson sampling armlet.evaluate gives no interval. Undercover: the worst "
+        "arm, where there is one. Better: two-point weights less uniform ones, mean over arms, designs and runs.",
         source="Hadad and others 2021",
     )
     ours = [_coverage(each.covered[-1], rng) for each in found.values()]

@@ -1,9 +1,9 @@
-"""Theorem 2, Section 4: worlds, the p that the theorem asks for in each of them, and its bound.
+"""Theorem 2, Section 4: environments, the p that the theorem asks for in each of them, and its bound.
 
 The formulas are those of `armlet.theory`, to the letter and in the unit of the rewards. The theorem leaves its constant
 C open. The proof needs p >= 128 K L^2 / (Delta_min Sigma_min)^2 among others, so C is at least 128, and 128 is what is
 used here: the smallest p for which the proof could work.
-O(M d^2 + d^3 + M K d) for a world of M contexts.
+O(M d^2 + d^3 + M K d) for an environment of M contexts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet import theory
 from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.environment import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.paper import FigureA
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64, Int64
@@ -27,21 +27,21 @@ MOST: Final = 10**7  # the largest p that is run
 
 
 @dataclass(frozen=True, slots=True)
-class KnownWorld:
-    """A world that is a table, and what the theorem needs to know of it."""
+class KnownEnvironment:
+    """An environment that is a table, and what the theorem needs to know of it."""
 
     name: str
-    table: FiniteWorld
+    table: FiniteEnvironment
     known: theory.Problem
 
     @classmethod
-    def of(cls, name: str, table: FiniteWorld, theta: Float64) -> KnownWorld:
+    def of(cls, name: str, table: FiniteEnvironment, theta: Float64) -> KnownEnvironment:
         """Compute the constants of a table whose means are x'theta."""
         return cls(name, table, theory.Problem.of(table, theta, sigma=noise_sigma(table)))
 
     @property
     def constants(self) -> Constants:
-        """The constants of the world."""
+        """The constants of the environment."""
         return self.known.constants
 
     @property
@@ -78,7 +78,7 @@ class KnownWorld:
         return np.array([theory.theorem_bound(self.known, p=p, horizon=int(T), C=least).total for T in steps])
 
 
-def one_context() -> KnownWorld:
+def one_context() -> KnownEnvironment:
     """Give K = 2, d = 1, x = 1, a gap of 1, and as much noise as p = 256 covers, L = 1.
 
     Examples
@@ -88,11 +88,11 @@ def one_context() -> KnownWorld:
     """
     theta = np.array([[0.0], [1.0]])
     sure, means = np.ones(1), np.array([[0.0, 1.0]])
-    table = FiniteWorld(contexts=sure[:, None], chances=sure, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return KnownWorld.of("one context", table, theta)
+    table = FiniteEnvironment(contexts=sure[:, None], chances=sure, means=means, noise="gaussian", scale=math.sqrt(2.0))
+    return KnownEnvironment.of("one context", table, theta)
 
 
-def two_contexts() -> KnownWorld:
+def two_contexts() -> KnownEnvironment:
     """Give K = 2, d = 2, x one of the two unit vectors, each arm better in one of them.
 
     Examples
@@ -101,21 +101,21 @@ def two_contexts() -> KnownWorld:
     1024
     """
     even, means = np.full(2, 0.5), np.eye(2)
-    table = FiniteWorld(contexts=np.eye(2), chances=even, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return KnownWorld.of("two contexts", table, np.eye(2))
+    table = FiniteEnvironment(contexts=np.eye(2), chances=even, means=means, noise="gaussian", scale=math.sqrt(2.0))
+    return KnownEnvironment.of("two contexts", table, np.eye(2))
 
 
-def figure_a(rng: np.random.Generator) -> KnownWorld:
-    """Draw a world of Figure (a)."""
-    world = FigureA.draw(rng)
-    table = world.table()
+def figure_a(rng: np.random.Generator) -> KnownEnvironment:
+    """Draw an environment of Figure (a)."""
+    environment = FigureA.draw(rng)
+    table = environment.table()
     if table is None:
-        raise ValueError("the world of Figure (a) has no table")
-    return KnownWorld.of("Figure (a)", table, np.array(world.theta))
+        raise ValueError("the environment of Figure (a) has no table")
+    return KnownEnvironment.of("Figure (a)", table, np.array(environment.theta))
 
 
-def figure_a_that_can_be_run(seeds: Seeds) -> KnownWorld:
-    """Draw worlds of Figure (a) until the theorem's p is at most 10^7: a run costs p log T, and some p are 10^11.
+def figure_a_that_can_be_run(seeds: Seeds) -> KnownEnvironment:
+    """Draw environments of Figure (a) until the theorem's p is at most 10^7: a run costs p log T, and some p are 10^11.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def figure_a_that_can_be_run(seeds: Seeds) -> KnownWorld:
     return problem
 
 
-WORLDS: Final[dict[str, Callable[[Seeds], KnownWorld]]] = {  # given seeds, if they are drawn
+ENVIRONMENTS: Final[dict[str, Callable[[Seeds], KnownEnvironment]]] = {  # given seeds, if they are drawn
     "one context": lambda _: one_context(),
     "two contexts": lambda _: two_contexts(),
     "Figure (a)": figure_a_that_can_be_run,
