@@ -102,7 +102,7 @@ class Advice:
     notes: tuple[str, ...]  # approximations and warnings
 
     def to_json(self) -> dict[str, Any]:
-        """Give everything as values that JSON can hold, with the answer in the words of the terminal and the page."""
+        """Return everything as values that JSON can hold, with the answer in the words of the terminal and the page."""
         document = {"answer": words.headline(self), "for_a_log": words.for_a_log(self), **asdict(self)}
         for check, values in zip(self.checks, document["checks"], strict=True):
             values["agrees"] = check.agrees
@@ -155,7 +155,7 @@ def advise(
     horizon
         How many decisions there will be.
     seed
-        Of everything that is drawn; the same seed gives the same advice, whatever the executor.
+        Of everything that is drawn; the same seed gives the same advice, on any executor.
     problems, runs
         How many problems are sampled, and how often each is played with each p near the best; left out, as many as
         about ten seconds on two cores allow, by a count of operations.
@@ -266,7 +266,7 @@ def _bill(trial: Trial, gap: float) -> Bill:
 
 
 def found_by(trial: Trial, gaps: Float64) -> int | None:
-    """Give the step from which on exploitation is good in 95 % of the runs.
+    """Return the step from which on exploitation is good in 95 % of the runs.
 
     Good: between any two later checkpoints, exploiting steps lose at most 5 % of what random play would have lost in
     as many steps. None if fewer than 95 % of the runs get there before the last stretch. `gaps` is what random play

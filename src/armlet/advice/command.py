@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
+LONGEST_UNIT: Final = 20  # next to the axis of a figure on a phone
 
 LAW, TABLE, GUESSED = "--environment", "--log", "--arms, --dim and --effect"
 GUESS: Final = ("arms", "dim", "effect", "noise", "level", "clicks")
@@ -120,7 +120,7 @@ def tell(request: Request, advice: Advice) -> None:
 
 
 def to_json(advice: Advice, per_day: int | None) -> dict[str, Any]:
-    """Give the advice as JSON can hold it; with traffic, also the day on which the best arm is found."""
+    """Return the advice as JSON can hold it; with traffic, also the day on which the best arm is found."""
     if per_day is None:
         return advice.to_json()
     day = None if advice.found_by is None else words.day(advice.found_by, per_day)
@@ -163,7 +163,7 @@ def _missing_source(options: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def _kinds(options: Mapping[str, Any]) -> list[str]:
-    """Give the kinds of knowledge that the options are about."""
+    """Return the kinds of knowledge that the options are about."""
     return [kind for kind, names in KINDS.items() if any(options[name] for name in names)]
 
 
@@ -179,7 +179,7 @@ def _option(name: str) -> str:
 
 
 def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], Environment]:
-    """Give an environment's law, which draws other arms every time, with some of its settings fixed."""
+    """Return an environment's law, which draws other arms every time, with some of its settings fixed."""
     settings = parse_settings(pairs)
     make_environment(name, settings, seed=0)  # says what is wrong with the name or a setting
 
@@ -225,7 +225,7 @@ def _target(path: Path) -> Path:
 
 
 def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
-    """Give the page; the same advice gives the same bytes.
+    """Return the page; the same advice gives the same bytes.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def _scale(axes: Axes, advice: Advice) -> None:
 
 
 def _random(advice: Advice) -> float:
-    """Give what random play loses on all problems of the grid."""
+    """Return what random play loses on all problems of the grid."""
     return advice.bill.lost / advice.bill.share
 
 

@@ -122,7 +122,7 @@ class Pilot:
         return cls(X, frame[arm], values[reward], chances, arm_names)
 
     def with_constant(self) -> Pilot:
-        """Give the same log with a constant 1 before the features, if no weights of them are one already.
+        """Return the same log with a constant 1 before the features, if no weights of them are one already.
 
         Examples
         --------
@@ -291,12 +291,12 @@ class Posterior:
         )
 
     def words(self) -> str:
-        """Say what the pilot was."""
+        """Describe what the pilot was."""
         p = self.pilot
         return f"a pilot of {p.n_rows:,} steps with {p.n_arms} arms and contexts of {self.given} values"
 
     def theta(self) -> Float64:
-        """Give the posterior mean of theta, (K, d), in the sign of the pilot's rewards."""
+        """Return the posterior mean of theta, (K, d), in the sign of the pilot's rewards."""
         m_all = np.zeros_like(self.h)
         for tau, weight in zip(self.taus, self.weights, strict=True):
             centre, _ = _common(self.P, self.h, tau)
@@ -308,7 +308,7 @@ class Posterior:
         return check_values(self.pilot, self.theta())
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Draw n problems; the first ones are the same whatever n."""
+        """Draw n problems; the first ones are the same for any n."""
         kinds, counts = np.unique(self.pilot.X, axis=0, return_counts=True)
         return [self._draw(rng, kinds, counts / counts.sum()) for rng in draw_from(n, seed)]
 
@@ -351,7 +351,7 @@ class Posterior:
 
 
 def _spreads(y: Float64, P: Float64, h: Float64) -> tuple[Float64, Float64]:
-    """Give the grid of tau and the posterior probability of each."""
+    """Return the grid of tau and the posterior probability of each."""
     spread = float(y.std()) or 1.0  # rewards that never change tell nothing; any size will do then
     taus = SPREADS * spread / math.sqrt(P.shape[-1])
     widest = 10 * (float(np.abs(y).max()) or 1.0)
@@ -412,7 +412,7 @@ def _shrunk(P: Float64, tau: float) -> Float64:
 
 
 def _common(P: Float64, h: Float64, tau: float) -> tuple[Float64, Float64]:
-    """Give mean and precision of what the arms have in common."""
+    """Return mean and precision of what the arms have in common."""
     W = _shrunk(P, tau)
     total = (W @ P).sum(axis=0)
     # a direction that no context has gets a little, so that it can be solved for; nothing depends on it
@@ -428,7 +428,7 @@ def _arms_mean(P: Float64, h: Float64, tau: float, m: Float64) -> Float64:
 
 
 def _evidence(P: Float64, h: Float64, tau: float, widest: float) -> float:
-    """Give the log marginal likelihood of tau up to a constant; m has a prior as wide as nobody would doubt."""
+    """Return the log marginal likelihood of tau up to a constant; m has a prior wide enough for any data."""
     W = _shrunk(P, tau)
     arms = np.linalg.slogdet(W)[1] / 2 + tau**2 / 2 * np.einsum("ki,kij,kj->k", h, W, h)
     precision = (W @ P).sum(axis=0) + np.eye(P.shape[-1]) / widest**2

@@ -64,19 +64,19 @@ class Source(Protocol):
     """Where problems come from."""
 
     def words(self) -> str:
-        """Say what it is, for the first line of the advice."""
+        """Describe what it is, for the first line of the advice."""
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Draw n problems; the first ones are the same whatever n."""
+        """Draw n problems; the first ones are the same for any n."""
 
 
 def draw_from(n: int, seed: int) -> list[np.random.Generator]:
-    """Give what each of n problems is drawn from; the first ones are the same whatever n."""
+    """Return what each of n problems is drawn from; the first ones are the same for any n."""
     return [Seeds(seed, PLACE).rng("sampled problems", index) for index in range(n)]
 
 
 def sample_size(dim: int) -> int:
-    """Give how many contexts stand for a law that has too many of them.
+    """Return how many contexts stand for a law that has too many of them.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def sample_size(dim: int) -> int:
 
 
 def varied_size(n_arms: int, dim: int) -> int:
-    """Give how many contexts make a policy that learns from every step see each arm at work in every direction.
+    """Return how many contexts make a policy that learns from every step see each arm at work in every direction.
 
     With 8 d of them in all, each of ten arms is best in fewer than d: it then meets too few directions to learn from,
     and the default appeared to lose a fifth more than it did where contexts have no end (ten arms, ten features).
@@ -148,7 +148,7 @@ def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noi
 
 
 def theorem_p(problem: SampledProblem) -> float:
-    """Give the p that Theorem 2 asks for as printed; ValueError says why there is none."""
+    """Return the p that Theorem 2 asks for as printed; ValueError says why there is none."""
     if problem.contexts == "sampled":
         raise InvalidValueError(
             "it needs the smallest lead of the best arm over the next one in any context, and there are too many "
@@ -242,7 +242,7 @@ class Prior:
             )
 
     def words(self) -> str:
-        """Say what is assumed, in one line.
+        """Describe what is assumed, in one line.
 
         Examples
         --------
@@ -257,7 +257,7 @@ class Prior:
         return f"a guess: {shape}, effect {_say(self.effect)}, {spread}"
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Draw n problems; the first ones are the same whatever n."""
+        """Draw n problems; the first ones are the same for any n."""
         return [self._draw(rng) for rng in draw_from(n, seed)]
 
     def _draw(self, rng: np.random.Generator) -> SampledProblem:
@@ -370,7 +370,7 @@ class Known:
         return f"one known problem: {type(w).__name__}, {w.n_arms} arms, contexts of {w.dim} values"
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Give the environment itself if it is a table, else n samples of its contexts."""
+        """Return the environment itself if it is a table, else n samples of its contexts."""
         first, *others = draw_from(n, seed)
         known = condense(self.environment, first, self.horizon)
         if known.contexts == "all":  # its table is the environment, not a sample
@@ -391,5 +391,5 @@ class Drawn:
         return f"problems drawn by {name}"
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Draw n problems; the first ones are the same whatever n."""
+        """Draw n problems; the first ones are the same for any n."""
         return [condense(self.draw(rng), rng, self.horizon) for rng in draw_from(n, seed)]

@@ -48,7 +48,7 @@ class Task(NamedTuple):
 
 
 def by_steps(n_contexts: int, horizon: int) -> bool:
-    """Tell whether a run is quicker step by step than in jumps, which draw how often each context comes in each."""
+    """Return whether a run is quicker step by step than in jumps, which draw how often each context comes in each."""
     return horizon <= SHORT * n_contexts
 
 
@@ -61,7 +61,7 @@ def play(task: Task) -> Float64:
 
 
 def explorations(p: float, n_arms: int, horizon: int) -> float:
-    """Give about how many steps explore by evidence, where arms neither come nor go and rewards are prompt.
+    """Return about how many steps explore by evidence, where arms neither come nor go and rewards are prompt.
 
     All of the first p (1 + log K), by when every arm weighs 1 / K; from then on n rows make a step explore with
     probability exp(1 + log K - n / p), so that n grows with the logarithm of t.
@@ -76,7 +76,7 @@ def explorations(p: float, n_arms: int, horizon: int) -> float:
 
 
 def explorations_as_printed(p: float, horizon: int) -> float:
-    """Give the expected number of explored steps of Algorithm 1: all of the first ceil(p), then p/t.
+    """Return the expected number of explored steps of Algorithm 1: all of the first ceil(p), then p/t.
 
     Examples
     --------
@@ -131,12 +131,12 @@ class Bench:
         return np.concatenate(curves).reshape(shape) if curves else np.empty(shape)
 
     def pair(self, problem: int, run: int) -> tuple[int, int]:
-        """Give the seeds of a run: the same for every p and policy."""
+        """Return the seeds of a run: the same for every p and policy."""
         return table_seeds(self.seeds, problem, run)
 
 
 def checkpoints(horizon: int) -> Int64:
-    """Give steps that grow by half each, up to the horizon.
+    """Return steps that grow by half each, up to the horizon.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Sample(NamedTuple):
     problems: Int64  # (n,)
 
     def independent(self) -> Float64:
-        """Give the means of the problems, or the runs if there is one problem."""
+        """Return the means of the problems, or the runs if there is one problem."""
         counts = np.bincount(self.problems)
         if np.count_nonzero(counts) == 1:
             return self.values
@@ -169,14 +169,14 @@ class Sample(NamedTuple):
 
 
 def mean_interval(sample: Sample) -> Interval:
-    """Give the 95 % interval of the mean regret; no regret is negative, so neither end is."""
+    """Return the 95 % interval of the mean regret; no regret is negative, so neither end is."""
     units, mean = sample.independent(), float(sample.values.mean())
     half = t_quantile(len(units) - 1) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
     return Interval(max(0.0, mean - half), mean + half)
 
 
 def difference(first: Float64, second: Float64, together: int) -> Estimate:
-    """Give the mean of first - second, runs on the same environments with the same seeds, (environments, runs).
+    """Return the mean of first - second, runs on the same environments with the same seeds, (environments, runs).
 
     So many such intervals hold together with probability 95 %, whichever of them is looked at.
 
@@ -194,7 +194,7 @@ def difference(first: Float64, second: Float64, together: int) -> Estimate:
 
 
 def predictive(sample: Sample, most: float) -> Interval:
-    """Give the 95 % interval of one more run on one more problem.
+    """Return the 95 % interval of one more run on one more problem.
 
     The quantiles of the runs; with few problems behind them these are too narrow, so then the prediction interval of a
     lognormal law, with as many degrees of freedom as there are problems, counts where it is wider, up to the most that
@@ -211,7 +211,7 @@ def predictive(sample: Sample, most: float) -> Interval:
 
 
 def chance_within(rows: Float64, chosen: int, factor: float, rng: np.random.Generator) -> float:
-    """Give the bootstrap probability that a row's mean is within a factor of the least one; rows (grid, units)."""
+    """Return the bootstrap probability that a row's mean is within a factor of the least one; rows (grid, units)."""
     counts = resampled(rows.shape[1], rng, RESAMPLES)
     sums = rows @ counts.T  # (grid, resamples)
     return float((sums[chosen] <= factor * sums.min(axis=0)).mean())
@@ -257,16 +257,16 @@ class Trial:
         return int(self.means.argmin())
 
     def place(self, halves: int) -> int | None:
-        """Give the place of the best p times sqrt 2 to a power, or None if it was not tried."""
+        """Return the place of the best p times sqrt 2 to a power, or None if it was not tried."""
         entry = self.entries[self.best] + halves
         return self.entries.index(entry) if entry in self.entries else None
 
     def sample(self, place: int) -> Sample:
-        """Give the regrets of one p, with their problems."""
+        """Return the regrets of one p, with their problems."""
         return Sample(self.regret[place].ravel(), np.repeat(np.arange(self.problems), self.runs))
 
     def close(self) -> tuple[float, float]:
-        """Give the ends of the stretch round the best p in which every p is close to it."""
+        """Return the ends of the stretch round the best p in which every p is close to it."""
         good = self.means <= CLOSE * self.means[self.best]
         low = high = self.best
         while low > 0 and good[low - 1]:
@@ -276,7 +276,7 @@ class Trial:
         return self.ps[low], self.ps[high]
 
     def chance(self, rng: np.random.Generator) -> float:
-        """Give the bootstrap probability that the best p is close to the best of other such problems."""
+        """Return the bootstrap probability that the best p is close to the best of other such problems."""
         rows = np.stack([self.sample(place).independent() for place in range(len(self.ps))])
         return chance_within(rows, self.best, CLOSE, rng)
 
@@ -332,7 +332,7 @@ class Search:
     told: Callable[[float], None]
 
     def p_at(self, j: int) -> float:
-        """Give entry j of the grid, K 2^(j/2), a whole number."""
+        """Return entry j of the grid, K 2^(j/2), a whole number."""
         return float(round(self.n_arms * 2 ** (j / 2)))
 
     def cost_at(self, j: int) -> float:
@@ -364,7 +364,7 @@ class Search:
         )
 
     def around(self, j: int, steps: tuple[int, ...]) -> list[int]:
-        """Give the entries so many steps from entry j, without the odd ones if runs are dear."""
+        """Return the entries so many steps from entry j, without the odd ones if runs are dear."""
         top = self.top
         entries = [j + step for step in steps if 0 <= j + step <= top]
         return [i for i in entries if (i - j) % 2 == 0] if self._is_dear(entries) else entries
@@ -388,7 +388,7 @@ class Search:
             if best == j:
                 return trial
             j, wanted, start, end = best, self.around(best, NEAR), end, (1 + end) / 2
-            # a larger p is dearer: fewer runs from here on, and of all p the same ones
+            # a larger p costs more: fewer runs from here on, and of all p the same ones
             problems, runs = np.minimum((problems, runs), self._afford(j)).tolist()
             found = {i: curves[:problems, :runs] for i, curves in found.items()}
 
@@ -418,13 +418,13 @@ class Search:
         return best
 
     def _glance(self, j: int) -> tuple[int, int]:
-        """Give how many problems the look at entry j has, and how many runs on each."""
+        """Return how many problems the look at entry j has, and how many runs on each."""
         total = int(np.clip(LOOK * self.budget / self.cost_at(j), 4, GLANCE))
         problems = min(len(self.bench.problems), total)
         return problems, max(1, total // problems)
 
     def _afford(self, j: int) -> tuple[int, int]:
-        """Give the problems and runs that the budget allows near entry j, where the user does not say."""
+        """Return the problems and runs that the budget allows near entry j, where the user does not say."""
         n = len(self.bench.problems)
         total = int(np.clip(self.budget / sum(map(self.cost_at, self.around(j, WIDE))), FEWEST_RUNS, MOST_RUNS))
         problems = min(n, max(1, total // 2)) if self.problems is None else n

@@ -25,12 +25,12 @@ COMMANDS = (
 )
 EXAMPLES = """\
 examples:
-  armlet list                                    name every environment and policy
-  armlet list LinUCB FigureA                     what these are, and their settings
+  armlet list                                          name every environment and policy
+  armlet list LinUCB FigureA                           what these are, and their settings
   armlet compare --environment FigureA                 rank policies on the same runs, draw their regret
   armlet advise --horizon 1e5 --environment FigureA    how much to explore, and what it costs
   armlet evaluate decisions.jsonl --policy model.armlet     what it would have earned
-  armlet audit decisions.jsonl                   replay a log from its start model, and compare bit for bit
+  armlet audit decisions.jsonl                         replay a log from its start model, and compare bit for bit
   armlet simulate --environment FigureB --environment-set I=100 --policy Algorithm1 --set p=120
 """
 

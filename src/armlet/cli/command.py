@@ -185,7 +185,7 @@ def command(name: str, help: str, *arguments: Argument, **settings: Any) -> Call
 
 
 def _words(error: Exception) -> str:
-    """Say what the system says of a file, without its number."""
+    """Describe what the system says of a file, without its number."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
     return str(error)

@@ -105,8 +105,7 @@ def compare(a: argparse.Namespace) -> Work:
       armlet compare
       armlet compare --policy Algorithm1:p=24 --policy Algorithm1:p=600 --horizon 1e5
       armlet compare --environment DisplayAds --policy Algorithm1:p=200 --policy LinUCB:alpha=0.5 --runs 50
-      armlet compare --environment Linear --environment-set dim=10 --policy OFUL --policy ThompsonSampling:v=1 --horizon
-      20000
+      armlet compare --environment Linear --environment-set dim=10 --policy OFUL --policy ThompsonSampling:v=1
 
     A comparison that was interrupted or killed goes on where it was if the same command is given again.
     """
@@ -144,7 +143,7 @@ def compare(a: argparse.Namespace) -> Work:
     ),
     group(
         "what is known: an environment",
-        arg("--environment", metavar="NAME", help=f"{LISTED}; every problem draws anew"),
+        arg("--environment", metavar="NAME", help=f"{LISTED}; every problem draws again"),
         arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
     ),
     group(

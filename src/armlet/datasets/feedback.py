@@ -60,7 +60,7 @@ class Feedback:
         return len(self.arms)
 
     def as_obp(self) -> dict[str, Any]:
-        """Give the rows as the Open Bandit Pipeline calls them; `armlet.log.from_obp` reads that too."""
+        """Return the rows as the Open Bandit Pipeline calls them; `armlet.log.from_obp` reads that too."""
         position = None if self.slots is None else self.slots - 1
         counts = {"n_rounds": len(self), "n_actions": self.n_arms}
         columns = {"context": self.X, "action": self.arms, "reward": self.rewards, "pscore": self.propensities}
@@ -196,7 +196,7 @@ def _read(logger: str, campaign: str) -> tuple[int, dict[str, list[str]]]:
 
 
 def _users(columns: dict[str, list[str]], campaign: str, other: str) -> tuple[tuple[str, ...], Float64]:
-    """Give the flags of these users, the same ones as those of the other logger: a policy fits both."""
+    """Return the flags of these users, the same ones as those of the other logger: a policy fits both."""
     more = _read(other, campaign)[1]
     features, X = encode_named({name: columns[name] + more[name] for name in USER})
     return features, X[: len(columns[USER[0]])]

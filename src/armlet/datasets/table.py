@@ -20,7 +20,7 @@ from armlet.types import Float64, Int64
 
 
 def encode(columns: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Float64]:
-    """Give the names of the features and their values, a row for each row of the columns.
+    """Return the names of the features and their values, a row for each row of the columns.
 
     A column of numbers is one feature. Any other has a feature for each of its words, in the order of the alphabet: 1
     where the column has that word, else 0. Columns are named by their number.
@@ -99,11 +99,11 @@ class Table:
         return len(self.y)
 
     def rewards(self) -> Float64:
-        """Give what every arm would have paid in every row: (n, K)."""
+        """Return what every arm would have paid in every row: (n, K)."""
         return np.eye(self.n_arms)[self.y]
 
     def standardised(self) -> Float64:
-        """Give the contexts with mean 0 and standard deviation 1 over the whole table, which no learner could know."""
+        """Return the contexts with mean 0 and standard deviation 1 over the whole table, which no learner knows."""
         spread = self.X.std(axis=0)
         return np.asarray((self.X - self.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
@@ -136,7 +136,7 @@ class Installed:
     licence: str
 
     def is_here(self) -> bool:
-        """Say whether the package is installed."""
+        """Return whether the package is installed."""
         return find_spec(self.name) is not None
 
 

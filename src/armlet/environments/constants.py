@@ -75,7 +75,7 @@ class Constants:
         )
 
     def describe(self, unit: str = "") -> list[str]:
-        """Say what the constants are; `unit` is that of the rewards.
+        """Describe what the constants are; `unit` is that of the rewards.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Constants:
 
 
 def scaled_bits_eigenvalue(*, dim: int, w: float) -> float:
-    """Give the smallest eigenvalue of E xx' that is not zero for the contexts of Section 4.1, in closed form.
+    """Return the smallest eigenvalue of E xx' that is not zero for the contexts of Section 4.1, in closed form.
 
     Entries are 1 with chance w, in (0, 1], and rows scaled to length 1; a row of zeros stays as it is. With S ones in a
     row, E xx' has trace P(S > 0) = 1 - (1 - w)^d, and the vector of ones is an eigenvector with eigenvalue E S / d = w;
@@ -121,7 +121,7 @@ def _smallest_loss(X: Float64, means: Float64, theta: Float64) -> float:
 
 
 def noise_sigma(table: FiniteEnvironment) -> float:
-    """Give the smallest sub-gaussian constant of a table's noise: the largest over its contexts and arms.
+    """Return the smallest sub-gaussian constant of a table's noise: the largest over its contexts and arms.
 
     A uniform on [-c, c] has constant c / sqrt 3, its standard deviation; a gaussian its own; 0/1 rewards
     that of `bernoulli_sigma`.
@@ -143,7 +143,7 @@ def noise_sigma(table: FiniteEnvironment) -> float:
 
 
 def bernoulli_sigma(p: Float64) -> Float64:
-    """Give the smallest sub-gaussian constant of 0/1 variables with means p.
+    """Return the smallest sub-gaussian constant of 0/1 variables with means p.
 
     Its square is (1 - 2p) / (2 log((1 - p) / p)) (Kearns and Saul, 1998): 1/4 at p = 1/2 and far above the
     variance p (1 - p) where p is small.

@@ -86,11 +86,11 @@ class Customers(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
 
     def table(self) -> FiniteEnvironment:
-        """Give the environment as a table of its kinds of customer."""
+        """Return the environment as a table of its kinds of customer."""
         return self.tabulate(np.eye(self.dim), np.array(self.shares), "bernoulli", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

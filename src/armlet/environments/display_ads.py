@@ -99,14 +99,14 @@ class DisplayAds(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the environment as a table of all kinds of user, up to 16 attributes."""
+        """Return the environment as a table of all kinds of user, up to 16 attributes."""
         if len(self.attributes) > MAX_BITS:
             return None
         rows, chances = bit_law(self.shares)
         return self.tabulate(np.hstack([np.ones((len(rows), 1)), rows]), chances, "bernoulli", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -73,7 +73,7 @@ class Drifting(LinearArms):
         return cls(theta=as_rows(rng.standard_normal((n_arms, dim))), turn=turn, jumps=jumps, scale=scale)
 
     def theta_at(self, t: int) -> Float64:
-        """Give the parameters as they are at step t: (K, d).
+        """Return the parameters as they are at step t: (K, d).
 
         Examples
         --------
@@ -95,7 +95,7 @@ class Drifting(LinearArms):
         return X / lengths
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
+        """Return the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
         self.check_contexts(X, start)
         t = np.arange(start + 1, start + len(X) + 1)
         cos, sin = np.cos(self.turn * (t - 1)), np.sin(self.turn * (t - 1))
@@ -116,7 +116,7 @@ class Drifting(LinearArms):
         raise InvalidValueError("delta_min does not exist: the arms change, and gaps come arbitrarily close to 0")
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------

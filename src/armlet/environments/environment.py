@@ -95,23 +95,23 @@ class Environment(Protocol):
         """Draw the contexts of steps start + 1 to start + n: (n, d)."""
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
+        """Return the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay in every context: (n, K)."""
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the whole environment as a table, where contexts are few, the law stays, and the noise has a name."""
+        """Return the whole environment as a table, where contexts are few, the law stays, and the noise has a name."""
 
     def constants(self) -> Constants:
-        """Give the exact constants of the problem; ValueError says which do not exist, and why."""
+        """Return the exact constants of the problem; ValueError says which do not exist, and why."""
 
     def describe(self) -> list[str]:
         """Say in a few lines what the environment means, in which units, and what its constants are."""
 
 
 def present(environment: Environment, n: int, *, start: int = 0) -> Bool | None:
-    """Say which arms can be played at steps start + 1 to start + n, (n, K); None where all can, always.
+    """Return which arms can be played at steps start + 1 to start + n, (n, K); None where all can, always.
 
     An environment whose arms come and go has a method of this name, without `environment`.
 
@@ -131,12 +131,12 @@ def present(environment: Environment, n: int, *, start: int = 0) -> Bool | None:
 
 
 def delay(environment: Environment) -> int:
-    """Say how many steps are decided before the reward of a step arrives; 0 where an environment has no `delay`."""
+    """Return how many steps are decided before the reward of a step arrives; 0 where an environment has no `delay`."""
     return int(getattr(environment, "delay", 0))
 
 
 def is_still(environment: Environment) -> bool:
-    """Tell whether all arms stay and rewards come at once."""
+    """Return whether all arms stay and rewards come at once."""
     return present(environment, 1) is None and not delay(environment)
 
 

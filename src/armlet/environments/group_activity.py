@@ -1,4 +1,4 @@
-"""Group activity, Example 3: whoever is present does something together, then votes in a secret ballot.
+"""Group activity, Example 3: those present do something together, then vote in a secret ballot.
 
 A context says who of d people is present; an arm is an activity; theta holds the probability that each
 person likes it. The reward is the number of yes votes among those present: independent votes, of which
@@ -22,7 +22,7 @@ from armlet.types import Float64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupActivity(LinearArms):
-    """Choose one of K activities for whoever of d people is present.
+    """Choose one of K activities for those of d people who are present.
 
     A tally is no noise that a table can name, so `table()` is None; up to 16 people the constants are exact,
     but for sigma, which is a valid constant and may not be the smallest.
@@ -75,7 +75,7 @@ class GroupActivity(LinearArms):
         return tally
 
     def constants(self) -> Constants:
-        """Give the exact constants, up to 16 people.
+        """Return the exact constants, up to 16 people.
 
         The votes of those present are independent, so the squares of their sub-gaussian constants add up;
         the sum is largest when everyone who ever comes is there.
@@ -89,7 +89,7 @@ class GroupActivity(LinearArms):
         return Constants.of(self.tabulate(rows, chances, "none", 0.0), np.array(self.theta), sigma)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -67,7 +67,7 @@ class LinearArms(ABC):
         """Draw the contexts of steps start + 1 to start + n: (n, d)."""
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the expected reward of every arm in every context: (n, K)."""
+        """Return the expected reward of every arm in every context: (n, K)."""
         self.check_contexts(X, start)
         mu: Float64 = X @ np.array(self.theta).T
         return mu
@@ -83,11 +83,11 @@ class LinearArms(ABC):
         """Draw what every arm would pay in every context: (n, K)."""
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the environment as a table, if it is one."""
+        """Return the environment as a table, if it is one."""
         return None
 
     def constants(self) -> Constants:
-        """Give the exact constants of an environment that is a table."""
+        """Return the exact constants of an environment that is a table."""
         if (table := self.table()) is None:
             raise InvalidValueError(
                 f"delta_min needs every context of the environment, but there are too many; dim is {self.dim}"
@@ -96,10 +96,10 @@ class LinearArms(ABC):
 
     @abstractmethod
     def describe(self) -> list[str]:
-        """Say what the environment means, in which units, and what its constants are."""
+        """Describe what the environment means, in which units, and what its constants are."""
 
     def describe_constants(self, unit: str = "") -> list[str]:
-        """Say what the constants are, or why there are none; `unit` is that of the rewards."""
+        """Describe what the constants are, or why there are none; `unit` is that of the rewards."""
         try:
             return self.constants().describe(unit)
         except ValueError as reason:
@@ -159,7 +159,7 @@ def scale_bits(bits: Float64) -> Float64:
 
 
 def bit_law(chances: tuple[float, ...]) -> tuple[Float64, Float64]:
-    """Give every row of independent bits and its chance: (2^d, d) and (2^d,).
+    """Return every row of independent bits and its chance: (2^d, d) and (2^d,).
 
     Examples
     --------
@@ -278,7 +278,7 @@ class Linear(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the environment as a table, for "bits" up to 16 dimensions."""
+        """Return the environment as a table, for "bits" up to 16 dimensions."""
         if self.law == "bits" and self.dim <= MAX_BITS:
             return self.tabulate(*bit_law((0.5,) * self.dim), self.noise, self.scale)
         if self.law == "sphere" and self.dim == 1:  # a sphere of two points
@@ -286,7 +286,7 @@ class Linear(LinearArms):
         return None
 
     def sigma_min(self) -> float:
-        """Give sigma_min in closed form, for any d: 1 for "gaussian" and "constant", 1/d on the "sphere".
+        """Return sigma_min in closed form, for any d: 1 for "gaussian" and "constant", 1/d on the "sphere".
 
         For "bits" E xx' is 1/4 everywhere and another 1/4 on the diagonal, so it is 1/4, or 1/2 if d = 1.
 
@@ -300,7 +300,7 @@ class Linear(LinearArms):
         return 1.0 / self.dim if self.law == "sphere" else 1.0
 
     def constants(self) -> Constants:
-        """Give the exact constants of a table; on a continuous law delta_min does not exist."""
+        """Return the exact constants of a table; on a continuous law delta_min does not exist."""
         if self.law != "bits" and self.table() is None:
             raise InvalidValueError(
                 f"delta_min does not exist: on the law {self.law!r} gaps come arbitrarily close to 0"
@@ -308,7 +308,7 @@ class Linear(LinearArms):
         return LinearArms.constants(self)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------

@@ -1,7 +1,7 @@
-"""Near-ties beside bad arms: some arms differ by a hair, the others are clearly worse.
+"""Near-ties next to bad arms: some arms differ by a hair, the others are clearly worse.
 
 What exploring buys here is next to nothing, and what it costs is the bad arms: a policy that explores until it knows
-the best arm explores for ever. Contexts are (1, s) with fair signs s, so E xx' is the identity and every loss is 0,
+the best arm explores forever. Contexts are (1, s) with fair signs s, so E xx' is the identity and every loss is 0,
 `gap` or `bad`: sigma_min is 1 and delta_min is `gap`, exactly. Outside the paper.
 Drawing n steps is O(n (d + K)), their means O(n K d).
 """
@@ -96,7 +96,7 @@ class NearTies(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), "gaussian", self.scale)
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the environment as a table of its signs, up to 16 of them."""
+        """Return the environment as a table of its signs, up to 16 of them."""
         if self.dim - 1 > MAX_BITS:
             return None
         bits, chances = bit_law((0.5,) * (self.dim - 1))
@@ -104,19 +104,19 @@ class NearTies(LinearArms):
         return self.tabulate(X, chances, "gaussian", self.scale)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------
         >>> for line in NearTies.draw(np.random.default_rng(0)).describe()[:4]:
         ...     print(line)
-        Near-ties beside bad arms: 3 arms
+        Near-ties next to bad arms: 3 arms
         contexts: a 1 and 2 fair signs
         rewards: gaussian noise of standard deviation 1 around x'theta, without unit
         sigma_min = 1, the smallest non-zero eigenvalue of E xx'
         """
         return [
-            f"Near-ties beside bad arms: {self.n_arms} arms",
+            f"Near-ties next to bad arms: {self.n_arms} arms",
             f"contexts: a 1 and {self.dim - 1} fair signs",
             f"rewards: gaussian noise of standard deviation {self.scale:g} around x'theta, without unit",
             *self.describe_constants(),

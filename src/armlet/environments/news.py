@@ -105,9 +105,9 @@ class News(LinearArms):
         raise InvalidValueError(f"alive is {alive:g}, but with so few arms some step is left without any; give more")
 
     def present(self, n: int, *, start: int = 0) -> Bool:
-        """Say which arms can be played at steps start + 1 to start + n: (n, K)."""
+        """Return which arms can be played at steps start + 1 to start + n: (n, K)."""
         check_steps(n, start)
-        # the last to die stay for ever, so that a run may go on
+        # the last to die stay forever, so that a run may go on
         t = np.minimum(np.arange(start + 1, start + n + 1), max(self.deaths) - 1)[:, None]
         mask: Bool = (np.array(self.births) <= t) & (t < np.array(self.deaths))
         return mask
@@ -131,11 +131,11 @@ class News(LinearArms):
         raise InvalidValueError("delta_min does not exist: the arms come and go")
 
     def sigma_min(self) -> float:
-        """Give sigma_min in closed form: 1/d on the sphere, 1 for a constant and fair signs."""
+        """Return sigma_min in closed form: 1/d on the sphere, 1 for a constant and fair signs."""
         return 1.0 if self.noise == "bernoulli" else 1.0 / self.dim
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------

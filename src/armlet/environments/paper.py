@@ -51,7 +51,7 @@ Zero: TypeAlias = Literal["keep", "resample"]
 class FigureA(LinearArms):
     """One environment of the Figure (a) problem: theta is fixed, contexts and rewards are drawn.
 
-    Contexts and rewards take their generators separately, so that whatever a policy does, and however
+    Contexts and rewards take their generators separately, so that for any policy, and however
     many rewards are drawn, the contexts stay the same.
 
     Parameters
@@ -131,14 +131,14 @@ class FigureA(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the environment as a table of its support, up to 16 dimensions."""
+        """Return the environment as a table of its support, up to 16 dimensions."""
         if self.dim > MAX_BITS:
             return None
         X = self.support()
         return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------
@@ -220,11 +220,11 @@ class FigureB(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
 
     def table(self) -> FiniteEnvironment:
-        """Give the environment as a table, the rare context first."""
+        """Return the environment as a table, the rare context first."""
         return self.tabulate(FIGURE_B_CONTEXTS, self._chances(), "proportional", 1.0)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------
@@ -314,7 +314,7 @@ class Section41(LinearArms):
         return noisy
 
     def sigma_min(self) -> float:
-        """Give sigma_min in closed form, for any d.
+        """Return sigma_min in closed form, for any d.
 
         Examples
         --------
@@ -324,7 +324,7 @@ class Section41(LinearArms):
         return scaled_bits_eigenvalue(dim=self.dim, w=self.w)
 
     def constants(self) -> Constants:
-        """Give the exact constants, up to 16 dimensions; beyond, delta_min would need all 2^d contexts."""
+        """Return the exact constants, up to 16 dimensions; beyond, delta_min would need all 2^d contexts."""
         if self.dim > MAX_BITS:
             raise InvalidValueError(
                 f"delta_min is a minimum over 2^{self.dim} contexts, too many; sigma_min() has a formula"
@@ -337,7 +337,7 @@ class Section41(LinearArms):
         return Constants.of(noiseless, np.array(self.theta), sigma=self.F * reach / math.sqrt(3.0))
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------
@@ -411,11 +411,11 @@ class Section7(LinearArms):
         return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
 
     def table(self) -> FiniteEnvironment:
-        """Give the environment as a table, the rare context first."""
+        """Return the environment as a table, the rare context first."""
         return self.tabulate(SECTION_7_CONTEXTS, self._chances(), self.noise, self.scale)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------
@@ -480,7 +480,7 @@ class Section7Growing(LinearArms):
         return cls(theta=as_rows(rng.standard_normal((n_arms, 2))), rate=rate, noise=noise, scale=scale)
 
     def rarity(self, t: Int64) -> Float64:
-        """Give I(t) for steps t >= 1."""
+        """Return I(t) for steps t >= 1."""
         growth: Float64 = np.sqrt(t) if self.rate == "sqrt" else np.log(t)
         return 2.0 + (growth * growth if self.rate == "log2" else growth)
 
@@ -511,7 +511,7 @@ class Section7Growing(LinearArms):
         raise InvalidValueError("sigma_min does not exist: it falls to 0 as I grows; at(t).constants() is for one step")
 
     def describe(self) -> list[str]:
-        """Say what the environment means, and what its constants are at two steps.
+        """Describe what the environment means, and what its constants are at two steps.
 
         Examples
         --------

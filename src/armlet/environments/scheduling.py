@@ -115,11 +115,11 @@ class Scheduling(LinearArms):
         return -self.rewards(rng, X, start=start)
 
     def table(self) -> FiniteEnvironment:
-        """Give the environment as a table of its kinds of job."""
+        """Return the environment as a table of its kinds of job."""
         return self.tabulate(np.array(self.jobs), np.array(self.shares), "proportional", self.spread)
 
     def describe(self) -> list[str]:
-        """Say what the environment means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

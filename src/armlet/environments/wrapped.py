@@ -42,15 +42,15 @@ class AroundAnother:
         return self.environment.contexts(rng, n, start=start)
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the inner environment's means: (n, K)."""
+        """Return the inner environment's means: (n, K)."""
         return self.environment.means(X, start=start)
 
     def present(self, n: int, *, start: int = 0) -> Bool | None:
-        """Say which arms of the inner environment can be played: (n, K), or None if all can."""
+        """Return which arms of the inner environment can be played: (n, K), or None if all can."""
         return present(self.environment, n, start=start)
 
     def constants(self) -> Constants:
-        """Give the inner environment's constants."""
+        """Return the inner environment's constants."""
         return self.environment.constants()
 
 
@@ -92,10 +92,10 @@ class Delayed(AroundAnother):
         return self.environment.rewards(rng, X, start=start)
 
     def table(self) -> None:
-        """Give nothing: a table pays at once."""
+        """Return None: a table pays at once."""
 
     def describe(self) -> list[str]:
-        """Say how late rewards are, then what the inner environment is."""
+        """Describe how late rewards are, then what the inner environment is."""
         return [f"Delayed: the reward of a step comes {self.delay:,} steps later", *self.environment.describe()]
 
 
@@ -124,13 +124,13 @@ class OracleBit(AroundAnother):
     """
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:  # noqa: ARG002
-        """Give 1 for every arm that is best in a context, 0 for the others: (n, K)."""
+        """Return 1 for every arm that is best in a context, 0 for the others: (n, K)."""
         mu = self.means(X, start=start)
         best: Float64 = (mu == mu.max(axis=1, keepdims=True)).astype(np.float64)
         return best
 
     def table(self) -> FiniteEnvironment | None:
-        """Give nothing: a table's rewards have its means."""
+        """Return None: a table's rewards have its means."""
         return None
 
     def describe(self) -> list[str]:
@@ -191,7 +191,7 @@ class Rescaled(AroundAnother):
         return self._show(self.environment.contexts(rng, n, start=start))
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the expected reward of every arm, in the new units: (n, K)."""
+        """Return the expected reward of every arm, in the new units: (n, K)."""
         self.environment.check_contexts(X, start)
         return self._pay(self.environment.means(self._inner(X), start=start))
 
@@ -200,7 +200,7 @@ class Rescaled(AroundAnother):
         return self._pay(self.environment.rewards(rng, self._inner(X), start=start))
 
     def table(self) -> FiniteEnvironment | None:
-        """Give the environment as a table, if the inner environment is one and the noise still has a name."""
+        """Return the environment as a table, if the inner environment is one and the noise still has a name."""
         inner = self.environment.table()
         noise = None if inner is None else self._noise(inner.noise)
         if inner is None or noise is None:
@@ -209,7 +209,7 @@ class Rescaled(AroundAnother):
         return self._table(inner, noise, scale)
 
     def constants(self) -> Constants:
-        """Give the exact constants in the new units, where rewards stay linear."""
+        """Return the exact constants in the new units, where rewards stay linear."""
         inner, table = self.environment.constants(), self.environment.table()
         if table is None:
             raise InvalidValueError(
@@ -217,12 +217,12 @@ class Rescaled(AroundAnother):
             )
         shown = self._table(table, "none", 1.0)
         slopes = self.reward_scale * np.array(self.environment.theta) / np.array(self.feature_scales)
-        above = self.reward_level - slopes @ np.array(self.feature_offsets)  # (K,): what is added whatever the context
+        above = self.reward_level - slopes @ np.array(self.feature_offsets)  # (K,): what is added in every context
         theta = slopes + np.outer(above, _constant(shown)) if above.any() else slopes
         return Constants.of(shown, theta, self.reward_scale * inner.sigma)
 
     def describe(self) -> list[str]:
-        """Say what the units are, then what the inner environment is."""
+        """Describe what the units are, then what the inner environment is."""
         return [
             f"Rescaled: rewards are {self.reward_level:g} + {self.reward_scale:g} r",
             f"contexts are scales x + offsets; scales {self.feature_scales}, offsets {self.feature_offsets}",

@@ -1,7 +1,7 @@
 """Where tasks run: here, in a pool of processes, or on a Dask cluster; the results are the same.
 
 Anything that is a `concurrent.futures.Executor` will do, such as a Dask client's, `client.get_executor()`. What this
-module adds is that results come back in the order of the tasks, whatever order they finish in, and that an interrupt
+module adds is that results come back in the order of the tasks, in whichever order they finish, and that an interrupt
 stops at once and keeps what was finished. Dask gives the tasks of a dead worker to others; a pool of processes ends the
 run with one sentence, and a run that kept what it finished continues from there.
 """
@@ -36,7 +36,7 @@ class WorkerError(ArmletError):
 
 
 class Pool:
-    """An executor that is made when first needed, and made anew after a call that failed.
+    """An executor that is made when first needed, and made again after a call that failed.
 
     Get one from `make_pool`; use it in a `with` statement to keep its workers over several calls.
     """
@@ -56,7 +56,7 @@ class Pool:
         self._stack = ExitStack()
 
     def executor(self) -> Executor:
-        """Give the executor, made now if there is none."""
+        """Return the executor, made now if there is none."""
         if self._executor is None:
             self._executor = self._make(self._stack)
         return self._executor
@@ -167,7 +167,7 @@ def map_in_order(
     pool
         Where to run them.
     on_done
-        Told the index and result of each task as it finishes, in the calling thread. Whatever was told is
+        Told the index and result of each task as it finishes, in the calling thread. What was told is
         all that remains after an interrupt or an error, which cancel the rest.
 
     Examples
@@ -279,7 +279,7 @@ def start_pool(stack: ExitStack, workers: int) -> ProcessPoolExecutor:
 
 
 def kill_pool(pool: Executor) -> None:
-    """End the processes of a pool, whatever they are doing."""
+    """End the processes of a pool at once."""
     # there is no public way to end running workers before Python 3.14
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.kill()

@@ -66,7 +66,7 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 
 
 def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[str, object]) -> str:
-    """Give a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
+    """Return a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _head(title: str) -> str:
 
 
 def figure(picture: Picture) -> str:
-    """Give a picture with its caption."""
+    """Return a picture with its caption."""
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 
@@ -139,7 +139,7 @@ def _value(value: object) -> str:
 
 
 def lines(parts: Iterable[str]) -> str:
-    """Give each part a line of its own."""
+    """Return each part a line of its own."""
     return "\n".join(parts)
 
 
@@ -160,14 +160,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def markdown(self) -> str:
-        """Give it as a table in Markdown."""
+        """Return it as a table in Markdown."""
         lines = [" | ".join(cell.replace("|", "\\|") for cell in cells) for cells in (self.head, *self.rows)]
         ruler = "|".join("---" for _ in self.head)
         return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
 
 
 def table(given: Table) -> str:
-    """Give a table as HTML; on a narrow screen its cells stack, and the roles keep it a table for those who hear it."""
+    """Return a table as HTML; on a narrow screen its cells stack, and roles keep it a table for those who hear it."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.head)
     rows = [
         f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'

@@ -63,12 +63,12 @@ class Picture:
 
 
 def require_matplotlib() -> None:
-    """Say how to get what draws, if it is not there: better before a computation than after it."""
+    """Describe how to get what draws, if it is not there: better before a computation than after it."""
     require("matplotlib", "plots need")
 
 
 def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
-    """Give a figure as SVG and PNG; see `svg` for the key and the alternative text.
+    """Return a figure as SVG and PNG; see `svg` for the key and the alternative text.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
 
 
 def svg(figure: Figure, *, key: str, alt: str) -> str:
-    """Give a figure as an SVG element that can stand in a file or, with others, in a page.
+    """Return a figure as an SVG element that can stand in a file or, with others, in a page.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def svg(figure: Figure, *, key: str, alt: str) -> str:
 
 
 def png(figure: Figure) -> bytes:
-    """Give a figure as a PNG, dark on white.
+    """Return a figure as a PNG, dark on white.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def bars(
 
 @contextmanager
 def frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Axes]]:
-    """Give an empty figure, with room for a legend below."""
+    """Return an empty figure, with room for a legend below."""
     import matplotlib as mpl  # heavy, and only drawing needs it
     from matplotlib.figure import Figure
 
@@ -295,7 +295,7 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Write numbers in full beside a log scale, and some in between if few powers of ten are in sight."""
+    """Write numbers in full on a log scale, and some in between if few powers of ten are in sight."""
     axis.set_major_formatter(lambda value, _: short(value))
     axis.set_minor_formatter(lambda value, _: short(value) if _leads(value, axis.get_view_interval()) else "")
 
@@ -340,6 +340,6 @@ def short(value: float) -> str:
 
 
 def _leads(value: float, limits: Sequence[float] | Float64) -> bool:
-    """Say whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
+    """Return whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
     few = math.log10(limits[1] / limits[0]) < 1.7
     return few and re.match(r"[25]", f"{value:e}") is not None

@@ -149,7 +149,7 @@ def make_jobs(
     where = make_environment(environment, parse_settings(environment_settings), seed)
     asked = policies or [text.format(horizon=horizon) for text in USUAL]
     made = [make_policy(*parse_policy(text), where) for text in asked]
-    # one method for all: within it, contexts and noise are the same whatever the policy
+    # one method for all: within it, contexts and noise are the same for every policy
     return [
         Job(environment=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made
     ]
@@ -172,7 +172,7 @@ def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -
 
 
 def report(results: Sequence[Result]) -> list[str]:
-    """Say who regrets least and whether the runs can tell, and how fast the regret of each grows."""
+    """Return who regrets least and whether the runs can tell, and how fast the regret of each grows."""
     places = rank(results)
     lines = ranking(places)
     if all(place.is_told for place in places):
@@ -181,7 +181,7 @@ def report(results: Sequence[Result]) -> list[str]:
 
 
 def ranking(places: Sequence[Place]) -> list[str]:
-    """Say what each policy regrets, least first, how much more than the first, and how it explored."""
+    """Describe what each policy regrets, least first, how much more than the first, and how it explored."""
     T = int(places[0].result.steps[-1])
     head = f"{'regret at T = ' + format(T, ','):>36}{'more than the first, paired':>32}"
     lines = [f"{head}{'paid exploring':>17}{'explored':>10}  policy"]
@@ -193,7 +193,7 @@ def ranking(places: Sequence[Place]) -> list[str]:
 
 
 def verdict(places: Sequence[Place]) -> list[str]:
-    """Say which policy had the least regret at T, and whether the runs tell it from the next."""
+    """Return which policy had the least regret at T, and whether the runs tell it from the next."""
     lines = [f"Least mean regret at T: {places[0].name}."]
     for second in places[1:2]:
         tell = "tell" if second.more is not None and second.more.low > 0 else "cannot tell"
@@ -202,7 +202,7 @@ def verdict(places: Sequence[Place]) -> list[str]:
 
 
 def rates(places: Sequence[Place]) -> list[str]:
-    """Say how fast the regret of each policy grows; nothing of runs too short to say."""
+    """Describe how fast the regret of each policy grows; nothing of runs too short to say."""
     if places[0].result.steps[-1] < SHORTEST:
         return []
     head = "[R(T) - R(T/2)] / [R(T/2) - R(T/4)] is 1 if regret grows as log t, 1.41 as sqrt t, 2 as t:"
@@ -243,7 +243,7 @@ def make_job(
 
 
 def summary(job: Job, result: Result) -> list[str]:
-    """Say what a policy paid at T/4, T/2 and T."""
+    """Describe what a policy paid at T/4, T/2 and T."""
     steps = sorted({max(1, job.horizon // part) for part in (4, 2, 1)})
     lines = [f"{job.policy}: {job.runs} runs, method {job.method!r}", ""]
     lines.append(f"{'step':>18}{'regret [95 % interval]':>38}{'paid exploring':>20}{'explored':>18}")

@@ -24,7 +24,7 @@ RATES: Final = {"logarithmic": 1.0, "square-root": math.sqrt(2.0), "linear": 2.0
 
 
 def doubling_ratio(steps: npt.ArrayLike, curves: npt.ArrayLike, rng: np.random.Generator) -> Estimate | None:
-    """Give [R(T) - R(T/2)] / [R(T/2) - R(T/4)], means over runs: 1 for log t, 1.41 for sqrt t, 2 for t.
+    """Return [R(T) - R(T/2)] / [R(T/2) - R(T/4)], means over runs: 1 for log t, 1.41 for sqrt t, 2 for t.
 
     None if some resample has no regret in (T/4, T/2]: the ratio then has no interval.
 
@@ -52,7 +52,7 @@ def doubling_ratio(steps: npt.ArrayLike, curves: npt.ArrayLike, rng: np.random.G
 def log_slope(
     steps: npt.ArrayLike, curves: npt.ArrayLike, rng: np.random.Generator, start: float, unit: float = 1.0
 ) -> Estimate:
-    """Give the least-squares slope of regret on log t over the checkpoints in [start, T].
+    """Return the least-squares slope of regret on log t over the checkpoints in [start, T].
 
     Every checkpoint weighs the same, so space them evenly in log t. Exploring at rate p/t costs p times the
     mean gap for each unit of log t: with that as `unit`, 1 means that regret is the price of exploring alone.
@@ -87,7 +87,7 @@ def power_slope(
     pairing: Pairing = "paired",
     average: Literal["mean", "median"] = "mean",
 ) -> Estimate | None:
-    """Give the exponent b of the power law outcome = c * setting^b that fits best on log-log scales.
+    """Return the exponent b of the power law outcome = c * setting^b that fits best on log-log scales.
 
     None if the average of some setting is not positive in every resample. To ask how an outcome grows for
     each unit of d rather than for each doubling of it, give 2.0 ** d as settings: b is then in bits per unit.

@@ -39,7 +39,7 @@ Arrays: TypeAlias = Mapping[str, Array]
 
 
 def as_floats(array: Array) -> Float64:
-    """Give an array of results as float64.
+    """Return an array of results as float64.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Shelf:
         self._folder = folder
 
     def find(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
-        """Give what is known already, by the index of the task."""
+        """Return what is known already, by the index of the task."""
         found = self._read_table(stage, tasks) if self._table(stage).exists() else {}
         for index, task in enumerate(tasks):
             if index not in found and (arrays := self._read_chunk(stage, task)) is not None:
@@ -96,7 +96,7 @@ class Shelf:
         shutil.rmtree(self._folder / stage, ignore_errors=True)
 
     def is_open(self, stage: str) -> bool:
-        """Say whether single tasks are kept that no table has taken the place of."""
+        """Return whether single tasks are kept that no table has taken the place of."""
         return (self._folder / stage).exists()
 
     def clear(self) -> None:
@@ -186,7 +186,7 @@ class Lab:
     seed
         Of everything that is drawn; `rng` and `seeds` hand it out by word.
     name
-        Of the experiment: those with different names draw differently, whatever words they use.
+        Of the experiment: those with different names draw differently, also for the same words.
     scale
         "quick" or "full": which of its settings the experiment takes.
     where
@@ -223,7 +223,7 @@ class Lab:
         self._where, self._shelf, self._progress = where, shelf, progress
 
     def rng(self, word: str, *which: int | str) -> np.random.Generator:
-        """Give the generator of a word, such as lab.rng("worlds", 3); tasks carry `seeds`, which give the same."""
+        """Return the generator of a word, such as lab.rng("worlds", 3); tasks carry `seeds`, which give the same."""
         return self.seeds.rng(word, *which)
 
     def map(

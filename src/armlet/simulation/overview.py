@@ -69,7 +69,7 @@ def _ratio(result: Result) -> Estimate | None:
 
 
 def exact(value: float) -> Estimate:
-    """Give a number that needs no interval."""
+    """Return a number that needs no interval."""
     return Estimate(value, value, value)
 
 
@@ -131,7 +131,7 @@ def draw(results: Sequence[Result]) -> plots.Picture:
 
 
 def render_overview(results: Sequence[Result], manifest: dict[str, Json], shown: plots.Picture) -> str:
-    """Give the page: a figure of all curves, and a table, least regret first."""
+    """Return the page: a figure of all curves, and a table, least regret first."""
     check_pictures([shown])
     environment, runs = describe(results[0].settings["environment"]), sum(len(each.runs) for each in results)
     subtitle = f"{environment}: {runs} runs in all, up to step {results[0].steps[-1]:,}."

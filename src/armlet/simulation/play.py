@@ -34,7 +34,7 @@ class Streams(NamedTuple):
 
 
 def run_streams(seeds: Seeds, *run: int | str) -> Streams:
-    """Give the streams of a run by its number, or by whatever tells it from the others of its place.
+    """Return the streams of a run by its number, or by what tells it from the others of its place.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def run_streams(seeds: Seeds, *run: int | str) -> Streams:
 
 
 def table_seeds(seeds: Seeds, *run: int | str) -> tuple[int, int]:
-    """Give the seeds of the environment and of the policy where the kernel draws an environment that is a table.
+    """Return the seeds of the environment and of the policy where the kernel draws an environment that is a table.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def _coins(seeds: Seeds, run: tuple[int | str, ...]) -> int:
 
 
 def block_size(environment: Environment) -> int:
-    """Give how many steps of an environment are drawn at a time.
+    """Return how many steps of an environment are drawn at a time.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class InPython:
         self._pending.append((decision, reward))
         if len(self._pending) > self._delay:
             late, reward = self._pending.popleft()
-            if late.arm in self.bandit.arms:  # nobody wants to know of an arm that is gone
+            if late.arm in self.bandit.arms:  # an arm that is gone learns nothing
                 self.bandit.learn(late, reward)
 
 
@@ -187,7 +187,7 @@ def arms_at_start(environment: Environment) -> int:
 
 
 def player(environment: Environment, policy: Policy, seed: int) -> Player:
-    """Give what plays a policy: the kernel, if it knows the policy and the environment is still."""
+    """Return what plays a policy: the kernel, if it knows the policy and the environment is still."""
     rule = compiled_rule(policy)
     if rule is None or not is_still(environment):
         return InPython(environment, policy, seed)
@@ -267,7 +267,7 @@ class Job:
     runs
         Independent runs, numbered from 0.
     seed
-        Of all runs; run number i has the same streams whatever `runs` is.
+        Of all runs; run number i has the same streams for any `runs`.
     checkpoints
         Steps at which regret is kept; log-spaced with T/4, T/2 and T among them if left out.
     method
@@ -303,7 +303,7 @@ class Job:
 
 
 def spaced(horizon: int, points: int = POINTS) -> tuple[int, ...]:
-    """Give checkpoints evenly spaced in log t, with T/4, T/2 and T among them.
+    """Return checkpoints evenly spaced in log t, with T/4, T/2 and T among them.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class Result:
         return mean
 
     def at(self, step: int) -> Float64:
-        """Give the regret of every run at one checkpoint, (n,)."""
+        """Return the regret of every run at one checkpoint, (n,)."""
         found = np.flatnonzero(self.steps == step)
         if not found.size:
             raise UnknownNameError(f"step {step} is no checkpoint; there are {self.steps.tolist()}")
@@ -86,14 +86,14 @@ class Result:
         return column
 
     def estimate(self, step: int) -> Estimate:
-        """Give the mean regret at one checkpoint with its bootstrap interval over runs; exact if there is but one."""
+        """Return the mean regret at one checkpoint with its bootstrap interval over runs; exact if there is but one."""
         values = self.at(step)
         if len(values) == 1:
             return Estimate(float(values[0]), float(values[0]), float(values[0]))
         return bootstrap(lambda values: values.mean(-1), values, rng=self.rng("regret interval", step))
 
     def rng(self, word: str, *which: int | str) -> np.random.Generator:
-        """Give the randomness of an interval: the same wherever it is shown, so that it is the same interval."""
+        """Return the randomness of an interval: the same wherever it is shown, so that it is the same interval."""
         seed = self.settings["seed"]
         return Seeds(seed if isinstance(seed, int) else 0, PLACE).rng(word, *which)
 
@@ -134,7 +134,7 @@ def settings_of(job: Job) -> Settings:
 
 
 def _described(thing: object) -> Json:
-    """Give the name and settings; settings are None if they are not plain data."""
+    """Return the name and settings; settings are None if they are not plain data."""
     name, settings = type(thing).__name__, None
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         with contextlib.suppress(TypeError):
@@ -145,7 +145,7 @@ def _described(thing: object) -> Json:
 
 
 def plain(value: object) -> Json:
-    """Give a setting as plain data, or raise TypeError.
+    """Return a setting as plain data, or raise TypeError.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class ResultsError(ArmletError):
 
 
 def versions() -> dict[str, Json]:
-    """Give the versions that numbers may depend on.
+    """Return the versions that numbers may depend on.
 
     Examples
     --------
@@ -361,7 +361,7 @@ def read(folder: str | os.PathLike[str]) -> list[Result]:
 
 
 def as_curves(arrays: Mapping[str, Any]) -> Curves:
-    """Give what a task found as the curves that it was."""
+    """Return what a task found as the curves that it was."""
     return Curves(arrays["regret"], arrays["exploring"], arrays["explored"])
 
 

@@ -56,7 +56,7 @@ class Task:
     job: Job
     first: int
     last: int  # not included
-    versions: dict[str, Json]  # of whoever asks: a worker with others would give other numbers
+    versions: dict[str, Json]  # of the caller: a worker with others would give other numbers
 
 
 def simulate(

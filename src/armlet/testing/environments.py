@@ -32,7 +32,7 @@ def _play(environment: Environment, n: int = STEPS, start: int = 0) -> tuple[Flo
 
 
 def _agree(a: Float64, b: Float64) -> bool:
-    """Tell whether two arrays are the same up to the rounding of sums of another length."""
+    """Return whether two arrays are the same up to the rounding of sums of another length."""
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
@@ -60,7 +60,7 @@ def check_seeds_repeat_environments(environment: Environment) -> None:
 
 
 def check_streams_stay_apart(environment: Environment) -> None:
-    """Contexts are the same whatever rewards are drawn between."""
+    """Contexts are the same for any rewards drawn between."""
     runs = []
     for noise in (None, 1, 2):
         rng, parts = np.random.default_rng(CONTEXTS), []
@@ -211,7 +211,7 @@ def _tuples(value: object) -> object:
 
 
 def _remade(environment: Any, settings: dict[str, Any]) -> Any:
-    """Make an environment from what JSON kept of its settings; an environment among them likewise."""
+    """Make an environment from what JSON kept of its settings; also those of an environment among them."""
     inner = {name: getattr(environment, name) for name in settings if is_dataclass(getattr(environment, name))}
     values = {name: _tuples(value) for name, value in settings.items()}
     return replace(environment, **values | {name: _remade(each, settings[name]) for name, each in inner.items()})

@@ -44,7 +44,7 @@ def sample_run(policy: Policy, n_arms: int, dim: int, steps: int = STEPS) -> tup
 
 
 def same(one: State, other: State) -> bool:
-    """Tell whether two states are equal to the last bit."""
+    """Return whether two states are equal to the last bit."""
     first, second = one.arrays(), other.arrays()
     return set(first) == set(second) and all(np.array_equal(first[name], second[name]) for name in first)
 
@@ -59,7 +59,7 @@ def play(bandit: Bandit, X: Float64, rewards: Float64) -> Iterator[tuple[Decisio
 
 
 def interaction(d: Decision, reward: float) -> Interaction:
-    """Give what is learned from a decision whose label is the number of its arm."""
+    """Return what is learned from a decision whose label is the number of its arm."""
     return Interaction(
         t=d.t, x=d.x, arm=int(d.arm), reward=reward, propensity=d.propensity, explored=d.explored, tag=d.tag
     )
@@ -167,7 +167,7 @@ def check_absent_arms(policy: Policy, n_arms: int, dim: int) -> None:
     Such arms stay in the state, so a policy that counts, compares or waits for all of its arms can be led astray. At
     least two thirds of the lead over uniform play is asked for: a policy may pay for arms that it cannot play, with
     wider bounds or smaller rates. The share of one that plays without chance is a mean of 300 zeros and ones, so two
-    standard errors, 0.06, are allowed beside that. A policy that cannot keep this says so, with
+    standard errors, 0.06, are allowed too. A policy that cannot keep this says so, with
     `absent_arms = "hinder"`, and its documentation why.
     """
     if n_arms < 3 or getattr(policy, "absent_arms", "no hindrance") == "hinder":
@@ -187,7 +187,7 @@ def check_absent_arms(policy: Policy, n_arms: int, dim: int) -> None:
 
 
 def check_many_arms(policy: Policy, n_arms: int, dim: int) -> None:
-    """Any arm can be retired or left out, whatever its number, unless settings are for fewer arms."""
+    """Any arm can be retired or left out, of any number, unless settings are for fewer arms."""
     del n_arms
     try:
         bandit = new_bandit(policy, MANY, dim)
@@ -272,7 +272,7 @@ def check_replay(policy: Policy, n_arms: int, dim: int) -> None:
 
 
 def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
-    """The state takes the same memory whatever t, or no more than for all distinct contexts, or as the policy says."""
+    """The state takes the same memory for any t, or no more than for all distinct contexts, or as the policy says."""
     if policy.memory == "grows with t":  # nothing is promised
         return
     bandit, (X, rewards) = new_bandit(policy, n_arms, dim), sample_run(policy, n_arms, dim, 2 * STEPS)

@@ -36,17 +36,17 @@ class Change:
 
     @property
     def is_of_rewards(self) -> bool:
-        """Tell whether rewards change, which those of a range or of 0 and 1 cannot."""
+        """Return whether rewards change, which those of a range or of 0 and 1 cannot."""
         return (self.scale, self.level) != (1.0, 0.0)
 
     def contexts(self, X: Float64) -> Float64:
-        """Give contexts in the new units."""
+        """Return contexts in the new units."""
         dim = X.shape[-1]
         shown: Float64 = X * np.resize(self.scales, dim) + np.resize(self.offsets, dim)
         return shown
 
     def rewards(self, rewards: Float64) -> Float64:
-        """Give rewards, or expected rewards, in the new units."""
+        """Return rewards, or expected rewards, in the new units."""
         return self.scale * rewards + self.level
 
 
