@@ -189,7 +189,7 @@ class MisstatesChances(FigureB):
 class LeavesAContextOut(FigureA):
     def table(self) -> FiniteEnvironment:
         X = self.support()[:-1]
-        return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
+        return self.tabulate(X, np.full(len(X), 1 / len(X)))
 
 
 class MisstatesNoise(FigureB):

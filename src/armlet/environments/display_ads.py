@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import FiniteEnvironment, Noise
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
@@ -22,7 +22,6 @@ from armlet.environments.linear import (
     bit_law,
     check_chances,
     check_steps,
-    draw_rewards,
 )
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
@@ -94,16 +93,14 @@ class DisplayAds(LinearArms):
         X[:, 1:] = rng.random((n, self.dim - 1)) < np.array(self.shares)
         return X
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw whether every user would click on every ad, 1 or 0: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "bernoulli", 1.0
 
     def table(self) -> FiniteEnvironment | None:
-        """Return the environment as a table of all kinds of user, up to 16 attributes."""
         if len(self.attributes) > MAX_BITS:
             return None
         rows, chances = bit_law(self.shares)
-        return self.tabulate(np.hstack([np.ones((len(rows), 1)), rows]), chances, "bernoulli", 1.0)
+        return self.tabulate(np.hstack([np.ones((len(rows), 1)), rows]), chances)
 
     def describe(self) -> list[str]:
         """Describe what the environment means, in which units, and what its constants are.

@@ -14,7 +14,8 @@ from typing import Self
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.linear import LinearArms, as_rows, check_between, check_steps, draw_rewards
+from armlet.environments.environment import Noise
+from armlet.environments.linear import LinearArms, as_rows, check_between, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 
@@ -107,9 +108,8 @@ class Drifting(LinearArms):
         mu: Float64 = np.take_along_axis(turned @ np.array(self.theta).T, whose, axis=1)
         return mu
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context, the first of them at step start + 1: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "gaussian", self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "gaussian", self.scale
 
     def constants(self) -> Constants:
         """Refuse: Theorem 2 knows only arms that stay, and on the sphere gaps come arbitrarily close to 0."""

@@ -86,7 +86,7 @@ class GroupActivity(LinearArms):
         comes = np.array(self.attendance) > 0
         votes = np.square(bernoulli_sigma(np.array(self.theta))) @ comes
         sigma = math.sqrt(float(votes.max()))
-        return Constants.of(self.tabulate(rows, chances, "none", 0.0), np.array(self.theta), sigma)
+        return Constants.of(self.tabulate(rows, chances), np.array(self.theta), sigma)
 
     def describe(self) -> list[str]:
         """Describe what the environment means, in which units, and what its constants are.

@@ -78,9 +78,13 @@ class LinearArms(ABC):
             raise InvalidValueError(f"dim is {self.dim} but the contexts have shape {X.shape}; give (n, {self.dim})")
         check_steps(len(X), start)
 
-    @abstractmethod
+    def reward_noise(self) -> tuple[Noise, float]:
+        """Return how rewards spread around their means; where that has no name, `rewards` is another."""
+        return "none", 0.0
+
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every arm would pay in every context: (n, K)."""
+        return draw_rewards(rng, self.means(X, start=start), *self.reward_noise())
 
     def table(self) -> FiniteEnvironment | None:
         """Return the environment as a table, if it is one."""
@@ -105,13 +109,31 @@ class LinearArms(ABC):
         except ValueError as reason:
             return [f"no constants: {reason}"]
 
-    def tabulate(self, contexts: Float64, chances: Float64, noise: Noise, scale: float) -> FiniteEnvironment:
+    def tabulate(self, contexts: Float64, chances: Float64) -> FiniteEnvironment:
         """Make the table of an environment from its law of contexts."""
-        means = LinearArms.means(self, contexts)
+        means, (noise, scale) = LinearArms.means(self, contexts), self.reward_noise()
         if noise == "bernoulli":
             inside = means.clip(0.0, 1.0)
             means = np.where(np.abs(means - inside) < 1e-12, inside, means)  # forgive rounding, nothing else
         return FiniteEnvironment(contexts=contexts, chances=chances, means=means, noise=noise, scale=scale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedContexts(LinearArms):
+    """A linear environment whose contexts are few enough to list, so that it is a table."""
+
+    @abstractmethod
+    def context_law(self) -> tuple[Float64, Float64]:
+        """Return every context and its chance: (M, d) and (M,)."""
+
+    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
+        """Draw n contexts: (n, d)."""
+        check_steps(n, start)
+        return draw_rows(rng, n, *self.context_law())
+
+    def table(self) -> FiniteEnvironment:
+        """Return the environment as a table of its contexts."""
+        return self.tabulate(*self.context_law())
 
 
 def as_rows(matrix: Float64) -> Theta:
@@ -264,7 +286,6 @@ class Linear(LinearArms):
         return cls(theta=as_rows(theta), law=law, noise=noise, scale=scale)
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n contexts: (n, d)."""
         check_steps(n, start)
         if self.law == "bits":
             return rng.integers(0, 2, size=(n, self.dim)).astype(np.float64)
@@ -273,16 +294,15 @@ class Linear(LinearArms):
         X = rng.standard_normal((n, self.dim))
         return X / np.linalg.norm(X, axis=1, keepdims=True) if self.law == "sphere" else X
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return self.noise, self.scale
 
     def table(self) -> FiniteEnvironment | None:
         """Return the environment as a table, for "bits" up to 16 dimensions."""
         if self.law == "bits" and self.dim <= MAX_BITS:
-            return self.tabulate(*bit_law((0.5,) * self.dim), self.noise, self.scale)
+            return self.tabulate(*bit_law((0.5,) * self.dim))
         if self.law == "sphere" and self.dim == 1:  # a sphere of two points
-            return self.tabulate(np.array([[-1.0], [1.0]]), np.full(2, 0.5), self.noise, self.scale)
+            return self.tabulate(np.array([[-1.0], [1.0]]), np.full(2, 0.5))
         return None
 
     def sigma_min(self) -> float:

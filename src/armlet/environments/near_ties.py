@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import FiniteEnvironment, Noise
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
@@ -22,7 +22,6 @@ from armlet.environments.linear import (
     bit_law,
     check_between,
     check_steps,
-    draw_rewards,
 )
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
@@ -91,17 +90,15 @@ class NearTies(LinearArms):
         signs = 2.0 * rng.integers(0, 2, size=(n, self.dim - 1)) - 1.0
         return np.hstack([np.ones((n, 1)), signs])
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "gaussian", self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "gaussian", self.scale
 
     def table(self) -> FiniteEnvironment | None:
-        """Return the environment as a table of its signs, up to 16 of them."""
         if self.dim - 1 > MAX_BITS:
             return None
         bits, chances = bit_law((0.5,) * (self.dim - 1))
         X = np.hstack([np.ones((len(bits), 1)), 2.0 * bits - 1.0])
-        return self.tabulate(X, chances, "gaussian", self.scale)
+        return self.tabulate(X, chances)
 
     def describe(self) -> list[str]:
         """Describe what the environment means, and what its constants are.

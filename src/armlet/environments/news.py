@@ -16,7 +16,8 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from armlet.environments.constants import Constants
-from armlet.environments.linear import LinearArms, Theta, as_rows, check_between, check_steps, draw_rewards
+from armlet.environments.environment import Noise
+from armlet.environments.linear import LinearArms, Theta, as_rows, check_between, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Bool, Float64
 
@@ -113,7 +114,6 @@ class News(LinearArms):
         return mask
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n contexts: (n, d)."""
         check_steps(n, start)
         if self.noise == "bernoulli":
             signs = 2.0 * rng.integers(0, 2, size=(n, self.dim - 1)) - 1.0
@@ -122,9 +122,8 @@ class News(LinearArms):
         lengths: Float64 = np.linalg.norm(X, axis=1, keepdims=True)
         return X / lengths
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm that ever comes would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return self.noise, self.scale
 
     def constants(self) -> Constants:
         """Refuse: Theorem 2 knows only arms that stay."""

@@ -33,12 +33,11 @@ from armlet.environments.environment import FiniteEnvironment, Noise
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
+    ListedContexts,
     as_rows,
     bit_law,
     check_between,
     check_steps,
-    draw_rewards,
-    draw_rows,
     scale_bits,
 )
 from armlet.errors import InvalidValueError
@@ -119,23 +118,14 @@ class FigureA(LinearArms):
             return scale_bits(rng.integers(0, 2, size=(n, self.dim)).astype(np.float64))
         return scale_bits(_flips_but_not_all_zero(rng, n, self.dim))
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context, uniform between 0 and twice the mean: (n, K).
-
-        Examples
-        --------
-        >>> environment = FigureA(theta=((1.0,), (-1.0,)))
-        >>> environment.rewards(np.random.default_rng(0), np.array([[1.0]])).round(3)
-        array([[ 1.274, -0.54 ]])
-        """
-        return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "proportional", 1.0
 
     def table(self) -> FiniteEnvironment | None:
-        """Return the environment as a table of its support, up to 16 dimensions."""
         if self.dim > MAX_BITS:
             return None
         X = self.support()
-        return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
+        return self.tabulate(X, np.full(len(X), 1 / len(X)))
 
     def describe(self) -> list[str]:
         """Describe what the environment means, and what its constants are.
@@ -172,7 +162,7 @@ FIGURE_B_CONTEXTS = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])  # the rare con
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureB(LinearArms):
+class FigureB(ListedContexts):
     """One environment of the Figure (b) problem.
 
     Parameters
@@ -210,18 +200,12 @@ class FigureB(LinearArms):
         """
         return cls(theta=as_rows(rng.standard_normal((n_arms, 3))), I=I)
 
-    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n contexts: (n, 3)."""
-        check_steps(n, start)
-        return draw_rows(rng, n, FIGURE_B_CONTEXTS, self._chances())
+    def context_law(self) -> tuple[Float64, Float64]:
+        """Return both contexts, the rare one first, and their chances."""
+        return FIGURE_B_CONTEXTS, np.array([1 / self.I, 1 - 1 / self.I])
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context, uniform between 0 and twice the mean: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "proportional", 1.0)
-
-    def table(self) -> FiniteEnvironment:
-        """Return the environment as a table, the rare context first."""
-        return self.tabulate(FIGURE_B_CONTEXTS, self._chances(), "proportional", 1.0)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "proportional", 1.0
 
     def describe(self) -> list[str]:
         """Describe what the environment means, and what its constants are.
@@ -237,9 +221,6 @@ class FigureB(LinearArms):
             "rewards: uniform between 0 and twice the mean x'theta, without unit",
             *self.describe_constants(),
         ]
-
-    def _chances(self) -> Float64:
-        return np.array([1 / self.I, 1 - 1 / self.I])
 
 
 Entries: TypeAlias = Literal["independent", "together"]
@@ -333,7 +314,7 @@ class Section41(LinearArms):
         # the noise is a sum of uniforms on [-F x_i, F x_i]: the squares of their constants add up to
         # F^2 |x|_2^2 / 3 if independent; one uniform on [-F |x|_1, F |x|_1] if together
         reach = math.sqrt(self.dim) if self.entries == "together" else 1.0
-        noiseless = self.tabulate(scale_bits(rows), chances, "none", 0.0)
+        noiseless = self.tabulate(scale_bits(rows), chances)
         return Constants.of(noiseless, np.array(self.theta), sigma=self.F * reach / math.sqrt(3.0))
 
     def describe(self) -> list[str]:
@@ -357,7 +338,7 @@ SECTION_7_CONTEXTS = np.array([[1.0, 1.0], [1.0, 0.0]])  # the rare context firs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section7(LinearArms):
+class Section7(ListedContexts):
     """One environment of Section 7 with a fixed I.
 
     Parameters
@@ -401,18 +382,12 @@ class Section7(LinearArms):
         """Draw the parameters of an environment, independent standard gaussians, as for Figure (a)."""
         return cls(theta=as_rows(rng.standard_normal((n_arms, 2))), I=I, noise=noise, scale=scale)
 
-    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n contexts: (n, 2)."""
-        check_steps(n, start)
-        return draw_rows(rng, n, SECTION_7_CONTEXTS, self._chances())
+    def context_law(self) -> tuple[Float64, Float64]:
+        """Return both contexts, the rare one first, and their chances."""
+        return SECTION_7_CONTEXTS, np.array([1 / self.I, 1 - 1 / self.I])
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
-
-    def table(self) -> FiniteEnvironment:
-        """Return the environment as a table, the rare context first."""
-        return self.tabulate(SECTION_7_CONTEXTS, self._chances(), self.noise, self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return self.noise, self.scale
 
     def describe(self) -> list[str]:
         """Describe what the environment means, and what its constants are.
@@ -428,9 +403,6 @@ class Section7(LinearArms):
             f"rewards: {self.noise} noise of scale {self.scale:g} around x'theta, without unit",
             *self.describe_constants(),
         ]
-
-    def _chances(self) -> Float64:
-        return np.array([1 / self.I, 1 - 1 / self.I])
 
 
 Rate: TypeAlias = Literal["log", "log2", "sqrt"]
@@ -496,15 +468,13 @@ class Section7Growing(LinearArms):
         return Section7(theta=self.theta, I=rarity, noise=self.noise, scale=self.scale)
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw the contexts of steps start + 1 to start + n: (n, 2)."""
         check_steps(n, start)
         common = rng.random(n) * self.rarity(np.arange(start + 1, start + n + 1)) >= 1.0
         chosen: Float64 = SECTION_7_CONTEXTS[common.astype(np.int64)]
         return chosen
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return self.noise, self.scale
 
     def constants(self) -> Constants:
         """Refuse: sigma_min changes with t. `at(t).constants()` has those of one step."""

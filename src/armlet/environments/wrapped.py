@@ -200,7 +200,6 @@ class Rescaled(AroundAnother):
         return self._pay(self.environment.rewards(rng, self._inner(X), start=start))
 
     def table(self) -> FiniteEnvironment | None:
-        """Return the environment as a table, if the inner environment is one and the noise still has a name."""
         inner = self.environment.table()
         noise = None if inner is None else self._noise(inner.noise)
         if inner is None or noise is None:
