@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import armlet
 from armlet import datasets
 from armlet.cli import main
-from armlet.parallel.progress import silent
+from armlet.parallel.pool import silent
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.results import ResultsError
+from armlet.simulation.lab import ResultsError
 from armlet.types import Float64
 from armlet_lab.contests.bakeoff import command, contenders, vowpal, vowpal_worker
 from armlet_lab.contests.bakeoff.comparing import Runs, strict_score, tally, winner, z_score

@@ -15,8 +15,7 @@ import pytest
 
 from armlet.cli import main
 from armlet.inference.means import Estimate
-from armlet.parallel.pool import WorkerError
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.pool import Progress, WorkerError, silent
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab
 from armlet_lab.experiments import EXPERIMENTS

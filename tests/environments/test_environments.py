@@ -33,8 +33,7 @@ from armlet.environments import (
     Section7Growing,
     Section41,
 )
-from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import Constants, FiniteEnvironment, bernoulli_sigma, noise_sigma
 from armlet.inputs.settings import Objective
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.testing import ENVIRONMENT_CHECKS, check_environment

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armlet.inference.means import Estimate, Pairing
-from armlet.simulation import growth
+from armlet.simulation import results as growth
 from armlet.types import Float64
 from support.curves import GROWTH, RUNS, STEPS, TRIALS, allowed, covered, fourth_root, logarithmic, noisy, square_root
 

@@ -24,12 +24,12 @@ import armlet
 from armlet import cli
 from armlet.environments import FigureA
 from armlet.parallel import pool
-from armlet.parallel.pool import PoolLike, WorkerError
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.pool import PoolLike, Progress, WorkerError, silent
 from armlet.simulation import run as runner
+from armlet.simulation.lab import Manifest, ResultsError, read_manifest
 from armlet.simulation.play import Curves, Job, play
-from armlet.simulation.results import Manifest, ResultsError, read, read_manifest, read_parquet, write_parquet
-from armlet.simulation.run import simulate_all
+from armlet.simulation.results import read_parquet, write_parquet
+from armlet.simulation.run import read, simulate_all
 
 ENVIRONMENT = FigureA.draw(np.random.default_rng(2))
 GREEDY = armlet.Algorithm1(p=30)

@@ -17,10 +17,9 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.environments import FigureA, Section7Growing
-from armlet.environments.constants import Constants
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.kernel import Statistics
-from armlet.parallel.progress import reporter
+from armlet.parallel.pool import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.simulation import run as runner
 from armlet.simulation.play import PLACE, Curves, Job, Method, block_size, play, run_streams, spaced

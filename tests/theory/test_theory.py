@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from armlet import theory
 from armlet.environments import FigureA
-from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
 from armlet.environments.linear import bit_law, scale_bits
 from armlet.environments.paper import Section41
 from armlet.errors import ArmletError

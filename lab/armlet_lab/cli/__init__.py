@@ -119,8 +119,8 @@ def report(a: argparse.Namespace) -> Work:
 
 def rebuild(folder: str) -> int:
     """Write the page of a folder of results again, and return the exit code."""
+    from armlet.simulation.lab import read_manifest
     from armlet.simulation.overview import write_overview
-    from armlet.simulation.results import read_manifest
     from armlet_lab.contests.bakeoff import command
     from armlet_lab.runner import reproduce
 

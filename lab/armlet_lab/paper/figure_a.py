@@ -23,9 +23,9 @@ from armlet.policies import Algorithm1 as Policy
 from armlet.reference.ridge import RidgeLike
 from armlet.report import plots
 from armlet.report.document import show
-from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.simulation.play import table_seeds
+from armlet.simulation.results import doubling_ratio, log_slope
 from armlet.types import Float64, Int64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings

@@ -22,9 +22,9 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.document import show
-from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.simulation.play import table_seeds
+from armlet.simulation.results import power_slope
 from armlet.types import Float64
 from armlet_lab.runner import events
 from armlet_lab.runner.experiment import Experiment, Findings

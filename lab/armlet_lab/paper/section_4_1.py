@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.environments.constants import Constants
+from armlet.environments.environment import Constants
 from armlet.environments.linear import scale_bits
 from armlet.environments.paper import Entries, Section41
 from armlet.inference.means import Estimate, bootstrap
@@ -24,8 +24,8 @@ from armlet.reference.statistics import smallest_eigenvalue
 from armlet.report import plots
 from armlet.report.document import show
 from armlet.report.plots import Series
-from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Arrays, Lab, as_floats
+from armlet.simulation.results import power_slope
 from armlet.theory.section41 import claimed_delta_min, sigma_min
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings

@@ -20,9 +20,9 @@ from armlet.inference.means import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation.growth import doubling_ratio, power_slope
 from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.simulation.play import player, run_streams
+from armlet.simulation.results import doubling_ratio, power_slope
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

@@ -20,8 +20,8 @@ from armlet.inference.means import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.results import power_slope
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Experiment, Findings
 from armlet_lab.runner.page import Section

@@ -23,11 +23,9 @@ from typing import Any, Final
 
 from armlet.log.tables import load_pyarrow
 from armlet.model_file.disk import write_atomically
-from armlet.parallel.pool import Pool, PoolLike, WorkerError, opened
-from armlet.parallel.progress import Progress, reporter
+from armlet.parallel.pool import Pool, PoolLike, Progress, WorkerError, opened, reporter
 from armlet.report.plots import require_matplotlib
-from armlet.simulation.lab import Archive, Lab, Scale, Shelf, Unfinished
-from armlet.simulation.results import new_session, read_manifest, versions
+from armlet.simulation.lab import Archive, Lab, Scale, Shelf, Unfinished, new_session, read_manifest, versions
 from armlet.spelling import choices
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner import verdicts

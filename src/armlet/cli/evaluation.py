@@ -48,7 +48,7 @@ def evaluate(a: argparse.Namespace) -> None:
     """
     from armlet.evaluation.evaluate import evaluate
     from armlet.evaluation.rows import open_rows
-    from armlet.parallel.progress import reporter, silent
+    from armlet.parallel.pool import reporter, silent
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")

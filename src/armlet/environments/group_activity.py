@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.constants import Constants, bernoulli_sigma
+from armlet.environments.environment import Constants, bernoulli_sigma
 from armlet.environments.linear import MAX_BITS, LinearArms, as_rows, bit_law, check_chances, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Float64

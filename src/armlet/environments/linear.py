@@ -17,8 +17,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.environment import FiniteEnvironment, Noise
+from armlet.environments.environment import Constants, FiniteEnvironment, Noise, noise_sigma
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 

@@ -28,8 +28,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.environments.constants import Constants, scaled_bits_eigenvalue
-from armlet.environments.environment import FiniteEnvironment, Noise
+from armlet.environments.environment import Constants, FiniteEnvironment, Noise, scaled_bits_eigenvalue
 from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,

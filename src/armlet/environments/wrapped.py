@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.environment import Environment, FiniteEnvironment, Noise, present
+from armlet.environments.environment import Constants, Environment, FiniteEnvironment, Noise, present
 from armlet.environments.environment import delay as delay_of
 from armlet.environments.linear import LinearArms, check_between
 from armlet.errors import InvalidValueError

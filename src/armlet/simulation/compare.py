@@ -16,16 +16,14 @@ from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError, UnknownNameError
 from armlet.inputs.settings import check_seed
 from armlet.log.tables import load_pyarrow
-from armlet.parallel.pool import Pool
-from armlet.parallel.progress import reporter
+from armlet.parallel.pool import Pool, reporter
 from armlet.policies import find_policy
 from armlet.report.document import show
 from armlet.report.plots import require_matplotlib
-from armlet.simulation.growth import SHORTEST, growth
 from armlet.simulation.overview import Place, exact, rank, write_overview
 from armlet.simulation.play import Job, Method
-from armlet.simulation.results import Result, read
-from armlet.simulation.run import simulate_all
+from armlet.simulation.results import SHORTEST, Result, growth
+from armlet.simulation.run import read, simulate_all
 from armlet.spelling import choices
 from armlet.types import Policy
 

@@ -18,8 +18,9 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, show, table
-from armlet.simulation.growth import SHORTEST, doubling_ratio
-from armlet.simulation.results import Result, ResultsError, read, read_manifest
+from armlet.simulation.lab import ResultsError, read_manifest
+from armlet.simulation.results import SHORTEST, Result, doubling_ratio
+from armlet.simulation.run import read
 from armlet.types import Float64
 
 

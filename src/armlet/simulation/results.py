@@ -1,9 +1,10 @@
-"""What simulations found: the regret of every run at its checkpoints, in memory, as a table, and as a folder.
+"""What simulations found: the regret of every run at its checkpoints, in memory and as a table, and how fast it grows.
 
-DIR/manifest.json       settings, versions, machines, times
-DIR/results/*.armlet    finished tasks, each written whole or not at all; a run that was killed continues from them
-DIR/results.parquet     a row for each job, run and checkpoint, the settings of the jobs in its metadata; no times and
-                        no names of machines: the same settings give the same bytes
+The table has a row for each job, run and checkpoint, and the settings of the jobs in its metadata; no times and no
+names of machines: the same settings give the same bytes.
+
+Growth is what "logarithmic" in Section 6 is judged by. The steps of one run depend on each other, so the standard error
+of a line fitted through a curve means nothing: every interval here is a percentile bootstrap over whole runs.
 """
 
 from __future__ import annotations
@@ -13,25 +14,21 @@ import dataclasses
 import json
 import math
 import os
-import platform
-import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
-from armlet.inference.means import Estimate, bootstrap
+from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from armlet.inference.means import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
 from armlet.log.tables import load_pyarrow
 from armlet.model_file.disk import write_atomically
-from armlet.model_file.encoding import Json, read_model
+from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.play import PLACE, Curves, Job
 from armlet.types import Float64, Int64
-from armlet.version import __version__
 
 Settings: TypeAlias = dict[str, Json]
 
@@ -215,161 +212,162 @@ def _result(settings: Settings, columns: Mapping[str, np.ndarray[Any, Any]], min
     return Result(settings=settings, runs=runs, steps=steps, curves=Curves(regret, exploring, explored))
 
 
-FORMAT = 1
+SHORTEST: Final = 100  # steps: below, T/4 and T/2 are too rough to speak of growth
+
+RATES: Final = {"logarithmic": 1.0, "square-root": math.sqrt(2.0), "linear": 2.0}
+"""The doubling ratio of each kind of growth."""
 
 
-class ResultsError(ArmletError):
-    """A folder holds results of something else, or none."""
+def doubling_ratio(steps: npt.ArrayLike, curves: npt.ArrayLike, rng: np.random.Generator) -> Estimate | None:
+    """Return [R(T) - R(T/2)] / [R(T/2) - R(T/4)], means over runs: 1 for log t, 1.41 for sqrt t, 2 for t.
 
-
-def versions() -> dict[str, Json]:
-    """Return the versions that numbers may depend on.
-
-    Examples
-    --------
-    >>> sorted(versions())
-    ['armlet', 'numpy']
-    """
-    return {"armlet": __version__, "numpy": np.__version__}
-
-
-class Manifest:
-    """DIR/manifest.json of some jobs; opening it again goes on where it stopped.
+    None if some resample has no regret in (T/4, T/2]: the ratio then has no interval.
 
     Parameters
     ----------
-    folder
-        Made if it is not there. One that holds other jobs, or was written by other versions, is refused.
-    jobs
-        What is to be simulated.
-    engine
-        Where, for the record.
+    steps
+        The checkpoints, (checkpoints,): increasing, with T, T // 2 and T // 4 among them.
+    curves
+        Cumulative regret at the checkpoints, (runs, checkpoints).
+
+    Examples
+    --------
+    >>> steps = np.array([100, 250, 500, 1000])
+    >>> print(f"{doubling_ratio(steps, [np.sqrt(steps)] * 3, np.random.default_rng(0)):.2f}")
+    1.41 [1.41 to 1.41]
     """
-
-    def __init__(self, folder: Path, jobs: Sequence[Job], *, engine: str) -> None:
-        self.folder = folder
-        self._jobs = [_storable(job) for job in jobs]
-        self._began = time.monotonic()
-        self._told = self._start(engine)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._write()
-
-    def stop(self, status: str) -> None:
-        """Note how it ended, and when."""
-        self._told["sessions"][-1]["seconds"] = round(time.monotonic() - self._began, 3)
-        self._told["status"] = status
-        self._write()
-
-    def _start(self, engine: str) -> dict[str, Any]:
-        path = self.folder / "manifest.json"
-        manifest = read_manifest(self.folder) if path.exists() else _fresh(self._jobs)
-        if manifest["jobs"] != self._jobs:
-            raise ResultsError(f"{self.folder} holds results of other settings ({self._difference(manifest['jobs'])})")
-        for session in manifest["sessions"]:
-            if session["versions"] | versions() != session["versions"]:
-                was = ", ".join(f"{name} {session['versions'][name]}" for name in versions())
-                raise ResultsError(f"{self.folder} was begun with {was}; go on with these, or choose another folder")
-        manifest["status"] = "running"
-        manifest["sessions"].append(new_session(engine))
-        return manifest
-
-    def _difference(self, jobs: list[Settings]) -> str:
-        if len(jobs) != len(self._jobs):
-            return f"{len(jobs)} jobs, not {len(self._jobs)}; choose another folder"
-        ours, theirs = next((a, b) for a, b in zip(self._jobs, jobs, strict=True) if a != b)
-        name = next(name for name in ours if ours[name] != theirs.get(name))
-        return f"{name} is {theirs.get(name)!r:.80} there and {ours[name]!r:.80} here; choose another folder"
-
-    def _write(self) -> None:
-        text = json.dumps(self._told, indent=1, allow_nan=False)
-        write_atomically(self.folder / "manifest.json", [text.encode(), b"\n"])
+    at, regret = _curves(steps, curves)
+    horizon = int(at[-1])
+    if horizon < SHORTEST:
+        raise InvalidValueError(f"the horizon is {horizon} but growth needs at least {SHORTEST} steps; run longer")
+    end, half, quarter = (regret[:, _position(at, horizon // part)] for part in (1, 2, 4))
+    return percentile(_ratio, [end - half, half - quarter], rng)
 
 
-def _storable(job: Job) -> Settings:
-    settings = settings_of(job)
-    for name in ("environment", "policy"):
-        match settings[name]:
-            case {"name": kind, "settings": None}:
-                raise InvalidTypeError(
-                    f"{name} is a {kind}, no dataclass of plain data; a store cannot tell it from others"
-                )
-    return settings
+def log_slope(
+    steps: npt.ArrayLike, curves: npt.ArrayLike, rng: np.random.Generator, start: float, unit: float = 1.0
+) -> Estimate:
+    """Return the least-squares slope of regret on log t over the checkpoints in [start, T].
 
+    Every checkpoint weighs the same, so space them evenly in log t. Exploring at rate p/t costs p times the
+    mean gap for each unit of log t: with that as `unit`, 1 means that regret is the price of exploring alone.
 
-def _fresh(jobs: Sequence[Settings]) -> dict[str, Any]:
-    return {"format": FORMAT, "status": "running", "jobs": list(jobs), "sessions": []}
-
-
-def new_session(engine: str) -> dict[str, Json]:
-    """Say when, where and with what something is being computed."""
-    machine: dict[str, Json] = {
-        "system": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
-        "processors": os.cpu_count(),
-    }
-    others = {name: _installed(name) for name in ("pyarrow", "distributed")}
-    return {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "seconds": None,  # until it ends
-        "engine": engine,
-        "versions": {**versions(), "python": sys.version.split()[0], **others},
-        "machine": machine,
-    }
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what a folder says of itself."""
-    path = Path(folder) / "manifest.json"
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_bytes())
-        if manifest["format"] == FORMAT:
-            return manifest
-    except FileNotFoundError:
-        raise ResultsError(f"{folder} has no manifest.json, so it holds no results") from None
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise ResultsError(f"{path} is not a manifest that this version reads; choose another folder")
-
-
-STAGE = "results"
-
-
-def read(folder: str | os.PathLike[str]) -> list[Result]:
-    """Read the results in a folder: of all jobs, or of the runs that were finished before an interrupt.
-
-    Jobs of which no run is finished are left out.
+    Examples
+    --------
+    >>> steps = np.geomspace(100, 10_000, 9).round()
+    >>> print(f"{log_slope(steps, [6 * np.log(steps)] * 3, np.random.default_rng(0), start=500, unit=3):.2f}")
+    2.00 [2.00 to 2.00]
     """
-    manifest, table = read_manifest(folder), Path(folder) / f"{STAGE}.parquet"
-    if table.exists():
-        return read_parquet(table)
-    tasks = sorted(_finished(Path(folder) / STAGE), key=lambda task: task[:2])
-    found = []
-    for job, settings in enumerate(manifest["jobs"]):
-        mine = [(np.arange(first, first + len(curves.regret)), curves) for j, first, curves in tasks if j == job]
-        if mine:
-            runs = np.concatenate([numbers for numbers, _ in mine])
-            steps = np.array(settings["checkpoints"], dtype=np.int64)
-            found.append(Result(settings=settings, runs=runs, steps=steps, curves=joined([c for _, c in mine])))
-    return found
+    at, regret = _curves(steps, curves)
+    if not 0 < unit < math.inf:
+        raise InvalidValueError(f"unit is {unit} but must be positive and finite")
+    if not 0 < start <= at[-1] / 2:
+        raise InvalidValueError(f"start is {start} but must lie between 0 and half the horizon, {at[-1] / 2:g}")
+    inside = at >= start
+    if inside.sum() < 3:
+        raise InvalidValueError(
+            f"only {inside.sum()} checkpoints lie in [{start}, {at[-1]:.0f}]; a slope needs at least 3"
+        )
+    x = np.log(at[inside])
+    x -= x.mean()
+    slopes = regret[:, inside] @ x / (x @ x) / unit
+    return bootstrap(mean_of_runs, slopes, rng=rng)  # the slope of the mean is the mean slope
 
 
-def as_curves(arrays: Mapping[str, Any]) -> Curves:
-    """Return what a task found as the curves that it was."""
-    return Curves(arrays["regret"], arrays["exploring"], arrays["explored"])
+def power_slope(
+    settings: npt.ArrayLike,
+    outcomes: Sequence[npt.ArrayLike],
+    rng: np.random.Generator,
+    *,
+    pairing: Pairing = "paired",
+    average: Literal["mean", "median"] = "mean",
+) -> Estimate | None:
+    """Return the exponent b of the power law outcome = c * setting^b that fits best on log-log scales.
+
+    None if the average of some setting is not positive in every resample. To ask how an outcome grows for
+    each unit of d rather than for each doubling of it, give 2.0 ** d as settings: b is then in bits per unit.
+
+    Parameters
+    ----------
+    settings, outcomes
+        What was varied, positive values; and for each of them a column of runs.
+    pairing
+        "paired" if entry i of every column shares its environment (they are drawn together), else "independent".
+
+    Examples
+    --------
+    >>> runs = np.random.default_rng(0).uniform(1, 3, 40)
+    >>> print(f"{power_slope([5, 10, 100], [5 * runs, 10 * runs, 100 * runs], np.random.default_rng(1)):.2f}")
+    1.00 [1.00 to 1.00]
+    """
+    x = np.asarray(settings, dtype=np.float64)
+    if x.ndim != 1 or len(x) != len(outcomes):
+        raise InvalidValueError(f"settings has shape {x.shape} but there are {len(outcomes)} columns of outcomes")
+    if not np.all((x > 0) & np.isfinite(x)) or len(set(x.tolist())) < 2:
+        raise InvalidValueError(f"settings is {x.tolist()} but needs positive values, at least two of them different")
+    x = np.log(x) - np.log(x).mean()
+    centre = np.mean if average == "mean" else np.median
+
+    def slope(*columns: Float64) -> Float64:
+        middle = np.stack([centre(column, axis=-1) for column in columns])
+        logs = np.log(middle, where=middle > 0, out=np.full_like(middle, np.nan))
+        return np.asarray(np.tensordot(x, logs, 1) / (x @ x))
+
+    return percentile(slope, outcomes, rng, pairing=pairing)
 
 
-def _finished(folder: Path) -> Iterator[tuple[int, int, Curves]]:
-    for path in folder.glob("*.armlet"):
-        try:
-            header, arrays = read_model(path)
-        except ModelFileError:
-            continue
-        task = json.loads(str(header["task"]))
-        yield task["index"], task["first"], as_curves(arrays)
+def classify(ratio: Estimate | None) -> tuple[str, ...]:
+    """Name the kinds of growth whose doubling ratio the interval contains: none, one or several.
+
+    Examples
+    --------
+    >>> classify(Estimate(1.05, 0.97, 1.12))
+    ('logarithmic',)
+    >>> classify(Estimate(1.2, 1.1, 1.3))
+    ()
+    """
+    return () if ratio is None else tuple(name for name, rate in RATES.items() if ratio.low <= rate <= ratio.high)
+
+
+def growth(ratio: Estimate | None) -> str:
+    """Put a doubling ratio into words, chosen by which rates its interval contains.
+
+    Examples
+    --------
+    >>> growth(Estimate(1.05, 0.97, 1.12))
+    '1.05 [0.97 to 1.12], consistent with logarithmic growth'
+    >>> growth(Estimate(1.2, 1.1, 1.3))
+    '1.20 [1.10 to 1.30], between logarithmic and square-root growth'
+    """
+    if ratio is None:
+        return "not defined, too little regret after T/4"
+    below = [name for name, rate in RATES.items() if rate < ratio.low]
+    above = [name for name, rate in RATES.items() if rate > ratio.high]
+    if inside := classify(ratio):
+        words = f"consistent with {' or '.join(inside)}"
+    elif below and above:
+        words = f"between {below[-1]} and {above[0]}"
+    else:
+        words = f"slower than {above[0]}" if above else f"faster than {below[-1]}"
+    return f"{ratio:.2f}, {words} growth"
+
+
+def _ratio(above: Float64, below: Float64) -> Float64:
+    top, bottom = mean_of_runs(above), mean_of_runs(below)
+    return np.divide(top, bottom, where=bottom > 0, out=np.full_like(bottom, np.nan))
+
+
+def _curves(steps: npt.ArrayLike, curves: npt.ArrayLike) -> tuple[Float64, Float64]:
+    at, regret = np.asarray(steps, dtype=np.float64), as_runs(curves, "(runs, checkpoints)")
+    if at.shape != regret.shape[1:] or not at.size:
+        raise InvalidValueError(f"steps has shape {at.shape} but curves has {regret.shape[1]} checkpoints")
+    if at[0] < 1 or np.any(np.diff(at) <= 0):
+        raise InvalidValueError("steps must increase and start at 1 or later")
+    return at, regret
+
+
+def _position(at: Float64, step: int) -> int:
+    place = int(np.searchsorted(at, step))
+    if at[place] != step:
+        raise InvalidValueError(f"steps has no checkpoint at {step}; keep T, T // 2 and T // 4 for T = {at[-1]:.0f}")
+    return place

@@ -6,42 +6,32 @@ from the number of workers, so a store that was filled by one engine can be comp
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.environments.environment import Environment, is_still
-from armlet.errors import InvalidValueError
-from armlet.model_file.encoding import Json
-from armlet.parallel.pool import PoolLike, WorkerError, opened
-from armlet.parallel.progress import Progress, silent
+from armlet.errors import InvalidValueError, ModelFileError
+from armlet.model_file.encoding import Json, read_model
+from armlet.parallel.pool import PoolLike, Progress, WorkerError, opened, silent
 from armlet.policies.dispatch import compiled_rule
-from armlet.simulation.lab import Arrays, Lab, Shelf
+from armlet.simulation.lab import Arrays, Lab, Manifest, Shelf, read_manifest, versions
 from armlet.simulation.play import Curves, Job, Method, play
-from armlet.simulation.results import (
-    STAGE,
-    Manifest,
-    Result,
-    as_curves,
-    joined,
-    read_parquet,
-    settings_of,
-    stack,
-    versions,
-    write_parquet,
-)
+from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
 from armlet.types import Policy
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+STAGE = "results"
 TASK_SECONDS = 2.0
 SECONDS = {"steps": 5e-8, "events": 1e-6, "python": 3e-7}  # a step, an exploration, a step; roughly
 SECONDS_LEARNING = 3e-7  # a step that is learned from, in the kernel
@@ -115,7 +105,7 @@ def simulate_all(
         A folder that keeps every finished task, and the table of all at the end. The same call goes on where an
         interrupted one stopped.
     progress
-        Told how many runs are done; `armlet.parallel.progress.reporter` prints it.
+        Told how many runs are done; `armlet.parallel.pool.reporter` prints it.
 
     Returns
     -------
@@ -229,3 +219,37 @@ class RunShelf(Shelf):
             index: {name: curve[task.first : task.last] for name, curve in whole[task.index].items()}
             for index, task in enumerate(asked)
         }
+
+
+def read(folder: str | os.PathLike[str]) -> list[Result]:
+    """Read the results in a folder: of all jobs, or of the runs that were finished before an interrupt.
+
+    Jobs of which no run is finished are left out.
+    """
+    manifest, table = read_manifest(folder), Path(folder) / f"{STAGE}.parquet"
+    if table.exists():
+        return read_parquet(table)
+    tasks = sorted(_finished(Path(folder) / STAGE), key=lambda task: task[:2])
+    found = []
+    for job, settings in enumerate(manifest["jobs"]):
+        mine = [(np.arange(first, first + len(curves.regret)), curves) for j, first, curves in tasks if j == job]
+        if mine:
+            runs = np.concatenate([numbers for numbers, _ in mine])
+            steps = np.array(settings["checkpoints"], dtype=np.int64)
+            found.append(Result(settings=settings, runs=runs, steps=steps, curves=joined([c for _, c in mine])))
+    return found
+
+
+def as_curves(arrays: Mapping[str, Any]) -> Curves:
+    """Return what a task found as the curves that it was."""
+    return Curves(arrays["regret"], arrays["exploring"], arrays["explored"])
+
+
+def _finished(folder: Path) -> Iterator[tuple[int, int, Curves]]:
+    for path in folder.glob("*.armlet"):
+        try:
+            header, arrays = read_model(path)
+        except ModelFileError:
+            continue
+        task = json.loads(str(header["task"]))
+        yield task["index"], task["first"], as_curves(arrays)

@@ -3,7 +3,7 @@
 Arrays in, numbers out, and no number where an assumption fails. docs/explanation/theory.md derives what is repaired.
 """
 
-from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
+from armlet.environments.environment import Constants, bernoulli_sigma, noise_sigma
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.theory import gaps, lemmas, section41
 from armlet.theory.asked import Asked, asked_p

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.environments.constants import noise_sigma
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import FiniteEnvironment, noise_sigma
 from armlet.theory.assumptions import AssumptionError
 from armlet.theory.printed import printed_p
 from armlet.theory.problem import Problem

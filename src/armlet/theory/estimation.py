@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.errors import InvalidValueError
 from armlet.inputs.checks import number, whole
 from armlet.reference.ridge import Ridge, RidgeLike

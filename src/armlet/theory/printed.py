@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.environments.constants import Constants
+from armlet.environments.environment import Constants
 from armlet.errors import InvalidValueError
 from armlet.inputs.checks import positive, whole
 from armlet.theory.assumptions import MEANINGS, AssumptionError

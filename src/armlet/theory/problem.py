@@ -12,8 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.errors import InvalidValueError, MissingConstantError
 from armlet.reference.statistics import smallest_eigenvalue
 from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError

@@ -37,7 +37,7 @@ def repaired_p(problem: Problem, *, ridge: RidgeName = "paper") -> Condition:
 
     Examples
     --------
-    >>> from armlet.environments.constants import Constants
+    >>> from armlet.environments.environment import Constants
     >>> constants = Constants(sigma_min=0.5, delta_min=1.0, delta_max=2.0, Q=1.0, sigma=1.0)
     >>> condition = repaired_p(Problem(constants=constants, n_arms=2, dim=2, rank=2, radius=1.0))
     >>> condition.demands
@@ -64,7 +64,7 @@ def repaired_bound(problem: Problem, *, p: float, horizon: float, ridge: RidgeNa
 
     Examples
     --------
-    >>> from armlet.environments.constants import Constants
+    >>> from armlet.environments.environment import Constants
     >>> constants = Constants(sigma_min=1.0, delta_min=1.0, delta_max=1.0, Q=1.0, sigma=1.0)
     >>> bound = repaired_bound(Problem(constants=constants, n_arms=2, dim=1, rank=1, radius=1.0), p=512, horizon=10**5)
     >>> round(bound.warm_up), round(bound.exploring), round(bound.mistakes)
@@ -91,7 +91,7 @@ def exponents(problem: Problem, p: float) -> dict[str, tuple[int, float]]:
 
     Examples
     --------
-    >>> from armlet.environments.constants import Constants
+    >>> from armlet.environments.environment import Constants
     >>> constants = Constants(sigma_min=0.5, delta_min=1.0, delta_max=2.0, Q=1.0, sigma=1.0)
     >>> exponents(Problem(constants=constants, n_arms=2, dim=2, rank=2, radius=1.0), 1024)
     {'counts': (1, 64.0), 'contexts': (2, 16.0), 'noise': (1, 2.0)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from armlet.environments.constants import scaled_bits_eigenvalue
+from armlet.environments.environment import scaled_bits_eigenvalue
 from armlet.inputs.checks import number, positive, whole
 
 

@@ -15,11 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.parallel.pool import Pool, PoolLike, opened
-from armlet.parallel.progress import Progress, reporter
+from armlet.parallel.pool import Pool, PoolLike, Progress, opened, reporter
 from armlet.report.plots import require_matplotlib
-from armlet.simulation.lab import Archive, Lab, Shelf
-from armlet.simulation.results import ResultsError, new_session, read_manifest, versions
+from armlet.simulation.lab import Archive, Lab, ResultsError, Shelf, new_session, read_manifest, versions
 from armlet_lab.contests.bakeoff import vowpal
 from armlet_lab.contests.bakeoff.experiment import EXPERIMENT, Settings, find, survey
 from armlet_lab.runner import verdicts

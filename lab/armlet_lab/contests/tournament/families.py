@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.environments import Customers, Environment, News
-from armlet.environments.constants import Constants
+from armlet.environments.environment import Constants
 from armlet.errors import MissingConstantError
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64

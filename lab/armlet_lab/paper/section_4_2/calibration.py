@@ -18,8 +18,7 @@ import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.kernel import AutoEvidence
-from armlet.parallel.pool import make_pool
-from armlet.parallel.progress import reporter
+from armlet.parallel.pool import make_pool, reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.auto_p import EVEN, MOST, START

@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
 from armlet.environments.paper import FigureA
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64, Int64

@@ -15,9 +15,9 @@ from armlet.inference.means import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation.growth import doubling_ratio, log_slope
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import table_seeds
+from armlet.simulation.results import doubling_ratio, log_slope
 from armlet.types import Float64, Int64
 from armlet_lab.paper.theorem_2.environments import ENVIRONMENTS, KnownEnvironment, figure_a, one_context, two_contexts
 from armlet_lab.runner import events
