@@ -22,7 +22,7 @@ from armlet.advice.comparison import DEFAULT, StepTask, play_steps, played
 from armlet.advice.pilot import as_source
 from armlet.advice.runs import Sample, mean_interval
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.simulation.play import play_table
 
 ARMS, DIM, ENVIRONMENTS = 4, 6, 40

@@ -23,9 +23,8 @@ from armlet.advice.pilot import ArmCheck, Posterior, SourceLike, as_source
 from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
 from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, Trial, checkpoints, mean_interval
 from armlet.errors import InvalidValueError
-from armlet.inference.means import Interval, spread
-from armlet.inputs.checks import one_of, optional, whole
-from armlet.inputs.settings import Objective, check_seed
+from armlet.inference.intervals import Interval, spread
+from armlet.inputs.settings import Objective, check_seed, one_of, optional, whole
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64
 

@@ -18,18 +18,18 @@ from armlet.advice import Advice, Prior, advise, words
 from armlet.advice.pilot import SourceLike, read_pilot
 from armlet.advice.runs import explorations
 from armlet.advice.words import exact, interval, number
+from armlet.disk import write_atomically
 from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
-from armlet.model_file.disk import write_atomically
 from armlet.parallel.pool import reporter
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, table
 from armlet.report.plots import COLOURS, DASHES, INK, Picture, legend, plain_numbers, require_matplotlib, short
 from armlet.simulation.compare import make_environment, parse_settings
-from armlet.version import __version__
+from armlet.types import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

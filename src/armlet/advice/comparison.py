@@ -16,7 +16,7 @@ import numpy as np
 from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench, Sample, Trial, difference, predictive
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inference.means import Estimate, Interval
+from armlet.inference.intervals import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.occasional_optimism import OccasionalOptimism

@@ -39,8 +39,8 @@ from armlet.advice.problem import (
 from armlet.environments.environment import Environment, FiniteEnvironment, Noise
 from armlet.errors import ArgumentError, InvalidTypeError, InvalidValueError
 from armlet.inputs import columns
-from armlet.inputs.arms import check_labels
 from armlet.inputs.arrow import read_columns
+from armlet.inputs.columns import check_labels
 from armlet.inputs.contexts import ContextReader
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table

@@ -18,7 +18,7 @@ import numpy as np
 from armlet.environments.environment import Environment, FiniteEnvironment, check_still
 from armlet.environments.linear import bit_law
 from armlet.errors import ArgumentError, InvalidValueError
-from armlet.inputs.checks import unboxed
+from armlet.inputs.settings import unboxed
 from armlet.parallel.seeds import Seeds
 from armlet.theory import asked_p
 from armlet.types import Float64

@@ -25,7 +25,7 @@ import numpy as np
 
 from armlet.advice.problem import SampledProblem
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inference.means import Estimate, Interval, resampled, spread, t_quantile
+from armlet.inference.intervals import Estimate, Interval, resampled, rough_t_quantile, spread
 from armlet.parallel.seeds import Seeds
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.simulation.play import play_table, table_seeds
@@ -171,7 +171,7 @@ class Sample(NamedTuple):
 def mean_interval(sample: Sample) -> Interval:
     """Return the 95 % interval of the mean regret; no regret is negative, so neither end is."""
     units, mean = sample.independent(), float(sample.values.mean())
-    half = t_quantile(len(units) - 1) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
+    half = rough_t_quantile(len(units) - 1) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
     return Interval(max(0.0, mean - half), mean + half)
 
 
@@ -189,7 +189,9 @@ def difference(first: Float64, second: Float64, together: int) -> Estimate:
     n, runs = each.shape
     units = Sample(each.ravel(), np.repeat(np.arange(n), runs)).independent()
     mean, z = float(each.mean()), NormalDist().inv_cdf(1 - 0.025 / together)
-    half = t_quantile(len(units) - 1, z) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
+    half = (
+        rough_t_quantile(len(units) - 1, z) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
+    )
     return Estimate(mean, mean - half, mean + half)
 
 
@@ -205,7 +207,7 @@ def predictive(sample: Sample, most: float) -> Interval:
     if not 1 < n < FEW_PROBLEMS or sample.values.min() <= 0:
         return Interval(low, high)
     logs = np.log(sample.values)
-    half = t_quantile(n - 1) * float(logs.std(ddof=1)) * (1 + 1 / n) ** 0.5
+    half = rough_t_quantile(n - 1) * float(logs.std(ddof=1)) * (1 + 1 / n) ** 0.5
     down, up = float(np.exp(logs.mean() - half)), float(np.exp(logs.mean() + half))
     return Interval(min(low, down), max(high, min(most, up)))
 

@@ -18,9 +18,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
-from armlet.errors import ArgumentError, ArmletError
-from armlet.spelling import choices
-from armlet.version import __version__
+from armlet.errors import ArgumentError, ArmletError, choices
+from armlet.types import __version__
 
 THOUSANDS: Final = {"k": 10**3, "m": 10**6}  # what may follow a count
 MOST: Final = 10**18  # of a count: steps have 64 bits

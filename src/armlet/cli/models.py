@@ -49,7 +49,7 @@ def fit(a: argparse.Namespace) -> None:
     Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is.
     Other policies learn row by row, in order, in this process, and it says so.
     """
-    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.inputs.encoder import Encoder
     from armlet.log.fitting.fit import fit, is_sums
     from armlet.simulation.compare import make_policy, parse_policy
 

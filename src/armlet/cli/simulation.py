@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 
 from armlet.cli.command import JSON, Work, arg, between, command, count, engine, group, names
-from armlet.errors import InvalidValueError
-from armlet.spelling import choices
+from armlet.errors import InvalidValueError, choices
 
 WIDTH = 100
 PAIR = "NAME=VALUE"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from armlet.datasets.table import DatasetError, Table, read_table
-from armlet.model_file.disk import write_atomically
+from armlet.disk import write_atomically
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from armlet.errors import ArmletError
-from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.encoder import Encoder
 from armlet.types import Float64, Int64
 
 

@@ -18,7 +18,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 import numpy as np
 
 from armlet.errors import InvalidValueError, MissingConstantError
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Bool, Float64
 
 Noise: TypeAlias = Literal["proportional", "gaussian", "bernoulli", "none"]

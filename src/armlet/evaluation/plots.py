@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from armlet.inference.means import LEVEL, Estimate, Interval
+from armlet.inference.intervals import LEVEL, Estimate, Interval
 from armlet.report import plots
 from armlet.report.document import show
 from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, short

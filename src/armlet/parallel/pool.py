@@ -23,8 +23,7 @@ from queue import SimpleQueue
 from types import ModuleType
 from typing import ParamSpec, Protocol, Self, TextIO, TypeAlias, TypeVar
 
-from armlet.errors import ArmletError, InvalidValueError
-from armlet.inputs.extras import load
+from armlet.errors import ArmletError, InvalidValueError, load_package
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -317,7 +316,7 @@ def join_dask(stack: ExitStack, where: object) -> Executor:
 
 def distributed() -> ModuleType:
     """Import Dask's distributed engine, or say how to get it."""
-    return load("distributed", "this engine needs Dask's")
+    return load_package("distributed", "this engine needs Dask's")
 
 
 Clock: TypeAlias = Callable[[], float]

@@ -17,7 +17,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from armlet.errors import InvalidValueError
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.plots import Picture
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure

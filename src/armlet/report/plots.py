@@ -19,9 +19,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from armlet.errors import InvalidValueError
-from armlet.inference.means import Estimate
-from armlet.inputs.extras import require
+from armlet.errors import InvalidValueError, require_package
+from armlet.inference.intervals import Estimate
 from armlet.types import Float64
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Picture:
 
 def require_matplotlib() -> None:
     """Describe how to get what draws, if it is not there: better before a computation than after it."""
-    require("matplotlib", "plots need")
+    require_package("matplotlib", "plots need")
 
 
 def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:

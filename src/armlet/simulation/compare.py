@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from armlet.environments import ENVIRONMENTS, Environment
-from armlet.errors import InvalidValueError, UnknownNameError
+from armlet.errors import InvalidValueError, UnknownNameError, choices
 from armlet.inputs.settings import check_seed
 from armlet.log.tables import load_pyarrow
 from armlet.parallel.pool import Pool, reporter
@@ -24,7 +24,6 @@ from armlet.simulation.overview import Place, exact, rank, write_overview
 from armlet.simulation.play import Job, Method
 from armlet.simulation.results import SHORTEST, Result, growth
 from armlet.simulation.run import read, simulate_all
-from armlet.spelling import choices
 from armlet.types import Policy
 
 T = TypeVar("T")

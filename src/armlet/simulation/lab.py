@@ -26,16 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from armlet.disk import write_atomically
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.log.tables import load_pyarrow
-from armlet.model_file.disk import write_atomically
 from armlet.model_file.encoding import Array, Json, read_model, write_model
 from armlet.parallel.pool import Pool, Progress, make_pool, map_in_order, silent
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.play import Job
 from armlet.simulation.results import Settings, plain, settings_of
-from armlet.types import Float64
-from armlet.version import __version__
+from armlet.types import Float64, __version__
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

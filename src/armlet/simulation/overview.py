@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from armlet.disk import write_atomically
 from armlet.environments import ENVIRONMENTS
-from armlet.inference.means import Estimate, band, paired_difference
-from armlet.model_file.disk import write_atomically
+from armlet.inference.intervals import Estimate, band, paired_difference
 from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
 from armlet.policies import POLICIES, plugged_policies
