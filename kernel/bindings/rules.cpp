@@ -311,12 +311,12 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
     return to_numpy(std::move(out), {n});
 }
 
-Array<double> all_wants(nb::handle n, double q) {
+Array<double> all_exploration_weights(nb::handle n, double q) {
     const std::size_t n_arms = nb::len(n);
     const double* rows = doubles(n, "n", {n_arms});
     check_positive("q", q);
     std::vector<double> out(n_arms);
-    for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = want(rows[arm], q);
+    for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = exploration_weight(rows[arm], q);
     return to_numpy(std::move(out), {n_arms});
 }
 
@@ -333,7 +333,7 @@ Array<double> of_each(nb::handle values) {
 
 void bind_rules(nb::module_& m) {
     bind_each(m, every_rule);
-    m.def("wants", &all_wants, nb::arg("n"), nb::arg("q"),
+    m.def("exploration_weights", &all_exploration_weights, nb::arg("n"), nb::arg("q"),
           "(K,): min(1, exp(1 - n / q)), as the exploring law has it.");
     m.def("exps", &of_each<elementary::exp>, nb::arg("values"), "(n,): exp of each, the same bits everywhere.");
     m.def("logs", &of_each<elementary::log>, nb::arg("values"), "(n,): log of each, the same bits everywhere.");

@@ -50,7 +50,8 @@ class Law {
     double share(double weight) const { return each_ + shared_ * (weight / sum_); }
     double weight(std::uint32_t arm) const {
         const auto quotas = exploring_.quotas;
-        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_), exploring_.wants[arm]);
+        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_),
+                        exploring_.exploration_weights[arm]);
     }
 
     const Exploring& exploring_;

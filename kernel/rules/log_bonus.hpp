@@ -29,11 +29,11 @@ struct LogBonus {
 
     double q(const Paced& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.1; }
     // Only after refresh(); it looks into the statistics.
-    Exploring exploring(const Paced& all) const { return {all.wants(), q(all), 1.0, floor}; }
+    Exploring exploring(const Paced& all) const { return {all.exploration_weights(), q(all), 1.0, floor}; }
 
     void refresh(Paced& all, Word) const {
         all.refresh();
-        all.refresh_wants(q(all));
+        all.refresh_exploration_weights(q(all));
         all.refresh_deviations(noise);
     }
     Choice choose(const Paced& all, const Step& step, const Coins& coins) const;

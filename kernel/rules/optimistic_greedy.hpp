@@ -22,7 +22,7 @@ struct OptimisticGreedy {
     void refresh(Snapshots& rows, Word t) const {
         rows.all().let_rows_wait();
         rows.solved().keep_variances();
-        if (by_evidence) rows.all().refresh_wants(q(rows));
+        if (by_evidence) rows.all().refresh_exploration_weights(q(rows));
         if (!takes_turns(rows, t)) rows.solved().refresh();
     }
     Choice choose(const Snapshots& rows, const Step& step, const Coins& coins) const;
@@ -40,7 +40,7 @@ struct OptimisticGreedy {
         return !by_evidence && schedule(rows.n_arms()).warming_up(t);
     }
     double q(const Snapshots& rows) const { return p > 0.0 ? p / static_cast<double>(rows.all().n_active()) : 1.0; }
-    Exploring exploring(const Snapshots& rows) const { return {rows.all().wants(), q(rows), 1.0, floor}; }
+    Exploring exploring(const Snapshots& rows) const { return {rows.all().exploration_weights(), q(rows), 1.0, floor}; }
     Schedule schedule(std::size_t n_arms) const { return {p > 0.0 ? p : static_cast<double>(n_arms), true, true}; }
     // Whether the arm has enough more rows than those that its estimate is from.
     bool is_due(const Snapshots& rows, std::size_t arm) const {

@@ -316,7 +316,7 @@ class InverseGaps:
         gamma itself or, if it grows, times sqrt(t); gaps as they are or over the noise.
         """
 
-def wants(n: object, q: float) -> NDArray[numpy.float64]:
+def exploration_weights(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
 
 def exps(values: object) -> NDArray[numpy.float64]:

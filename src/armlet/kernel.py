@@ -41,6 +41,7 @@ from armlet._kernel import Thompson as Thompson
 from armlet._kernel import Tuned as Tuned
 from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
+from armlet._kernel import exploration_weights as exploration_weights
 from armlet._kernel import exps as exps
 from armlet._kernel import gram as gram
 from armlet._kernel import json_bytes as json_bytes
@@ -55,7 +56,6 @@ from armlet._kernel import sum_features as sum_features
 from armlet._kernel import sum_moments as sum_moments
 from armlet._kernel import sum_rows as sum_rows
 from armlet._kernel import value_greedy as value_greedy
-from armlet._kernel import wants as wants
 from armlet.inputs import columns
 from armlet.inputs.decided import arrow_table
 from armlet.types import Bool, Coins, Float64, Int64, Interaction, Snapshot
@@ -117,6 +117,7 @@ __all__ = [
     "erfcs",
     "estimate_subset",
     "expectations",
+    "exploration_weights",
     "exps",
     "gram",
     "json_bytes",
@@ -138,7 +139,6 @@ __all__ = [
     "sum_rows",
     "unpickle_decision",
     "value_greedy",
-    "wants",
     "win_probabilities",
 ]
 

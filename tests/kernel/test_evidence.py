@@ -40,8 +40,8 @@ counts = st.one_of(st.floats(0, 1e6), st.integers(0, 1000).map(float), st.sample
 @given(st.lists(counts, min_size=1, max_size=20), st.floats(1e-40, 1e40))
 def test_wants_are_the_same_bits_in_numpy_and_in_the_kernel(n: list[float], q: float) -> None:
     rows = np.array(n)
-    ours = exploring.wants(rows, q)
-    np.testing.assert_array_equal(kernel.wants(rows, q), ours)
+    ours = exploring.exploration_weights(rows, q)
+    np.testing.assert_array_equal(kernel.exploration_weights(rows, q), ours)
     assert ((ours >= 0.0) & (ours <= 1.0)).all()
     assert (ours[rows <= q] == 1.0).all()
 

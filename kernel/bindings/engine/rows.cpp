@@ -142,10 +142,11 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         choose_rows(*constant, contexts, arms, out);
     } else if (auto exploring = exploring_of(*rule_, model_)) {
         model_.all().refresh();
-        const std::vector<double> wants(exploring->wants.begin(),
-                                        exploring->wants.end());  // others may learn meanwhile
+        const std::vector<double> exploration_weights(
+            exploring->exploration_weights.begin(),
+            exploring->exploration_weights.end());  // others may learn meanwhile
         const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());
-        exploring->wants = wants, exploring->quotas = quotas;
+        exploring->exploration_weights = weights, exploring->quotas = quotas;
         choose_rows(*exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);

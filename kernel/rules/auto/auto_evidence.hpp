@@ -23,15 +23,17 @@ struct AutoEvidence {
         return std::max(tuned.tuner.raised(), start * static_cast<double>(tuned.n_active()));
     }
     // Only after refresh(); it looks into the statistics.
-    Exploring in_force(const Tuned& tuned) const { return {tuned.wants(), 0.0, cap, floor, tuned.quotas()}; }
+    Exploring in_force(const Tuned& tuned) const {
+        return {tuned.exploration_weights(), 0.0, cap, floor, tuned.quotas()};
+    }
 
     void refresh(Tuned& tuned, Word) const {
         tuned.refresh();
-        refresh_wants(tuned);
+        refresh_exploration_weights(tuned);
     }
-    void refresh_wants(Tuned& tuned) const {
+    void refresh_exploration_weights(Tuned& tuned) const {
         tuned.set_quotas(p(tuned));
-        tuned.refresh_wants(tuned.quotas());
+        tuned.refresh_exploration_weights(tuned.quotas());
     }
     Choice choose(const Tuned& tuned, const Step& step, const Coins& coins) const {
         return choose_by(in_force(tuned), tuned, step, coins);
