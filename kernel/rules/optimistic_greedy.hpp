@@ -20,7 +20,7 @@ struct OptimisticGreedy {
     double floor;        // by evidence: explores so often whatever is known
 
     void refresh(Snapshots& rows, Word t) const {
-        rows.all().let_rows_wait();
+        rows.all().buffer_rows();
         rows.solved().keep_variances();
         if (by_evidence) rows.all().refresh_exploration_weights(q(rows));
         if (!takes_turns(rows, t)) rows.solved().refresh();

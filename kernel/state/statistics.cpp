@@ -60,7 +60,7 @@ void Statistics::find_witness() {
         if (count(arm) > 0.0) witness_ = arm;
 }
 
-void Statistics::let_rows_wait() {
+void Statistics::buffer_rows() {
     if (!waiting_.is_open()) waiting_.open(n_arms(), sums_.dim());
 }
 
@@ -68,7 +68,7 @@ void Statistics::solve_rarely() {
     is_paced_ = true;
     solved_.keep_factors();
     if (view_size() < worth_waiting) return;
-    let_rows_wait();
+    buffer_rows();
     solved_.keep_coarse();
 }
 

@@ -35,7 +35,7 @@ class Statistics {
     // Takes the sums of an arm of earlier statistics away; what is left of no rows is nothing.
     void subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm);
     // From now on rows wait, up to eight an arm. Whoever looks at the sums adds them first.
-    void let_rows_wait();
+    void buffer_rows();
     // Makes an arm's sums those that it has in others, which have seen the same rows and more.
     void follow(std::size_t arm, Statistics& later);
     void append_arm();
