@@ -39,7 +39,7 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
     const double radius = width_scale * solved.noise(), *x = view(solved, step);
     for (std::size_t j = 0; j < size; ++j) squares[j] = x[j] * x[j];
     solved.estimates().scores(x, means);
-    solved.rough_squares(squares, scores);
+    solved.diagonal_bounds(squares, scores);
     for (const auto arm : step.eligible) {
         // a width of 0 is 0: many arms may tie at a context of zeros
         seen[arm] = scores[arm] == 0.0 || solved.inflation(arm) < fits_below;

@@ -82,7 +82,7 @@ class Solved {
     std::size_t width() const { return padded(n_arms_); }
     Estimates estimates() const { return {theta_.data(), dim_, width()}; }
     void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
-    void rough_squares(const double* squares, double* out) const {
+    void diagonal_bounds(const double* squares, double* out) const {
         score(variances_.data(), squares, dim_, width(), out);
     }
     const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }

@@ -82,7 +82,7 @@ class Statistics {
     }
     // out[a] = sum_j x_j^2 (V_a^-1)_jj of all arms, `width()` of them, from squares[j] = x_j^2; with variances kept and
     // fresh. It lies between 1 / d of the squared width and, if the features of an arm's rows go together, far above.
-    void rough_squares(const double* squares, double* out) const { solved_.rough_squares(squares, out); }
+    void diagonal_bounds(const double* squares, double* out) const { solved_.diagonal_bounds(squares, out); }
     // One arm's kept factor, likewise.
     const double* factor(std::size_t arm) const { return solved_.factor(arm); }
     // At least the width at any x so large, rounding included; infinite if nothing is known.
