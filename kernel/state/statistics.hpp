@@ -88,7 +88,7 @@ class Statistics {
     // At least the width at any x so large, rounding included; infinite if nothing is known.
     double widest(std::size_t arm, Extent x) const { return solved_.widest(arm, x); }
     // At least what is left of a width divided by what is left of x, once its first value is solved; likewise.
-    double reach(std::size_t arm) const { return solved_.reach(arm); }
+    double residual_bound(std::size_t arm) const { return solved_.residual_bound(arm); }
     // out[a] = at least the width at x of each of these arms, and little more; if that is kept. Infinite where nothing
     // is known.
     bool keeps_coarse() const { return solved_.keeps_coarse(); }
