@@ -21,7 +21,7 @@ Choice told(const ConstantRate& rule, std::uint32_t arm, bool explored, Arms eli
     return {.arm = arm,
             .propensity = chance,
             .explored = explored,
-            .given_exploring = share,
+            .exploration_propensity = share,
             .rate = *rule.rate,
             .smallest = share,
             .greedy = greedy_at(*rule.rate, is_best)};

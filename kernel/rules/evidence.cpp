@@ -30,7 +30,7 @@ class Law {
         return {.arm = arm,
                 .propensity = propensity(arm, n_best, is_best),
                 .explored = explores,
-                .given_exploring = std::min(1.0, explored(arm) / rate_),
+                .exploration_propensity = std::min(1.0, explored(arm) / rate_),
                 .rate = rate_,
                 .smallest = std::min(1.0, share(lightest_) / rate_),
                 .greedy = greedy_at(rate_, is_best)};

@@ -10,7 +10,7 @@ Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligib
     return {.arm = eligible[below(coins.pick, eligible.size())],
             .propensity = share,
             .explored = true,
-            .given_exploring = share,
+            .exploration_propensity = share,
             .rate = 1.0,
             .smallest = share};
 }
@@ -26,7 +26,7 @@ Choice tossed(double rate, std::uint32_t arm, bool explored, std::size_t n_eligi
     return {.arm = arm,
             .propensity = propensity(rate, n_eligible, n_best, is_best),
             .explored = explored,
-            .given_exploring = share,
+            .exploration_propensity = share,
             .rate = rate,
             .smallest = share,
             .greedy = greedy_at(rate, is_best)};

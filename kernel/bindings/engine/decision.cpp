@@ -19,7 +19,7 @@ nb::object new_decision(std::size_t dim) {
     d->t = d->mark = d->table = d->life = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
     d->probabilities = nullptr;
     d->explored = d->learned = d->expired = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
-    d->propensity = d->weight = 1.0, d->reward = 0.0, d->given_exploring = d->rate = d->smallest = NAN;
+    d->propensity = d->weight = 1.0, d->reward = 0.0, d->exploration_propensity = d->rate = d->smallest = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
 
@@ -37,7 +37,7 @@ void settle(Decision& d, const Choice& choice, nb::object label, Word table, con
     d.arm = label.release().ptr(), d.eligible = Py_XNewRef(eligible.ptr());
     d.index = choice.arm, d.table = table;
     d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
-    d.given_exploring = choice.given_exploring, d.rate = choice.rate, d.smallest = choice.smallest;
+    d.exploration_propensity = choice.exploration_propensity, d.rate = choice.rate, d.smallest = choice.smallest;
     d.greedy = choice.explored ? choice.greedy : Choice::Greedy::yes;
 }
 
@@ -48,7 +48,7 @@ std::string decision_id(Word t, Word mark) {
 }
 
 const char* design_of(const Choice& choice) {
-    if (std::isnan(choice.given_exploring)) return "choice";
+    if (std::isnan(choice.exploration_propensity)) return "choice";
     return choice.explored && choice.rate == 1.0 && choice.smallest == 0.0 ? "turn" : "coin";
 }
 
@@ -56,7 +56,7 @@ const char* Decision::design() const {
     return design_of({.arm = index,
                       .propensity = propensity,
                       .explored = explored,
-                      .given_exploring = given_exploring,
+                      .exploration_propensity = exploration_propensity,
                       .rate = rate,
                       .smallest = smallest});
 }
@@ -89,7 +89,7 @@ PyGetSetDef attributes[] = {
      "The probability with which this arm was to be played.", nullptr},
     {"probabilities", get<[](Decision& d) { return probabilities_of(d).release().ptr(); }>, nullptr,
      "(K,): a copy of the probability of every arm at this step; None unless decide was asked for them.", nullptr},
-    {"given_exploring", get<[](Decision& d) { return known(d.given_exploring).release().ptr(); }>, nullptr,
+    {"given_exploring", get<[](Decision& d) { return known(d.exploration_propensity).release().ptr(); }>, nullptr,
      "The probability of this arm given that the step explores, which no context moves; None if the policy has none.",
      nullptr},
     {"rate", get<[](Decision& d) { return known(d.rate).release().ptr(); }>, nullptr,

@@ -130,7 +130,7 @@ void bind_decisions(nb::module_& m) {
         .def_prop_ro("indices", &indices, owned, "(n,): the arms by index.")
         .def_prop_ro("propensities", &doubles_of<&Choice::propensity>, owned,
                      "(n,): the probability with which each arm was to be played.")
-        .def_prop_ro("given_exploring", &doubles_of<&Choice::given_exploring>, owned,
+        .def_prop_ro("given_exploring", &doubles_of<&Choice::exploration_propensity>, owned,
                      "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
         .def_prop_ro("rates", &doubles_of<&Choice::rate>, owned,
                      "(n,): the probability that each step explores; NaN if the policy has none.")

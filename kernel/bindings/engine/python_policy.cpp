@@ -96,7 +96,7 @@ void PythonPolicy::read_exploring(Word step, const nb::object& answer, Choice& c
                        (least > 0.0 ? "above 0 and" : "at least 0 and") + " at most 1, or None");
         return std::min(*value, 1.0);
     };
-    choice.given_exploring =
+    choice.exploration_propensity =
         chance(4, std::numeric_limits<double>::denorm_min(), "of the arm given that the step explores");
     choice.rate = chance(5, 0.0, "that the step explores");
     choice.smallest = chance(6, 0.0, "of the least likely arm given that the step explores");
