@@ -20,7 +20,7 @@ struct Choice {
     std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
     // The probability of the arm given that the step explores; NaN if the policy has no such thing.
     double exploration_propensity = std::numeric_limits<double>::quiet_NaN();
-    double rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; likewise
+    double exploration_rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; likewise
     double smallest =
         std::numeric_limits<double>::quiet_NaN();  // of the eligible arms, given that it explores; likewise
     // Whether an explored arm is one of those that look best; a step that is sure to explore does not look.
@@ -39,7 +39,7 @@ inline Choice forced_choice(std::uint32_t arm, std::size_t n_eligible) {
             .propensity = 1.0,
             .explored = true,
             .exploration_propensity = 1.0,
-            .rate = 1.0,
+            .exploration_rate = 1.0,
             .smallest = n_eligible == 1 ? 1.0 : 0.0};
 }
 

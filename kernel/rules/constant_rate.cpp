@@ -22,7 +22,7 @@ Choice told(const ConstantRate& rule, std::uint32_t arm, bool explored, Arms eli
             .propensity = chance,
             .explored = explored,
             .exploration_propensity = share,
-            .rate = *rule.rate,
+            .exploration_rate = *rule.rate,
             .smallest = share,
             .greedy = greedy_at(*rule.rate, is_best)};
 }

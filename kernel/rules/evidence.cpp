@@ -31,7 +31,7 @@ class Law {
                 .propensity = propensity(arm, n_best, is_best),
                 .explored = explores,
                 .exploration_propensity = std::min(1.0, explored(arm) / rate_),
-                .rate = rate_,
+                .exploration_rate = rate_,
                 .smallest = std::min(1.0, share(lightest_) / rate_),
                 .greedy = greedy_at(rate_, is_best)};
     }

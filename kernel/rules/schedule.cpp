@@ -11,7 +11,7 @@ Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligib
             .propensity = share,
             .explored = true,
             .exploration_propensity = share,
-            .rate = 1.0,
+            .exploration_rate = 1.0,
             .smallest = share};
 }
 
@@ -27,7 +27,7 @@ Choice tossed(double rate, std::uint32_t arm, bool explored, std::size_t n_eligi
             .propensity = propensity(rate, n_eligible, n_best, is_best),
             .explored = explored,
             .exploration_propensity = share,
-            .rate = rate,
+            .exploration_rate = rate,
             .smallest = share,
             .greedy = greedy_at(rate, is_best)};
 }

@@ -19,7 +19,8 @@ nb::object new_decision(std::size_t dim) {
     d->t = d->mark = d->table = d->life = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
     d->probabilities = nullptr;
     d->explored = d->learned = d->expired = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
-    d->propensity = d->weight = 1.0, d->reward = 0.0, d->exploration_propensity = d->rate = d->smallest = NAN;
+    d->propensity = d->weight = 1.0, d->reward = 0.0,
+    d->exploration_propensity = d->exploration_rate = d->smallest = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
 
@@ -37,7 +38,8 @@ void settle(Decision& d, const Choice& choice, nb::object label, Word table, con
     d.arm = label.release().ptr(), d.eligible = Py_XNewRef(eligible.ptr());
     d.index = choice.arm, d.table = table;
     d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
-    d.exploration_propensity = choice.exploration_propensity, d.rate = choice.rate, d.smallest = choice.smallest;
+    d.exploration_propensity = choice.exploration_propensity, d.exploration_rate = choice.exploration_rate,
+    d.smallest = choice.smallest;
     d.greedy = choice.explored ? choice.greedy : Choice::Greedy::yes;
 }
 
@@ -49,7 +51,7 @@ std::string decision_id(Word t, Word mark) {
 
 const char* design_of(const Choice& choice) {
     if (std::isnan(choice.exploration_propensity)) return "choice";
-    return choice.explored && choice.rate == 1.0 && choice.smallest == 0.0 ? "turn" : "coin";
+    return choice.explored && choice.exploration_rate == 1.0 && choice.smallest == 0.0 ? "turn" : "coin";
 }
 
 const char* Decision::design() const {
@@ -57,7 +59,7 @@ const char* Decision::design() const {
                       .propensity = propensity,
                       .explored = explored,
                       .exploration_propensity = exploration_propensity,
-                      .rate = rate,
+                      .exploration_rate = exploration_rate,
                       .smallest = smallest});
 }
 
@@ -92,7 +94,7 @@ PyGetSetDef attributes[] = {
     {"given_exploring", get<[](Decision& d) { return known(d.exploration_propensity).release().ptr(); }>, nullptr,
      "The probability of this arm given that the step explores, which no context moves; None if the policy has none.",
      nullptr},
-    {"rate", get<[](Decision& d) { return known(d.rate).release().ptr(); }>, nullptr,
+    {"rate", get<[](Decision& d) { return known(d.exploration_rate).release().ptr(); }>, nullptr,
      "The probability that the step explores; None if the policy has none.", nullptr},
     {"smallest", get<[](Decision& d) { return known(d.smallest).release().ptr(); }>, nullptr,
      "The smallest probability of an eligible arm given that the step explores; None if the policy has none.", nullptr},

@@ -132,7 +132,7 @@ void bind_decisions(nb::module_& m) {
                      "(n,): the probability with which each arm was to be played.")
         .def_prop_ro("given_exploring", &doubles_of<&Choice::exploration_propensity>, owned,
                      "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
-        .def_prop_ro("rates", &doubles_of<&Choice::rate>, owned,
+        .def_prop_ro("rates", &doubles_of<&Choice::exploration_rate>, owned,
                      "(n,): the probability that each step explores; NaN if the policy has none.")
         .def_prop_ro("smallest", &doubles_of<&Choice::smallest>, owned,
                      "(n,): the smallest probability of an eligible arm given that the step explores; NaN if the "
