@@ -21,7 +21,7 @@ struct Choice {
     // The probability of the arm given that the step explores; NaN if the policy has no such thing.
     double exploration_propensity = std::numeric_limits<double>::quiet_NaN();
     double exploration_rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; likewise
-    double smallest =
+    double min_exploration_probability =
         std::numeric_limits<double>::quiet_NaN();  // of the eligible arms, given that it explores; likewise
     // Whether an explored arm is one of those that look best; a step that is sure to explore does not look.
     enum class Greedy : std::int8_t { unknown, no, yes } greedy = Greedy::unknown;
@@ -40,7 +40,7 @@ inline Choice forced_choice(std::uint32_t arm, std::size_t n_eligible) {
             .explored = true,
             .exploration_propensity = 1.0,
             .exploration_rate = 1.0,
-            .smallest = n_eligible == 1 ? 1.0 : 0.0};
+            .min_exploration_probability = n_eligible == 1 ? 1.0 : 0.0};
 }
 
 // The best of the eligible arms and how many share the first place.

@@ -23,7 +23,7 @@ Choice told(const ConstantRate& rule, std::uint32_t arm, bool explored, Arms eli
             .explored = explored,
             .exploration_propensity = share,
             .exploration_rate = *rule.rate,
-            .smallest = share,
+            .min_exploration_probability = share,
             .greedy = greedy_at(*rule.rate, is_best)};
 }
 

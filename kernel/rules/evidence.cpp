@@ -32,7 +32,7 @@ class Law {
                 .explored = explores,
                 .exploration_propensity = std::min(1.0, explored(arm) / rate_),
                 .exploration_rate = rate_,
-                .smallest = std::min(1.0, share(lightest_) / rate_),
+                .min_exploration_probability = std::min(1.0, share(lightest_) / rate_),
                 .greedy = greedy_at(rate_, is_best)};
     }
     // The first arm at which the running sum of explored() passes the bits' share of the whole.

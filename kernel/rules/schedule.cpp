@@ -12,7 +12,7 @@ Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligib
             .explored = true,
             .exploration_propensity = share,
             .exploration_rate = 1.0,
-            .smallest = share};
+            .min_exploration_probability = share};
 }
 
 double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
@@ -28,7 +28,7 @@ Choice tossed(double rate, std::uint32_t arm, bool explored, std::size_t n_eligi
             .explored = explored,
             .exploration_propensity = share,
             .exploration_rate = rate,
-            .smallest = share,
+            .min_exploration_probability = share,
             .greedy = greedy_at(rate, is_best)};
 }
 

@@ -20,7 +20,7 @@ nb::object new_decision(std::size_t dim) {
     d->probabilities = nullptr;
     d->explored = d->learned = d->expired = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
     d->propensity = d->weight = 1.0, d->reward = 0.0,
-    d->exploration_propensity = d->exploration_rate = d->smallest = NAN;
+    d->exploration_propensity = d->exploration_rate = d->min_exploration_probability = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
 
@@ -39,7 +39,7 @@ void settle(Decision& d, const Choice& choice, nb::object label, Word table, con
     d.index = choice.arm, d.table = table;
     d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
     d.exploration_propensity = choice.exploration_propensity, d.exploration_rate = choice.exploration_rate,
-    d.smallest = choice.smallest;
+    d.min_exploration_probability = choice.min_exploration_probability;
     d.greedy = choice.explored ? choice.greedy : Choice::Greedy::yes;
 }
 
@@ -51,7 +51,8 @@ std::string decision_id(Word t, Word mark) {
 
 const char* design_of(const Choice& choice) {
     if (std::isnan(choice.exploration_propensity)) return "choice";
-    return choice.explored && choice.exploration_rate == 1.0 && choice.smallest == 0.0 ? "turn" : "coin";
+    return choice.explored && choice.exploration_rate == 1.0 && choice.min_exploration_probability == 0.0 ? "turn"
+                                                                                                          : "coin";
 }
 
 const char* Decision::design() const {
@@ -60,7 +61,7 @@ const char* Decision::design() const {
                       .explored = explored,
                       .exploration_propensity = exploration_propensity,
                       .exploration_rate = exploration_rate,
-                      .smallest = smallest});
+                      .min_exploration_probability = min_exploration_probability});
 }
 
 namespace {
@@ -96,7 +97,7 @@ PyGetSetDef attributes[] = {
      nullptr},
     {"rate", get<[](Decision& d) { return known(d.exploration_rate).release().ptr(); }>, nullptr,
      "The probability that the step explores; None if the policy has none.", nullptr},
-    {"smallest", get<[](Decision& d) { return known(d.smallest).release().ptr(); }>, nullptr,
+    {"smallest", get<[](Decision& d) { return known(d.min_exploration_probability).release().ptr(); }>, nullptr,
      "The smallest probability of an eligible arm given that the step explores; None if the policy has none.", nullptr},
     {"explored", get<[](Decision& d) { return PyBool_FromLong(d.explored); }>, nullptr,
      "Whether the step explored: the turn or the coins chose, not the estimates.", nullptr},

@@ -134,7 +134,7 @@ void bind_decisions(nb::module_& m) {
                      "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
         .def_prop_ro("rates", &doubles_of<&Choice::exploration_rate>, owned,
                      "(n,): the probability that each step explores; NaN if the policy has none.")
-        .def_prop_ro("smallest", &doubles_of<&Choice::smallest>, owned,
+        .def_prop_ro("smallest", &doubles_of<&Choice::min_exploration_probability>, owned,
                      "(n,): the smallest probability of an eligible arm given that the step explores; NaN if the "
                      "policy has none.")
         .def_prop_ro("explored", &explored, owned, "(n,): which steps explored.")

@@ -30,8 +30,8 @@ nb::tuple fields_of(const Decision& d) {
     nb::object eligible = d.eligible ? nb::borrow(d.eligible) : nb::none();
     return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
                           d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
-                          known(d.exploration_propensity), known(d.exploration_rate), known(d.smallest), greedy_of(d),
-                          eligible, probabilities_of(d), d.expired);
+                          known(d.exploration_propensity), known(d.exploration_rate),
+                          known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired);
 }
 
 namespace {
@@ -95,7 +95,7 @@ nb::dict to_dict(const Decision& d) {
     put(Key::explored, PyBool_FromLong(d.explored));
     put(Key::rate, known(d.exploration_rate).release().ptr());
     put(Key::given_exploring, known(d.exploration_propensity).release().ptr());
-    put(Key::smallest, known(d.smallest).release().ptr());
+    put(Key::smallest, known(d.min_exploration_probability).release().ptr());
     put(Key::greedy, greedy_of(d).release().ptr());
     put(Key::design, PyUnicode_FromString(d.design()));
     if (d.probabilities)
@@ -178,7 +178,8 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     if (!x.is_none() && (dim == 0 || !read_recorded(x, dim, d.x)))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.exploration_propensity = read_chance("given_exploring", given_exploring, "1e-100", least_chance);
-    d.exploration_rate = read_chance("rate", rate, "0", 0.0), d.smallest = read_chance("smallest", smallest, "0", 0.0);
+    d.exploration_rate = read_chance("rate", rate, "0", 0.0),
+    d.min_exploration_probability = read_chance("smallest", smallest, "0", 0.0);
     if (greedy) d.greedy = *greedy ? Choice::Greedy::yes : Choice::Greedy::no;
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);
