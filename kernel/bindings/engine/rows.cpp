@@ -142,9 +142,8 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         choose_rows(*constant, contexts, arms, out);
     } else if (auto exploring = exploring_of(*rule_, model_)) {
         model_.all().refresh();
-        const std::vector<double> exploration_weights(
-            exploring->exploration_weights.begin(),
-            exploring->exploration_weights.end());  // others may learn meanwhile
+        // copies, since others may learn meanwhile
+        const std::vector<double> weights(exploring->exploration_weights.begin(), exploring->exploration_weights.end());
         const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());
         exploring->exploration_weights = weights, exploring->quotas = quotas;
         choose_rows(*exploring, contexts, arms, out);
