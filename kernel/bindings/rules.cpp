@@ -53,7 +53,8 @@ bool read_any(nb::handle given, std::variant<Rs...>& out) {
 void check_parts(const Model& model, bool needs_widths) {
     for (const Statistics* part : model.sums())
         if (part->n_arms() != model.all().n_arms())
-            fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
+            fail(PyExc_ValueError,
+                 "the layers have different arms; add and remove arms of the LayeredStatistics, not of a layer");
     if (needs_widths && model.all().ridge().kind != Ridge::Kind::constant)
         fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
 }

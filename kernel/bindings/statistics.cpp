@@ -403,9 +403,9 @@ void bind_statistics(nb::module_& m) {
     // what depends on the order of rows, so that merging cannot just add it up
     statistics.attr("not_summed") = nb::make_tuple("units");
     bind_units(m);
-    bind_layers(m);
-    bind_tuned(m);
-    bind_paced(m);
+    bind_layered_statistics(m);
+    bind_auto_tuned_statistics(m);
+    bind_lazy_statistics(m);
 }
 
 }  // namespace armlet

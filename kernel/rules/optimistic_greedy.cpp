@@ -30,7 +30,7 @@ std::size_t rough_leader(const double* scores, const double* means, const double
 
 }  // namespace
 
-const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step& step) const {
+const double* OptimisticGreedy::leading_bounds(const FrozenStatistics& rows, const Step& step) const {
     const Statistics& solved = rows.solved();
     const std::size_t n_arms = solved.n_arms(), size = solved.view_size(), width = solved.width();
     double* scores = step.scratch(1, width);
@@ -55,13 +55,13 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
     return scores;
 }
 
-Choice OptimisticGreedy::choose(const Snapshots& rows, const Step& step, const Coins& coins) const {
+Choice OptimisticGreedy::choose(const FrozenStatistics& rows, const Step& step, const Coins& coins) const {
     const double* bounds = leading_bounds(rows, step);
     if (by_evidence) return decide(bounds, exploring(rows), step.t, coins, step.eligible);
     return decide(bounds, schedule(rows.n_arms()), step.t, coins, step.eligible);
 }
 
-void OptimisticGreedy::probabilities(const Snapshots& rows, const Step& step, std::span<double> out) const {
+void OptimisticGreedy::probabilities(const FrozenStatistics& rows, const Step& step, std::span<double> out) const {
     const double* bounds = leading_bounds(rows, step);
     if (by_evidence) return armlet::probabilities(bounds, exploring(rows), step.t, step.eligible, out);
     armlet::probabilities(bounds, schedule(rows.n_arms()), step.t, step.eligible, out);

@@ -38,9 +38,10 @@ std::vector<nb::object> names_of_features(nb::handle features, std::size_t dim) 
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state) {
-    if (nb::isinstance<Tuned>(state)) return Model(nb::cast<Tuned&>(state));
+    if (nb::isinstance<AutoTunedStatistics>(state)) return Model(nb::cast<AutoTunedStatistics&>(state));
     if (nb::isinstance<Statistics>(state)) return Model(nb::cast<Statistics&>(state));
-    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2) return Model(nb::cast<Layers&>(state));
+    if (nb::isinstance<LayeredStatistics>(state) && nb::cast<LayeredStatistics&>(state).size() == 2)
+        return Model(nb::cast<LayeredStatistics&>(state));
     return {};
 }
 
@@ -304,7 +305,7 @@ void Engine::check_held(std::uint32_t arm, bool explored, double weight, const c
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
     if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, verb);
-    if (model_.is<Layers>() && explored) check_holds(model_.as<Layers>()[0], arm, weight, verb);
+    if (model_.is<LayeredStatistics>() && explored) check_holds(model_.as<LayeredStatistics>()[0], arm, weight, verb);
 }
 
 void Engine::update(const Event& event) {

@@ -55,7 +55,7 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
         }
         return;
     }
-    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.is<Tuned>() && rows > 16);
+    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.is<AutoTunedStatistics>() && rows > 16);
     std::optional<Undo> undo;
     if (is_long || refusals == Refusals::possible)
         undo.emplace(model_, each_once(arms),

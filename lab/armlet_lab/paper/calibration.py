@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.kernel import AutoEvidence, Tuned
+from armlet.kernel import AutoEvidence, AutoTunedStatistics
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
@@ -51,7 +51,7 @@ def play(task: Task) -> Arrays:
     entries = [together.Entry.of(policy, world) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoEvidence(horizon=float(T), caution=caution, start=START, most=MOST, even=EVEN)
-        entries.append(together.Entry(rule, Tuned(world.n_arms, world.dim, units="free")))
+        entries.append(together.Entry(rule, AutoTunedStatistics(world.n_arms, world.dim, units="free")))
     which = (task.family, task.problem, T)
     runs = [together.play(world, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])

@@ -16,7 +16,7 @@ from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
-from armlet.kernel import Statistics, Tuned
+from armlet.kernel import AutoTunedStatistics, Statistics
 from armlet.log.fitting.files import Data, Piece
 from armlet.log.fitting.rows import RowReader, Rows, first_wrong, matrix
 from armlet.log.fitting.source import Source, find_source
@@ -140,7 +140,7 @@ def is_sums(bandit: Bandit) -> bool:
     policy, state = bandit.policy, bandit.state
     return (
         isinstance(state, Statistics)
-        and not isinstance(state, Tuned)
+        and not isinstance(state, AutoTunedStatistics)
         and type(state).add is Statistics.add
         and getattr(type(policy), "update", None) in UPDATES
         and policy.rewards == "any"
