@@ -81,7 +81,8 @@ Rule: TypeAlias = (
     | InverseGaps
 )
 """What the kernel can play by itself, on Statistics; but ForcedSampling works on LayeredStatistics of two,
-OptimisticGreedy on FrozenStatistics, AutoSchedule and AutoEvidence on AutoTunedStatistics, LogBonus on LazyStatistics."""
+OptimisticGreedy on FrozenStatistics, AutoSchedule and AutoEvidence on AutoTunedStatistics, LogBonus on
+LazyStatistics."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
