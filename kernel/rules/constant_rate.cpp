@@ -21,9 +21,9 @@ Choice told(const ConstantRate& rule, std::uint32_t arm, bool explored, Arms eli
     return {.arm = arm,
             .propensity = chance,
             .explored = explored,
-            .given_exploring = share,
-            .rate = *rule.rate,
-            .smallest = share,
+            .exploration_propensity = share,
+            .exploration_rate = *rule.rate,
+            .min_exploration_probability = share,
             .greedy = greedy_at(*rule.rate, is_best)};
 }
 

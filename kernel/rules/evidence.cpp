@@ -30,9 +30,9 @@ class Law {
         return {.arm = arm,
                 .propensity = propensity(arm, n_best, is_best),
                 .explored = explores,
-                .given_exploring = std::min(1.0, explored(arm) / rate_),
-                .rate = rate_,
-                .smallest = std::min(1.0, share(lightest_) / rate_),
+                .exploration_propensity = std::min(1.0, explored(arm) / rate_),
+                .exploration_rate = rate_,
+                .min_exploration_probability = std::min(1.0, share(lightest_) / rate_),
                 .greedy = greedy_at(rate_, is_best)};
     }
     // The first arm at which the running sum of explored() passes the bits' share of the whole.
@@ -50,7 +50,8 @@ class Law {
     double share(double weight) const { return each_ + shared_ * (weight / sum_); }
     double weight(std::uint32_t arm) const {
         const auto quotas = exploring_.quotas;
-        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_), exploring_.wants[arm]);
+        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_),
+                        exploring_.exploration_weights[arm]);
     }
 
     const Exploring& exploring_;

@@ -15,7 +15,7 @@ std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
 std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
     return with_state(rule, model, []<typename R>(const R& one, auto& state) -> std::optional<Exploring> {
         if constexpr (GoesByEvidence<R>) {
-            one.refresh_wants(state);
+            one.refresh_exploration_weights(state);
             return one.in_force(state);
         }
         return std::nullopt;

@@ -10,9 +10,9 @@ Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligib
     return {.arm = eligible[below(coins.pick, eligible.size())],
             .propensity = share,
             .explored = true,
-            .given_exploring = share,
-            .rate = 1.0,
-            .smallest = share};
+            .exploration_propensity = share,
+            .exploration_rate = 1.0,
+            .min_exploration_probability = share};
 }
 
 double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
@@ -26,9 +26,9 @@ Choice tossed(double rate, std::uint32_t arm, bool explored, std::size_t n_eligi
     return {.arm = arm,
             .propensity = propensity(rate, n_eligible, n_best, is_best),
             .explored = explored,
-            .given_exploring = share,
-            .rate = rate,
-            .smallest = share,
+            .exploration_propensity = share,
+            .exploration_rate = rate,
+            .min_exploration_probability = share,
             .greedy = greedy_at(rate, is_best)};
 }
 

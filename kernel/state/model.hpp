@@ -4,9 +4,9 @@
 #include <variant>
 #include <vector>
 
-#include "state/layers.hpp"
-#include "state/paced.hpp"
-#include "state/tuned.hpp"
+#include "state/auto_tuned_statistics.hpp"
+#include "state/layered_statistics.hpp"
+#include "state/lazy_statistics.hpp"
 
 namespace armlet {
 
@@ -15,7 +15,7 @@ class Model {
     Model() = default;  // of a policy in Python that keeps something other than sums
     template <typename State>
     explicit Model(State& state) : state_(&state) {
-        if constexpr (std::derived_from<State, Layers>)
+        if constexpr (std::derived_from<State, LayeredStatistics>)
             for (Statistics& layer : state) sums_.push_back(&layer);
         else
             sums_.push_back(&state);
@@ -37,10 +37,12 @@ class Model {
     Statistics& all() const { return *sums_.back(); }
 
     // Whether a row can be taken back: what was last solved for depends on the order in which rows came.
-    bool can_forget() const { return !is<Snapshots>(); }
+    bool can_forget() const { return !is<FrozenStatistics>(); }
 
   private:
-    std::variant<std::monostate, Statistics*, Layers*, Snapshots*, Tuned*, Paced*> state_;
+    std::variant<std::monostate, Statistics*, LayeredStatistics*, FrozenStatistics*, AutoTunedStatistics*,
+                 LazyStatistics*>
+        state_;
     std::vector<Statistics*> sums_;
 };
 

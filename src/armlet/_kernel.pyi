@@ -316,7 +316,7 @@ class InverseGaps:
         gamma itself or, if it grows, times sqrt(t); gaps as they are or over the noise.
         """
 
-def wants(n: object, q: float) -> NDArray[numpy.float64]:
+def exploration_weights(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
 
 def exps(values: object) -> NDArray[numpy.float64]:
@@ -521,7 +521,7 @@ class Units:
     def standard(self, X: object) -> NDArray[numpy.float64]:
         """(n, D): rows of z = (1, (x - o - m) / s)."""
 
-class Layers:
+class LayeredStatistics:
     """Several sets of statistics about the same arms."""
 
     def __init__(
@@ -555,10 +555,10 @@ class Layers:
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
-    def merge(self, other: Layers, into: Sequence[int]) -> None:
+    def merge(self, other: LayeredStatistics, into: Sequence[int]) -> None:
         """Adds the other's arm i to this arm into[i]."""
 
-    def subtract(self, earlier: Layers, into: Sequence[int]) -> None:
+    def subtract(self, earlier: LayeredStatistics, into: Sequence[int]) -> None:
         """Takes the earlier one's arm i away from this arm into[i]."""
 
     def renew(self) -> None:
@@ -568,11 +568,11 @@ class Layers:
         """One more arm, of which nothing is known."""
 
     def remove_arm(self, arm: int) -> None: ...
-    def copy(self) -> Layers: ...
+    def copy(self) -> LayeredStatistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Snapshots(Layers):
+class FrozenStatistics(LayeredStatistics):
     """
     Two layers: the rows that each arm was last solved for, and all of them.
     """
@@ -593,9 +593,9 @@ class Snapshots(Layers):
     def subtract(self, earlier: object, into: object) -> None:
         """Refuses: these do not add up."""
 
-    def copy(self) -> Snapshots: ...
+    def copy(self) -> FrozenStatistics: ...
 
-class Tuned(Statistics):
+class AutoTunedStatistics(Statistics):
     """Sums of explored rows, and the p that follows from them."""
 
     def __init__(
@@ -666,11 +666,11 @@ class Tuned(Statistics):
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
-    def copy(self) -> Tuned: ...
+    def copy(self) -> AutoTunedStatistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Paced(Statistics):
+class LazyStatistics(Statistics):
     """
     Sums of rows, of which an arm is solved when it has enough more of them.
     """
@@ -716,7 +716,7 @@ class Paced(Statistics):
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
-    def copy(self) -> Paced: ...
+    def copy(self) -> LazyStatistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
 

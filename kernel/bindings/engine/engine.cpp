@@ -38,9 +38,10 @@ std::vector<nb::object> names_of_features(nb::handle features, std::size_t dim) 
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state) {
-    if (nb::isinstance<Tuned>(state)) return Model(nb::cast<Tuned&>(state));
+    if (nb::isinstance<AutoTunedStatistics>(state)) return Model(nb::cast<AutoTunedStatistics&>(state));
     if (nb::isinstance<Statistics>(state)) return Model(nb::cast<Statistics&>(state));
-    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2) return Model(nb::cast<Layers&>(state));
+    if (nb::isinstance<LayeredStatistics>(state) && nb::cast<LayeredStatistics&>(state).size() == 2)
+        return Model(nb::cast<LayeredStatistics&>(state));
     return {};
 }
 
@@ -69,7 +70,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
     features_ = names_of_features(features, dim_);
-    if (!rule_) asked_.emplace(policy, state, dim_);
+    if (!rule_) python_policy_.emplace(policy, state, dim_);
     if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
     tell_state();
 }
@@ -90,7 +91,8 @@ std::optional<Turns::Whole> Engine::learn_turn() {
 
 // Only a finaliser can still reach a bandit that the garbage collector has taken apart.
 void Engine::check_alive() const {
-    if (!rule_ && !asked_) fail(PyExc_RuntimeError, "this bandit is being collected as garbage; it cannot be used");
+    if (!rule_ && !python_policy_)
+        fail(PyExc_RuntimeError, "this bandit is being collected as garbage; it cannot be used");
 }
 
 // ---- contexts and rewards
@@ -240,13 +242,13 @@ nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle p
     const Coins coins = toss(streams_.own(), step);
     const double* context = seen(d.x);
     const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
-                                : asked_->decide(step, context, coins, arms, arms_.size());
+                                : python_policy_->decide(step, context, coins, arms, arms_.size());
     if (wants_all) {
         d.probabilities = new std::vector<double>(arms_.size());
         if (rule_)
             armlet::probabilities(*rule_, model_, step, context, arms, scratch_, *d.probabilities);
         else
-            asked_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
+            python_policy_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
     }
     t = step;
     stamp(d, step, coins.mark, streams_.own());
@@ -303,11 +305,11 @@ void Engine::check_held(std::uint32_t arm, bool explored, double weight, const c
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
     if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, verb);
-    if (model_.is<Layers>() && explored) check_holds(model_.as<Layers>()[0], arm, weight, verb);
+    if (model_.is<LayeredStatistics>() && explored) check_holds(model_.as<LayeredStatistics>()[0], arm, weight, verb);
 }
 
 void Engine::update(const Event& event) {
-    if (asked_) return asked_->update(event);
+    if (python_policy_) return python_policy_->update(event);
     if (!learns(*rule_, event.explored)) return;
     const Row row{event.arm, event.x, event.reward, event.weight, event.explored, event.t};
     if (event.replaces)
@@ -324,7 +326,7 @@ Event Engine::event_of(const Decision& d, std::uint32_t arm, double reward, doub
 
 // A compiled rule takes any row; a policy in Python may refuse one.
 void Engine::rehearse(const Event& event) const {
-    if (asked_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
+    if (python_policy_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
 }
 
 nb::dict Engine::recorded(const Decision& d) const {
@@ -442,8 +444,8 @@ int Engine::traverse(visitproc visit, void* arg) const {
     Py_VISIT(policy.ptr());
     Py_VISIT(state.ptr());
     Py_VISIT(read_context_.ptr());
-    if (asked_)
-        if (const int stop = asked_->traverse(visit, arg)) return stop;
+    if (python_policy_)
+        if (const int stop = python_policy_->traverse(visit, arg)) return stop;
     if (recording_)
         if (const int stop = recording_->traverse(visit, arg)) return stop;
     return arms_.traverse(visit, arg);
@@ -452,7 +454,7 @@ int Engine::traverse(visitproc visit, void* arg) const {
 void Engine::clear() {
     rule_.reset(), model_ = {};
     policy = state = read_context_ = nb::none();
-    asked_.reset();
+    python_policy_.reset();
     recording_.reset();
     arms_.clear();
 }

@@ -158,8 +158,8 @@ class Engine {
     void rehearse_all(std::size_t rows, Get&& event_at) const;
 
     std::optional<Rule> rule_;
-    Model model_;                        // what the rule works on, or the sums of a policy in Python, if any
-    std::optional<PythonPolicy> asked_;  // where there is no rule
+    Model model_;                                // what the rule works on, or the sums of a policy in Python, if any
+    std::optional<PythonPolicy> python_policy_;  // where there is no rule
     ArmTable arms_;
     Streams streams_;
     nb::object read_context_;

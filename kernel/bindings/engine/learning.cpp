@@ -45,7 +45,7 @@ std::vector<nb::object> keys_of_rows(const nb::list& labels, std::size_t rows) {
 // batch is long enough to be worth slices.
 template <typename Learn>
 void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Refusals refusals) {
-    if (asked_) {
+    if (python_policy_) {
         nb::object before = state.attr("copy")();
         try {
             for (std::size_t i = 0; i < rows; ++i) learn(i);
@@ -55,7 +55,7 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
         }
         return;
     }
-    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.is<Tuned>() && rows > 16);
+    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.is<AutoTunedStatistics>() && rows > 16);
     std::optional<Undo> undo;
     if (is_long || refusals == Refusals::possible)
         undo.emplace(model_, each_once(arms),
@@ -76,7 +76,7 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
 // A policy in Python may refuse a row only after those before it.
 template <typename Get>
 void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
-    if (!asked_) return;
+    if (!python_policy_) return;
     const PythonPolicy rehearsal(policy, state.attr("copy")(), dim_);
     for (std::size_t i = 0; i < rows; ++i) rehearsal.update(event_at(i));
 }
@@ -103,7 +103,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
         return many;
     };
     change("learn", fields, [&](Act act) {
-        const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
+        const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
         check_state();
         std::vector<std::uint32_t> arms;
         for (std::size_t i = 0; i < rows; ++i) {
@@ -141,7 +141,7 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
     change(
         "partial_fit", [&] { return fields; },
         [&](Act act) {
-            const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
+            const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
@@ -197,7 +197,7 @@ void Engine::learn_logged(const LoggedRows& given) {
     change(
         "learn_logged", [&] { return fields; },
         [&](Act act) {
-            const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
+            const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
@@ -220,12 +220,12 @@ void Engine::learn_logged(const LoggedRows& given) {
             };
             const auto refusals = corrects ? Refusals::possible : Refusals::none;
             if (act == Act::perform) return learn_all(rows, arms, learn, refusals);
-            if (!asked_ && !corrects) return;
+            if (!python_policy_ && !corrects) return;
             // a row may correct one that comes before it, so that nothing short of learning them all will tell
-            nb::object before = asked_ ? nb::object(state.attr("copy")()) : nb::none();
+            nb::object before = python_policy_ ? nb::object(state.attr("copy")()) : nb::none();
             const Undo undo(model_, each_once(arms), Undo::Solved::kept);
             learn_all(rows, arms, learn, refusals);
-            if (asked_)
+            if (python_policy_)
                 state.attr("restore_arrays")(before.attr("arrays")());
             else
                 undo.restore();

@@ -92,7 +92,7 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
         for (std::size_t i = 0; i < out.size(); ++i) {
             const Word step = out.before + i + 1;
             const Coins coins = toss(streams_.own(), step);
-            const Choice choice = asked_->decide(step, X + i * dim_, coins, eligible, arms_.size());
+            const Choice choice = python_policy_->decide(step, X + i * dim_, coins, eligible, arms_.size());
             out.note(i, choice);
             begun.add(choice.arm);
         }
@@ -124,7 +124,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         scaled = given;
         for (std::size_t i = 0; i < rows; ++i) scale(scaled.data() + i * dim_);
     }
-    const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::change);
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::change);
     check_state();
     const auto arms = arms_.playable(wanted);
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
@@ -132,7 +132,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
                   wanted.is_all() ? nb::object() : arms_.labels_of(arms));
     const double* contexts = scales_ ? scaled.data() : out.X.data();
     const Word stood = std::exchange(t, after);  // these steps are ours, whoever decides meanwhile
-    if (asked_) {
+    if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         model_.all().refresh();
@@ -142,10 +142,10 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         choose_rows(*constant, contexts, arms, out);
     } else if (auto exploring = exploring_of(*rule_, model_)) {
         model_.all().refresh();
-        const std::vector<double> wants(exploring->wants.begin(),
-                                        exploring->wants.end());  // others may learn meanwhile
+        // copies, since others may learn meanwhile
+        const std::vector<double> weights(exploring->exploration_weights.begin(), exploring->exploration_weights.end());
         const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());
-        exploring->wants = wants, exploring->quotas = quotas;
+        exploring->exploration_weights = weights, exploring->quotas = quotas;
         choose_rows(*exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);
@@ -161,7 +161,7 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     std::vector<double> contexts = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(contexts.data() + i * dim_);
-    const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::look);
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_state();
     const auto arms = arms_.playable(wanted);
     const std::size_t n_arms = arms_.size();
@@ -171,8 +171,8 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     for (std::size_t i = 0; i < rows; ++i) {
         const double* x = contexts.data() + i * dim_;
         double* row = out.data() + i * n_arms;
-        if (asked_)
-            asked_->probabilities(step, x, arms, n_arms, row);
+        if (python_policy_)
+            python_policy_->probabilities(step, x, arms, n_arms, row);
         else
             armlet::probabilities(*rule_, model_, step, x, arms, scratch_, {row, n_arms});
         if (slices.pause()) check_state();
@@ -182,7 +182,7 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
 
 nb::tuple Engine::view(nb::handle eligible) {
     const auto wanted = wanted_of(eligible);
-    const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::look);
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_state();
     const std::size_t n_arms = arms_.size();
     std::vector<std::uint8_t> mask(n_arms);
@@ -194,7 +194,7 @@ nb::tuple Engine::view(nb::handle eligible) {
         return nb::make_tuple(labels, playable, fitted.attr("standard_estimates")(), units);
     }
     nb::object theta = policy.attr("estimates")(state);
-    if (asked_) asked_->check_estimates(theta, n_arms);
+    if (python_policy_) python_policy_->check_estimates(theta, n_arms);
     return nb::make_tuple(labels, playable, theta, nb::none());
 }
 

@@ -17,10 +17,10 @@ class Undo {
             for (const auto arm : arms_) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
             units_.push_back(sums->units().values());
         }
-        if (model.is<Tuned>()) tuner_ = model.as<Tuned>().tuner;
-        if (model.is<Paced>() && solved == Solved::kept) {
-            model.as<Paced>().refresh();
-            solved_ = model.as<Paced>().solved_values();
+        if (model.is<AutoTunedStatistics>()) tuner_ = model.as<AutoTunedStatistics>().tuner;
+        if (model.is<LazyStatistics>() && solved == Solved::kept) {
+            model.as<LazyStatistics>().refresh();
+            solved_ = model.as<LazyStatistics>().solved_values();
         }
     }
 
@@ -30,8 +30,8 @@ class Undo {
             for (const auto arm : arms_) sums->restore(arm, *record++);
         auto units = units_.begin();
         for (Statistics* sums : model_.sums()) sums->restore_units(*units++);
-        if (tuner_) model_.as<Tuned>().tuner = *tuner_;
-        if (!solved_.empty()) model_.as<Paced>().restore_solved(solved_);
+        if (tuner_) model_.as<AutoTunedStatistics>().tuner = *tuner_;
+        if (!solved_.empty()) model_.as<LazyStatistics>().restore_solved(solved_);
     }
 
   private:

@@ -97,7 +97,7 @@ void Engine::reseed(nb::handle seed) {
 nb::object Engine::snapshot() {
     check_alive();
     std::optional<Turns::Whole> turn;
-    if (asked_)
+    if (python_policy_)
         turn.emplace(turns_, Turns::Whole::Purpose::look);
     else
         turns_.await_settled();
@@ -129,8 +129,8 @@ void Engine::replace(nb::object next, nb::object rule, const nb::callable& field
             const Model model = next_rule ? read_model(*next_rule, fresh) : model_in(fresh);
             if (act == Act::rehearse) return;
             policy = next, state = fresh, rule_ = next_rule, model_ = model;
-            asked_.reset();
-            if (!rule_) asked_.emplace(policy, state, dim_);
+            python_policy_.reset();
+            if (!rule_) python_policy_.emplace(policy, state, dim_);
             learns_always_ = text(policy.attr("learns_from")) == "every step";
             tell_state();
         });
