@@ -1,4 +1,4 @@
-"""Section 4.2 as an experiment, and the calibration of p="auto"."""
+"""Section 4.2 as an experiment, and the calibration of AutoEpsilonGreedy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from armlet import kernel
 from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.policies.auto_p import CAUTION
+from armlet.policies import Algorithm1, AutoEpsilonGreedy
+from armlet.policies.auto_epsilon_greedy import CAUTION
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import block_size
@@ -29,7 +29,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 
 def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None:
     world, T = FigureA.draw(np.random.default_rng(1)), 9000  # more than a block
-    policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [ContextualEpsilonGreedy(p="auto", horizon=T)]
+    policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [AutoEpsilonGreedy(horizon=T)]
     entries = [together.Entry.of(policy, world) for policy in policies]
     among = together.play(world, entries, T, Seeds(5), 2)
     (shown, noisy, coins), blocks = streams.of_run(Seeds(5), 2), []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import stats
 from armlet import kernel
 from armlet.environments.finite import FiniteWorld, Noise
 from armlet.kernel import Rollout, Schedule, Simulated, Statistics
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, AutoAlgorithm1, ContextualEpsilonGreedy
 from armlet.types import Float64, Int64
 
 LANE = 1 << 64  # the second word of a Philox counter
@@ -79,10 +80,10 @@ def plain_loop(
 
 @pytest.mark.parametrize("noise", ["proportional", "gaussian", "bernoulli", "none"])
 @pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
-@pytest.mark.parametrize("how", [{"p": 12.5}, {"p": "auto", "horizon": 2000}])
-def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", [partial(Algorithm1, p=12.5), partial(AutoAlgorithm1, horizon=2000)])
+def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, kind: Any) -> None:
     world, seed, T = make_world(noise), 77, 400
-    policy = ContextualEpsilonGreedy(**how, units="as given", clock="steps", warmup=warmup)
+    policy = kind(warmup=warmup)
     loop, places = plain_loop(world, policy, seed, T)
     simulated = run(world, policy, "steps", seed, np.arange(1, T + 1))
     losses = world.losses[places, loop.arms]

@@ -42,7 +42,10 @@ WORDS: Final[dict[tuple[Rows, Looks], str]] = {
     ): "Arms were chosen by a rule that no reward changed, so this is ordinary regression: right for one "
     "look that was fixed beforehand, exactly if noise is normal.",
     ("fixed", "anytime"): "Right at all looks at once, if noise is normal.",
-    ("stopped", "fixed"): "How many rows there are depends on earlier rewards (p='auto'), so coverage is not exact; "
+    (
+        "stopped",
+        "fixed",
+    ): "How many rows there are depends on earlier rewards (p is found on the way), so coverage is not exact; "
     "interval='anytime' has a guarantee.",
     ("explored", "anytime"): "Right at all looks at once, if noise is normal.",
     ("counted", "anytime"): "Right at all looks at once, if noise is normal, however many rows there came to be.",
@@ -60,16 +63,17 @@ def rows_of(policy: Policy, *, all_fixed: bool = False) -> Rows:
     Examples
     --------
     >>> import armlet
-    >>> rows_of(armlet.Algorithm1(p=9)), rows_of(armlet.ContextualEpsilonGreedy(p="auto")), rows_of(armlet.LinUCB())
+    >>> rows_of(armlet.Algorithm1(p=9)), rows_of(armlet.AutoEpsilonGreedy()), rows_of(armlet.LinUCB())
     ('explored', 'stopped', 'chosen')
     """
-    if getattr(policy, "design", None) == "uniform":
+    design = getattr(policy, "design", None)
+    if design == "uniform":
         return "explored"
     if policy.learns_from != "explored steps":
         return "fixed" if all_fixed else "chosen"
-    if getattr(policy, "p", None) == "auto":
+    if design == "auto":
         return "stopped"
-    return "counted" if getattr(policy, "clock", None) == "evidence" else "explored"
+    return "counted" if design == "evidence" else "explored"
 
 
 @dataclass(frozen=True, slots=True)

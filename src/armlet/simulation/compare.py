@@ -22,7 +22,7 @@ from armlet.simulation.run import simulate_all
 
 USUAL = (
     "OccasionalOptimism",
-    "ContextualEpsilonGreedy:p=auto,horizon={horizon}",
+    "AutoEpsilonGreedy:horizon={horizon}",
     "OptimisticEpsilonGreedy",
     "LinUCB",
     "OFUL",

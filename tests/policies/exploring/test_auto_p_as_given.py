@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import armlet
-from armlet import ContextualEpsilonGreedy, kernel
+from armlet import kernel
 from armlet.environments import Customers, FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import AutoSchedule, Tuned
-from armlet.model_file import encoding
 from armlet.parallel.seeds import Seeds
-from armlet.policies.auto_p import MOST, START
+from armlet.policies import AutoAlgorithm1
+from armlet.policies.auto_epsilon_greedy import MOST, START
 from armlet.reference import auto_schedule
 from armlet.simulation.run import simulate
 from armlet.types import Float64
@@ -31,17 +31,17 @@ from support.examples import scaled
 T = 100_000
 
 
-def auto(horizon: int = T, **settings: Any) -> ContextualEpsilonGreedy:
-    return ContextualEpsilonGreedy(p="auto", horizon=horizon, units="as given", clock="steps", **settings)
+def auto(horizon: int = T, **settings: Any) -> AutoAlgorithm1:
+    return AutoAlgorithm1(horizon=horizon, **settings)
 
 
-def rule_of(policy: ContextualEpsilonGreedy) -> AutoSchedule:
+def rule_of(policy: AutoAlgorithm1) -> AutoSchedule:
     rule = policy.rule()
     assert isinstance(rule, AutoSchedule)
     return rule
 
 
-def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> Tuned:
+def explored(policy: AutoAlgorithm1, X: Float64, arms: list[int], rewards: Float64) -> Tuned:
     """Learn rows as if every step had explored."""
     state, rule = policy.init(max(arms) + 1, X.shape[1]), rule_of(policy)
     assert isinstance(state, Tuned)
@@ -78,15 +78,11 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
     world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-    class Slow(ContextualEpsilonGreedy):
+    class Slow(AutoAlgorithm1):
         def rule(self) -> None:  # type: ignore[override]
             return None
 
-        def current_p(self, state: armlet.Statistics) -> float:
-            assert isinstance(state, Tuned)
-            return state.p(rule_of(policy))
-
-        def update(self, state: armlet.Statistics, interaction: armlet.Interaction) -> None:
+        def update(self, state: Tuned, interaction: armlet.Interaction) -> None:
             policy.update(state, interaction)
 
     X = world.contexts(np.random.default_rng(1), 1500)
@@ -94,9 +90,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
     fast = kernel.rollout(
         np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), rule=rule_of(policy), seed=9
     )
-    slow = armlet.Bandit(
-        range(world.n_arms), world.dim, policy=Slow(p="auto", horizon=3000, units="as given", clock="steps"), seed=9
-    )
+    slow = armlet.Bandit(range(world.n_arms), world.dim, policy=Slow(horizon=3000), seed=9)
     for t, (x, row) in enumerate(zip(X, R, strict=True)):
         decision = slow.decide(x)
         assert decision.arm == fast.arms[t]
@@ -185,19 +179,6 @@ def test_file_round_trip_goes_on_with_the_same_decisions(tmp_path: Path) -> None
     assert all(np.array_equal(now, loaded.state.arrays()[name]) for name, now in bandit.state.arrays().items())
 
 
-def test_files_from_before_the_horizon_still_load(tmp_path: Path) -> None:
-    bandit = armlet.Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=4), seed=1)
-    bandit.save(tmp_path / "new.armlet")
-    header, arrays = encoding.read_model(tmp_path / "new.armlet")
-    policy: Any = header["policy"]
-    del policy["settings"]["horizon"]
-    encoding.write_model(tmp_path / "model.armlet", header, arrays)
-    assert armlet.load(tmp_path / "model.armlet").policy == bandit.policy
-    assert armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=4)).policy == bandit.policy
-    with pytest.raises(armlet.ModelFileError, match="it was saved with"):
-        armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=5))
-
-
 def test_merged_bandits_keep_the_higher_p_and_the_latest_contexts() -> None:
     ps, _, one = run(600, 6)
     others, _, two = run(600, 7)
@@ -279,8 +260,8 @@ def test_forecast_of_a_loss_is_that_of_a_simulation() -> None:
 
 
 def test_by_steps_auto_needs_a_horizon() -> None:
-    with pytest.raises(ValueError, match="horizon is None; give p='auto' the number of decisions"):
-        ContextualEpsilonGreedy(p="auto", units="as given", clock="steps")
+    with pytest.raises(ValueError, match="horizon is None; give the number of decisions"):
+        AutoAlgorithm1(horizon=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="for instance horizon=100_000"):
         auto(0)
 

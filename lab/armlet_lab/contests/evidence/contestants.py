@@ -11,6 +11,7 @@ from typing import Final
 from armlet.policies import (
     Algorithm1,
     AllDataEpsilonGreedy,
+    AutoEpsilonGreedy,
     ContextualEpsilonGreedy,
     LinUCB,
     OptimisticEpsilonGreedy,
@@ -48,7 +49,7 @@ def with_late_rewards(n_arms: int, horizon: int) -> dict[str, Policy]:
     return {
         **{f"p = {factor:g} K": Algorithm1(p=factor * n_arms) for factor in FACTORS},
         f"evidence, q = {Q:g}": ContextualEpsilonGreedy(p=Q * n_arms),
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon),
+        "auto": AutoEpsilonGreedy(horizon=horizon),
     }
 
 
@@ -59,7 +60,7 @@ def with_a_newcomer(n_arms: int, horizon: int) -> dict[str, Policy]:
         "evidence": ContextualEpsilonGreedy(p=Q * n_arms),
         "evidence, q = 1": ContextualEpsilonGreedy(p=1.0 * n_arms),
         "evidence, all rows": AllDataEpsilonGreedy(p=Q * n_arms),
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon),
+        "auto": AutoEpsilonGreedy(horizon=horizon),
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
     }
@@ -71,7 +72,7 @@ def trained(n_arms: int, rows: int) -> dict[str, Policy]:
         "Algorithm 1": Algorithm1(p=Q * n_arms),
         "evidence": ContextualEpsilonGreedy(p=Q * n_arms),
         "evidence, all rows": AllDataEpsilonGreedy(p=Q * n_arms),
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=10 * rows),
+        "auto": AutoEpsilonGreedy(horizon=10 * rows),
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
     }
@@ -81,7 +82,7 @@ def in_a_closed_world(n_arms: int) -> Mapping[str, Policy]:
     """Give the law by steps and by evidence at one p, in free units both, and the latter with a floor."""
     p = Q * n_arms
     return {
-        "steps": ContextualEpsilonGreedy(p=p, clock="steps"),
+        "steps": Algorithm1(p=p, units="free"),
         "evidence": ContextualEpsilonGreedy(p=p),
         "floor": ContextualEpsilonGreedy(p=p, floor=FLOOR),
     }

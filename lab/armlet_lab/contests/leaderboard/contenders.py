@@ -10,8 +10,7 @@ from typing import Final, Literal
 from armlet.policies import (
     OFUL,
     Algorithm1,
-    AllDataEpsilonGreedy,
-    ContextualEpsilonGreedy,
+    AutoEpsilonGreedy,
     FixedEpsilon,
     Greedy,
     HybridLinUCB,
@@ -19,6 +18,7 @@ from armlet.policies import (
     OccasionalOptimism,
     OLSBandit,
     OptimisticEpsilonGreedy,
+    ScheduledEpsilonGreedy,
     SquareCB,
     ThompsonSampling,
     Uniform,
@@ -70,14 +70,12 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1, all data": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: tuple(
-            AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps", units="as given") for f in (1, 3, 10, 30)
-        ),
+        grid=lambda b: tuple(ScheduledEpsilonGreedy(p=f * b.n_arms, ridge="1/n") for f in (1, 3, 10, 30)),
     ),
     "Algorithm 1, p = auto": Contender(
         family="explores on schedule",
         theory=None,
-        grid=lambda b: (ContextualEpsilonGreedy(p="auto", horizon=b.horizon),),
+        grid=lambda b: (AutoEpsilonGreedy(horizon=b.horizon),),
     ),
     "Algorithm 1, p by Section 4.2": Contender(
         family="explores on schedule",

@@ -9,6 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from armlet.policies import (
     Algorithm1,
+    AutoAlgorithm1,
+    AutoEpsilonGreedy,
     ContextualEpsilonGreedy,
     LinUCB,
     OptimisticEpsilonGreedy,
@@ -37,7 +39,7 @@ def contestants(form: Form, n_arms: int, horizon: int, ratio: float) -> dict[str
     """
     fixed = {f"p = {p:g}": _fixed(form, p) for p in grid_of_p(n_arms, horizon, ratio)}
     told = {name: _auto(form, max(1, round(times * horizon))) for name, times in TOLD.items()}
-    untold = {UNTOLD: _auto(form, None)} if form == "free" else {}
+    untold: dict[str, Policy] = {UNTOLD: AutoEpsilonGreedy()} if form == "free" else {}
     return {**fixed, **_named(form, horizon), **told, **untold}
 
 
@@ -45,10 +47,8 @@ def _fixed(form: Form, p: float) -> Policy:
     return Algorithm1(p=p) if form == "as given" else ContextualEpsilonGreedy(p=p)
 
 
-def _auto(form: Form, horizon: int | None) -> Policy:
-    if form == "as given":
-        return ContextualEpsilonGreedy(p="auto", horizon=horizon, units="as given", clock="steps")
-    return ContextualEpsilonGreedy(p="auto", horizon=horizon)
+def _auto(form: Form, horizon: int) -> Policy:
+    return AutoAlgorithm1(horizon=horizon) if form == "as given" else AutoEpsilonGreedy(horizon=horizon)
 
 
 def _named(form: Form, horizon: int) -> dict[str, Policy]:

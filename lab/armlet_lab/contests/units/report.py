@@ -155,7 +155,7 @@ def _horizons(found: Mapping[str, Played], rng: np.random.Generator) -> tuple[Ve
     """Judge "auto" against the best fixed p, told the horizon, another one, and none."""
     claim = _claim(
         "horizons",
-        'Told a horizon ten times too long or too short, p="auto" still regrets little more than the best fixed p.',
+        'Told a horizon ten times too long or too short, AutoEpsilonGreedy still regrets little more than the best fixed p.',
         "The mean regret of each family over that of its best fixed p, in free units: at most "
         + ", ".join(f"{bound:g} {name}" for name, bound in ALLOWED.items())
         + ".",
@@ -187,7 +187,7 @@ def _ties(found: Mapping[str, Played], rng: np.random.Generator) -> tuple[Verdic
     """Judge near-ties, where exploring buys next to nothing."""
     claim = _claim(
         "ties",
-        'Near-ties beside bad arms cost the default p="auto" less than the old one.',
+        'Near-ties beside bad arms cost the default AutoEpsilonGreedy less than the old one.',
         "The ratio of regrets on every such family lies below 1. Not promised: that it comes near the best fixed p.",
     )
     ratios = {family: _ratio(one.of("free", "auto"), one.of("as given", "auto"), rng) for family, one in found.items()}

@@ -1,8 +1,8 @@
-"""The constant of p="auto", by trial on the published families: `python -m armlet_lab.paper.section_4_2.calibration`.
+"""The constant of AutoEpsilonGreedy, by trial on the published families: `python -m armlet_lab.paper.section_4_2.calibration`.
 
 One constant is open: what predicted losses are multiplied by, `CAUTION`. Each value is tried on problems that no
 published figure uses, against the best fixed p of each problem. The value whose worst family does best is the one in
-`armlet.policies.auto_p`; a test holds it against the table that this prints, in
+`armlet.policies.auto_epsilon_greedy`; a test holds it against the table that this prints, in
 docs/how-to/how-much-to-explore.md.
 """
 
@@ -22,7 +22,7 @@ from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.policies.auto_p import EVEN, MOST, START
+from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START
 from armlet.report.tables import Table
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats

@@ -8,11 +8,12 @@ from warnings import catch_warnings, simplefilter
 
 from armlet.bandit import Bandit
 from armlet.errors import EventError, StoreError
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
+from armlet.policies import Algorithm1, AutoEpsilonGreedy, LinUCB
 from armlet.stores import Aggregation, Ledger, Pen, Status, Store
 from armlet.stores.clock import ClockWarning, Moment
 from armlet.stores.replay import rebuild
 from armlet.testing.stores.common import Place, StoreCheck, require
+from armlet.types import Policy
 
 ARMS = ["a", "b", "c"]
 SEVERAL: tuple[tuple[Aggregation, Status, float], ...] = (  # what a second reward is, and what then counts
@@ -58,7 +59,7 @@ def _replayed(store: Store, name: str) -> Bandit:
 
 def check_state_is_what_the_rows_say(place: Place) -> None:
     """Bit for bit: the living bandit, the one after a restart, and the replay without a snapshot."""
-    policies = {"one": Algorithm1(p=30), "auto": ContextualEpsilonGreedy(p="auto"), "ucb": LinUCB()}
+    policies: dict[str, Policy] = {"one": Algorithm1(p=30), "auto": AutoEpsilonGreedy(), "ucb": LinUCB()}
     for part in range(3):
         with Store(place()) as store:
             for name, policy in policies.items():

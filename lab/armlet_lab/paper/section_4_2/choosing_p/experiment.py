@@ -1,6 +1,6 @@
 """Section 4.2: finding p while running, read to the letter and with a forecast, against the best p in hindsight.
 
-Every problem of every family is played with a grid of fixed p, with p="auto", and, on Figure (a), with the running
+Every problem of every family is played with a grid of fixed p, with AutoEpsilonGreedy, and, on Figure (a), with the running
 minimum of the section, all on the same contexts and noise; fixed p and "auto" in free units, by evidence. The best p in
 hindsight is that of each problem, or one for the family, whichever does better (`hindsight.best`): nobody could know
 it.
@@ -17,12 +17,12 @@ import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import Block, InPython, draw
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet.types import Float64, Int64
+from armlet.types import Float64, Int64, Policy
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
 from armlet_lab.runner import hindsight, together
@@ -99,8 +99,8 @@ def play(task: Task) -> Arrays:
     """Give regret of every p of the grid, (runs, grid), and of "auto", (runs,), by what it was told; and its p."""
     world, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
     grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
-    told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
-    policies = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
+    told = [AutoEpsilonGreedy(horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
+    policies: list[Policy] = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
     entries = [together.Entry.of(policy, world) for policy in policies]
     which = (task.family, task.problem, T)
     runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
@@ -130,12 +130,12 @@ def play_literal(task: Slow) -> Arrays:
     }
 
 
-def _two(horizon: int) -> dict[str, ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy]:
-    return {"literal": RunningMinimumEpsilonGreedy(), "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon)}
+def _two(horizon: int) -> dict[str, AutoEpsilonGreedy | RunningMinimumEpsilonGreedy]:
+    return {"literal": RunningMinimumEpsilonGreedy(), "auto": AutoEpsilonGreedy(horizon=horizon)}
 
 
 def _path(
-    player: InPython, policy: ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: Block, steps: Int64
+    player: InPython, policy: AutoEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: Block, steps: Int64
 ) -> dict[str, Float64]:
     """Play step by step and note p and regret at some of them."""
     played, p = [], []

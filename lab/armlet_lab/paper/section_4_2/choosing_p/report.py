@@ -1,4 +1,4 @@
-"""What follows from trials of p="auto" and of the running minimum: a verdict on Section 4.2, tables and figures."""
+"""What follows from trials of AutoEpsilonGreedy and of the running minimum: a verdict on Section 4.2, tables and figures."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def judge(families: Sequence[Family], literal: Literal, rng: np.random.Generator
         reading=(
             f"Suitable: regret within {BOUND:g} times that of the best fixed p in hindsight. As written: the theorem's "
             f"formula with C = 128 and the running minimum, on Figure (a), T = {literal.horizon:,}. Our reading: "
-            'p="auto", on every family and horizon.'
+            'AutoEpsilonGreedy, on every family and horizon.'
         ),
     )
     rule, ratios = Criterion("below", BOUND), [family.ratio(rng) for family in families]
