@@ -282,7 +282,7 @@ def _view(address: int, code: str, start: int, n: int) -> npt.NDArray[Any]:
 
 
 def decisions_table(decisions: Decisions) -> Any:
-    """Give a pyarrow.Table; what a policy has not is null."""
+    """Return a pyarrow.Table; what a policy has not is null."""
     pa = load_package("pyarrow", "decisions become a table by")
     n, X = len(decisions), decisions.X
     labels = pa.array(decisions.arms, type=_label_type(pa, decisions))

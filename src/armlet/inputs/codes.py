@@ -47,7 +47,7 @@ class Code(Protocol):
         """Write the numbers of all rows, (N, width); `out` is all zeros before."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is, in plain JSON types."""
+        """Return all that it is, in plain JSON types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Constant:
         out[:, 0] = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
+        """Return all that it is."""
         return {"column": self.column, "kind": self.kind}
 
 
@@ -100,7 +100,7 @@ class Number:
         out[:, 0] = table.numbers(self.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
+        """Return all that it is."""
         return {"column": self.column, "kind": self.kind}
 
 
@@ -191,7 +191,7 @@ class Flags:
         out[seen, rows[seen]] = 1.0
 
     def _place(self, text: str, where: str) -> int:
-        """Give the place of a text; -1 if it has none."""
+        """Return the place of a text; -1 if it has none."""
         place = self._places.get(text)
         if place is not None:
             return place
@@ -202,7 +202,7 @@ class Flags:
         return self._places.get(OTHER, len(self.texts)) if self.other == "flag" else -1
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
+        """Return all that it is."""
         return {"column": self.column, "kind": self.kind, "texts": list(self.texts), "other": self.other}
 
 
@@ -245,7 +245,7 @@ class Buckets:
         return int.from_bytes(digest, "little") % self.n
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
+        """Return all that it is."""
         return {"column": self.column, "kind": self.kind, "n": self.n}
 
 
@@ -296,7 +296,7 @@ class Maybe:
 
 
 def read_code(saved: Mapping[str, Any]) -> Code:
-    """Take back what `to_dict` gave, or refuse.
+    """Restore what `to_dict` returned, or refuse.
 
     Examples
     --------

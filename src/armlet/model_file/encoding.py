@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
 
 
 def encode_model(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> bytes:
-    """Give the bytes of a model file.
+    """Return the bytes of a model file.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _named(name: str, file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array
 
 
 def digest(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
-    """Give the SHA-256 of what a model file would hold, in hexadecimal digits.
+    """Return the SHA-256 of what a model file would hold, in hexadecimal digits.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def find_policy(name: str) -> type[Policy]:
 
 
 def is_registered(policy: Policy) -> bool:
-    """Say whether `find_policy` leads from the name of a policy to its class, so that a file needs no more."""
+    """Return whether `find_policy` leads from the name of a policy to its class, so that a file needs no more."""
     name = type(policy).__name__
     return (POLICIES[name] if name in _FILES else plugged_policies().get(name)) is type(policy)
 

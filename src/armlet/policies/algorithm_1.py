@@ -60,7 +60,6 @@ class Algorithm1(ByClock[Statistics], RidgePolicy):
         settle(self, ridge=ridge_like, units=units_word, origin=origin_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
-        """Refuse a warm-up that is too short to see every arm."""
         if t < self.p < n_arms:
             raise InvalidValueError(
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
@@ -68,16 +67,13 @@ class Algorithm1(ByClock[Statistics], RidgePolicy):
             )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Return the shapes of the state's arrays."""
         return sum_shapes(n_arms, dim, units=self.units)
 
     def rule(self) -> Schedule:
-        """Describe when to explore to the kernel."""
         always = self.learns_from == "every step"
         return Schedule(self.p, round_robin=self.warmup == "round-robin", learn_always=always)
 
     def current_p(self, state: Statistics) -> float:  # noqa: ARG002
-        """Return the p that was set."""
         return float(self.p)
 
     def exploration_rate(self, t: int, state: Statistics | None = None) -> float:

@@ -144,17 +144,14 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[Tuned]):
         settle(self, cap=number(1e-9, 1.0), floor=number(0.0, 1.0))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Return the shapes of the state's arrays."""
         records = sum_shapes(n_arms, dim, units="free")
         return {**records, "sample": (None, dim), "tuning": (2,), "shares": (n_arms,)}
 
     def init(self, n_arms: int, dim: int) -> Tuned:
-        """For all arms: A = 0, n = 0, b = 0."""
         ridge, origin = Ridge.parse(self.ridge), check_origin(self.origin, dim)
         return Tuned(n_arms, dim, ridge=ridge.kind, value=ridge.value, units="free", origin=origin)
 
     def rule(self) -> AutoEvidence:
-        """Describe when to explore to the kernel."""
         return self._tuning()
 
     def _tuning(self) -> AutoEvidence:
@@ -197,16 +194,13 @@ class AutoAlgorithm1(_Auto, ByClock[Tuned]):
         settle(self, warmup=one_of("round-robin", "uniform"))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Return the shapes of the state's arrays."""
         return {**sum_shapes(n_arms, dim), "sample": (None, dim), "tuning": (2,)}
 
     def init(self, n_arms: int, dim: int) -> Tuned:
-        """For all arms: A = 0, n = 0, b = 0."""
         ridge = Ridge.parse(self.ridge)
         return Tuned(n_arms, dim, ridge=ridge.kind, value=ridge.value)
 
     def rule(self) -> AutoSchedule:
-        """Describe when to explore to the kernel."""
         return self._tuning()
 
     def _tuning(self) -> AutoSchedule:

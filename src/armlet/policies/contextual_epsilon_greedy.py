@@ -34,11 +34,9 @@ class ContextualEpsilonGreedy(ByEvidence[Statistics], RidgePolicy):
         `armlet.advise` recommends one, `AutoEpsilonGreedy` finds one by itself.
     ridge
         "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.inputs.settings.Ridge`.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
     cap
         The most that evidence makes a step explore: below 1, newcomers share the traffic with what is known.
     floor
@@ -72,16 +70,13 @@ class ContextualEpsilonGreedy(ByEvidence[Statistics], RidgePolicy):
         settle(self, ridge=ridge_like, units=units_word, origin=origin_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Return the shapes of the state's arrays."""
         return sum_shapes(n_arms, dim, units=self.units)
 
     def rule(self) -> Evidence:
-        """Describe when to explore to the kernel."""
         always = self.learns_from == "every step"
         return Evidence(p=self.p, cap=self.cap, floor=self.floor, learn_always=always)
 
     def current_p(self, state: Statistics) -> float:  # noqa: ARG002
-        """Return the p that was set."""
         return float(self.p)
 
 

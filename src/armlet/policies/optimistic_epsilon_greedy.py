@@ -69,11 +69,9 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         rows of any steps, as `AllDataEpsilonGreedy` does: seldom, since most have enough from being played.
     floor
         By evidence: a share of all steps that explores for ever, all eligible arms alike.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -106,7 +104,6 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         settle(self, units=units_word, origin=origin_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
-        """Refuse a warm-up that is too short to see every arm."""
         if self.clock == "steps" and self.p is not None and t < self.p < n_arms:
             raise InvalidValueError(
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
@@ -114,7 +111,6 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
             )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
         return sum_shapes(n_arms, dim, 2, units=self.units)
 
     def init(self, n_arms: int, dim: int) -> Snapshots:
@@ -124,12 +120,11 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
 
     def rule(self) -> OptimisticGreedy:
-        """Describe it to the kernel."""
         how = {"width_scale": self.width_scale, "growth": self.growth, "floor": self.floor}
         return OptimisticGreedy(p=self.p or 0.0, by_evidence=self.clock == "evidence", **how)
 
     def estimates(self, state: Snapshots) -> Float64:
-        """Give theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
+        """Return theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
         return state[SOLVED].estimates()
 
     def fitted(self, state: Snapshots) -> Statistics:
@@ -137,7 +132,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         return state[SOLVED]
 
     def exploration_rate(self, t: int, n_arms: int) -> float:
-        """Give the probability that step t explores by the clock.
+        """Return the probability that step t explores by the clock.
 
         Examples
         --------
@@ -154,15 +149,15 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         return bounds
 
     def rough_bounds(self, state: Snapshots, x: Float64) -> Float64:
-        """Give the bound of each arm by its rough width, (K,)."""
+        """Return the bound of each arm by its rough width, (K,)."""
         return self._bounds(state, x, state[SOLVED].rough_widths(x))
 
     def upper_bounds(self, state: Snapshots, x: Float64) -> Float64:
-        """Give the bound of each arm by its width, (K,)."""
+        """Return the bound of each arm by its width, (K,)."""
         return self._bounds(state, x, state[SOLVED].widths(x))
 
     def leaders(self, state: Snapshots, x: Float64, arms: Int64) -> Int64:
-        """Give those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
+        """Return those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
         bounds, exact = self.rough_bounds(state, x), self.upper_bounds(state, x)
         rough = state[SOLVED].inflations() >= FITS_BELOW
         while (waiting := (best := best_arms(bounds, arms))[rough[best]]).size:
@@ -170,7 +165,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         return best
 
     def exploring(self, state: Snapshots, t: int, eligible: Bool) -> Exploring:
-        """Say whether step t explores, and with which arm, whatever x is."""
+        """Return whether step t explores, and with which arm, whatever x is."""
         if self.clock == "evidence":
             q = 1.0 if self.p is None else self.p / state[ALL].n_active
             return by_evidence(state[ALL].n, eligible, t, q=q, floor=self.floor)
@@ -178,7 +173,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         return turn(arms, t) if self._warming_up(t, K) else alike(arms, self.exploration_rate(t, K))
 
     def probabilities(self, state: Snapshots, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm: exploration, plus the share of the arms in the lead."""
+        """Return the exact probability of each arm: exploration, plus the share of the arms in the lead."""
         law = self.exploring(state, t, eligible)
         return law.with_best(state.n_arms, lambda arms: self.leaders(state, x, arms))
 

@@ -56,7 +56,7 @@ class Oracle(SumsPolicy[Statistics]):
         return Statistics(n_arms, dim)
 
     def estimates(self, state: Statistics) -> Float64:  # noqa: ARG002
-        """Give theta itself."""
+        """Return theta itself."""
         return np.array(self.theta)
 
     def _best(self, x: Float64, eligible: Bool) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
