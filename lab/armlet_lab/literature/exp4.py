@@ -88,7 +88,7 @@ class EXP4(BasePolicy[ExpertSums | Levels]):
             check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
 
     def rate(self, n_arms: int) -> float:
-        """Give gamma, the share of uniform play: the one that was set, or the theorem's."""
+        """Return gamma, the share of uniform play: the one that was set, or the theorem's."""
         if self.gamma is not None:
             return self.gamma
         maps = (self.n_contexts or 1) * math.log(n_arms)
@@ -96,7 +96,7 @@ class EXP4(BasePolicy[ExpertSums | Levels]):
         return exp_rate(n_arms, log_experts, self.horizon or 1)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         if self.experts == "all maps":
             return table_shapes(n_arms, dim, "gain")
         return expert_shapes(n_arms, dim, n_experts=self.n_experts, sums=("gain",))

@@ -77,13 +77,13 @@ class GreedyFirstState:
         return self.everything.nbytes + self.forced.nbytes + 8
 
     def arrays(self) -> dict[str, Array]:
-        """Give all that must be kept, the two sums by prefix."""
+        """Return all that must be kept, the two sums by prefix."""
         out: dict[str, Array] = {f"everything.{name}": array for name, array in self.everything.arrays().items()}
         out |= {f"forced.{name}": array for name, array in self.forced.arrays().items()}
         return out | {"switched": np.array([self.switched], dtype=np.int64)}
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         switched: Int64 = arrays["switched"].astype(np.int64)
         if switched.shape != (1,) or switched[0] < NEVER:
             raise InvalidValueError(f"switched is {arrays['switched']!r}, not one step")
@@ -154,7 +154,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         settle(self, lambda0=number(0), t0=optional(whole(0)), q=whole(), h=number(0), ridge=ridge_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         records = sum_shapes(n_arms, dim)["records"]
         return {"everything.records": records, "forced.records": records, "switched": (1,)}
 
@@ -182,7 +182,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return near
 
     def probabilities(self, state: GreedyFirstState, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give 1 to the forced arm, or to the best of the candidates, shared by those that tie."""
+        """Return 1 to the forced arm, or to the best of the candidates, shared by those that tie."""
         forced = self._forced(state, t, eligible)
         if forced is None:
             return best_chances(state.everything.scores(x), self._candidates(state, x, eligible))
@@ -199,7 +199,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return choice._replace(tag=self._weakest(state, choice.arm, eligible))
 
     def _weakest(self, state: GreedyFirstState, arm: int, eligible: Bool) -> int:
-        """Give the tag: 0 if all arms were eligible, else from 1 on the least seen beside the one that is played."""
+        """Return the tag: 0 if all arms were eligible, else from 1 on the least seen beside the one that is played."""
         if state.switched != NEVER or eligible.all():
             return 0
         rivals = np.flatnonzero(eligible)
@@ -220,7 +220,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return 8 * state.n_arms * state.dim if self.t0 is None else self.t0
 
     def _is_starved(self, state: GreedyFirstState, i: Interaction) -> bool:
-        """Say whether an arm that was eligible is below the threshold; the row has changed its own arm alone."""
+        """Return whether an arm that was eligible is below the threshold; the row has changed its own arm alone."""
         threshold = self.lambda0 * float(state.everything.n.sum()) / 4
         smallest = state.everything.derived()
         counted = smallest[[i.arm, i.tag - 1]] if 0 < i.tag <= state.n_arms else smallest

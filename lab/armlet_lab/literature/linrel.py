@@ -67,11 +67,11 @@ class LinRel(SumsPolicy[Derived]):
         return Derived(n_arms, dim, Ridge.parse(1.0), truncated_rows)
 
     def estimates(self, state: Derived) -> Float64:
-        """Give least squares on the directions that are known, (K, d)."""
+        """Return least squares on the directions that are known, (K, d)."""
         return state.derived()[:, 0].copy()
 
     def bounds(self, state: Derived, x: Float64) -> tuple[Float64, Float64]:
-        """Give the estimate and the width of every arm, (K,) each."""
+        """Return the estimate and the width of every arm, (K,) each."""
         noise = deviation(self.noise_scale, self.horizon, state.n_arms, self.delta)
         estimates, widths = truncated_bounds(state.derived() @ x, noise=noise, theta_norm=self.theta_norm)
         return estimates, self.width_scale * widths

@@ -47,7 +47,7 @@ class NewtronState(Arrays):
         Arrays.__init__(self, n_arms, dim, by_arm=by_arm, blank={"H": ridge})
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave: W in the ball, and no less curvature than the regulariser's."""
+        """Restore what `arrays` returned: W in the ball, and no less curvature than the regulariser's."""
         H = cast(Float64, arrays["H"])
         curvature = np.einsum("aiai->ai", H) if self._hessian == "full" else H
         radius = 1.0 / (self._ridge * ROUNDED)
@@ -117,7 +117,7 @@ class Newtron(BasePolicy[NewtronState]):
         )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         weights = (n_arms, dim)
         return {"W": weights, "b": weights, "H": weights * 2 if self.hessian == "full" else weights}
 
@@ -126,11 +126,11 @@ class Newtron(BasePolicy[NewtronState]):
         return NewtronState(n_arms, dim, hessian=self.hessian, ridge=1.0 / self.radius)
 
     def estimates(self, state: NewtronState) -> Float64:
-        """Give W; its scores rank the arms, but are no rewards."""
+        """Return W; its scores rank the arms, but are no rewards."""
         return state["W"].copy()
 
     def probabilities(self, state: NewtronState, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give p' over the eligible arms."""
+        """Return p' over the eligible arms."""
         scores = np.where(eligible, self.alpha * (state["W"] @ x), -np.inf)
         odds = np.exp(scores - scores.max())
         chances: Float64 = (1.0 - self.gamma) / odds.sum() * odds + self.gamma / np.count_nonzero(eligible) * eligible

@@ -61,11 +61,11 @@ class SupLinUCB(Staged):
         settle(self, ridge=positive())
 
     def solve(self, A: Float64, b: Float64) -> Float64:
-        """Give theta_hat and the factor of V^-1."""
+        """Return theta_hat and the factor of V^-1."""
         return ridge_rows(A, b, self.ridge)
 
     def read(self, y: Float64) -> tuple[Float64, Float64]:
-        """Give ridge estimates and (alpha + 1) |x|_(V^-1)."""
+        """Return ridge estimates and (alpha + 1) |x|_(V^-1)."""
         alpha = deviation(self.noise_scale, self.horizon, len(y), self.delta)
         radius = alpha + math.sqrt(self.ridge) * self.theta_norm
         return y[:, 0], self.width_scale * radius * lengths(y[:, 1:])

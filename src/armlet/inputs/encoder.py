@@ -62,7 +62,7 @@ class Estimator:
         return self
 
     def set_output(self, *, transform: Output | None = None) -> Self:
-        """Set what `transform` returns: "default", a numpy matrix; "pandas" or "polars", a DataFrame. None: as before."""
+        """Set what `transform` returns: a numpy matrix ("default"), or a DataFrame of "pandas" or "polars"."""
         if transform not in (None, "default", "pandas", "polars"):
             raise InvalidValueError(f"transform is {transform!r}; choose 'default', 'pandas' or 'polars'")
         if transform is not None:

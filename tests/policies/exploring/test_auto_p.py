@@ -1,4 +1,4 @@
-"""p="auto" in free units, by evidence: what it looks at, when, which arms it explores, and what is kept of that."""
+"""A p that sets itself in free units, by evidence: what it looks at, when, which arms it explores, what is kept."""
 
 from __future__ import annotations
 

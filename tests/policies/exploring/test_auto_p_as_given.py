@@ -1,4 +1,4 @@
-"""p="auto" in units as given, by p/t: what it looks at, when it looks, and that the rest is still Algorithm 1."""
+"""A p that sets itself in units as given, by p/t: what it looks at and when; the rest is still Algorithm 1."""
 
 from __future__ import annotations
 

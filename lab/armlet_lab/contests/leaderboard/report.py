@@ -14,8 +14,7 @@ from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.leaderboard.costs import Cost
 from armlet_lab.contests.leaderboard.verdicts import FIRST, NAMED, OURS, RIVALS, Rank, constant_cost, meets_the_best
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import Section
+from armlet_lab.runner.experiment import Findings, Section
 from armlet_lab.runner.scatter import Point, scatter
 
 

@@ -12,10 +12,8 @@ from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.units.contestants import BEST, FORMS, NAMES, SHOWN, TOLD, UNTOLD, Form
-from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Role, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict
 
 SAME: Final = Criterion("within", 0.99, 1.01)
 COSTS: Final = 1.4  # times: more than that no policy may lose in any family
@@ -155,7 +153,8 @@ def _horizons(found: Mapping[str, Played], rng: np.random.Generator) -> tuple[Ve
     """Judge "auto" against the best fixed p, told the horizon, another one, and none."""
     claim = _claim(
         "horizons",
-        'Told a horizon ten times too long or too short, AutoEpsilonGreedy still regrets little more than the best fixed p.',
+        "Told a horizon ten times too long or too short, AutoEpsilonGreedy still regrets little more than the best "
+        "fixed p.",
         "The mean regret of each family over that of its best fixed p, in free units: at most "
         + ", ".join(f"{bound:g} {name}" for name, bound in ALLOWED.items())
         + ".",
@@ -187,7 +186,7 @@ def _ties(found: Mapping[str, Played], rng: np.random.Generator) -> tuple[Verdic
     """Judge near-ties, where exploring buys next to nothing."""
     claim = _claim(
         "ties",
-        'Near-ties beside bad arms cost the default AutoEpsilonGreedy less than the old one.',
+        "Near-ties beside bad arms cost the default AutoEpsilonGreedy less than the old one.",
         "The ratio of regrets on every such family lies below 1. Not promised: that it comes near the best fixed p.",
     )
     ratios = {family: _ratio(one.of("free", "auto"), one.of("as given", "auto"), rng) for family, one in found.items()}

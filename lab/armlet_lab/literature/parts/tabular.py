@@ -209,7 +209,7 @@ class Means(Table):
             row["n"][i.arm] += i.weight
 
     def means(self, x: Float64) -> Float64:
-        """Give the mean reward of each arm, (K,): infinity for one without rows, so that it is tried first."""
+        """Return the mean reward of each arm, (K,): infinity for one without rows, so that it is tried first."""
         n, sum_r = self.read("n", x), self.read("sum_r", x)
         known = n > TRACE
         return np.where(known, sum_r / np.where(known, n, 1.0), np.inf)
@@ -243,7 +243,7 @@ class Levels(Table):
         self._level = level
 
     def add_arm(self) -> None:
-        """Give every context one more arm, neither ahead nor behind."""
+        """Return every context one more arm, neither ahead nor behind."""
         super().add_arm()
         for row in self._rows:
             row[self._level][-1] = row[self._level][:-1].mean()

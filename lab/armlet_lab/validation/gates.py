@@ -2,7 +2,7 @@
 
 Three arms, drawn alike, whose clicks do not depend on the arm; a candidate that goes by the context, so it plays
 otherwise than what it is compared with and gains nothing. With a gain, the candidate's arms have so many clicks more.
-Run as a module it prints a table: python -m armlet_lab.validation.coverage.gates --runs 1000
+Run as a module it prints a table: python -m armlet_lab.validation.gates --runs 1000
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The constant of AutoEpsilonGreedy, by trial on the published families: `python -m armlet_lab.paper.section_4_2.calibration`.
+"""The constant of AutoEpsilonGreedy, by trial on the published families: `python -m armlet_lab.paper.calibration`.
 
 One constant is open: what predicted losses are multiplied by, `CAUTION`. Each value is tried on problems that no
 published figure uses, against the best fixed p of each problem. The value whose worst family does best is the one in
@@ -45,7 +45,7 @@ class Task:
 
 
 def play(task: Task) -> Arrays:
-    """Give regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
+    """Return regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
     world, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
     fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
     entries = [together.Entry.of(policy, world) for policy in fixed]
@@ -59,7 +59,7 @@ def play(task: Task) -> Arrays:
 
 
 def calibrate(problems: int, runs: int, lab: Lab) -> Float64:
-    """Give the ratio of mean regrets, "auto" over the best p in hindsight: (5, families x horizons)."""
+    """Return the ratio of mean regrets, "auto" over the best p in hindsight: (5, families x horizons)."""
     both = list(product(HORIZONS, FAMILIES))
     tasks = [Task(family=f, problem=i, runs=runs, horizon=T) for T, f in both for i in range(problems)]
     found = lab.map("calibration", play, tasks, f"{len(CAUTIONS)} constants on {len(tasks)} problems")
@@ -71,7 +71,7 @@ def calibrate(problems: int, runs: int, lab: Lab) -> Float64:
 
 
 def table(ratios: Float64, problems: int, runs: int) -> Table:
-    """Give the worst and the mean ratio of every caution, the best first."""
+    """Return the worst and the mean ratio of every caution, the best first."""
     order = np.argsort(ratios.max(axis=1), kind="stable")
     columns = [f"{family}, 1e{np.log10(T):.0f}" for T, family in product(HORIZONS, FAMILIES)]
     rows = tuple(
@@ -92,7 +92,7 @@ def table(ratios: Float64, problems: int, runs: int) -> Table:
 
 def main(arguments: list[str] | None = None) -> int:
     """Calibrate and print the table as markdown."""
-    parser = argparse.ArgumentParser(prog="python -m armlet_lab.paper.section_4_2.calibration", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m armlet_lab.paper.calibration", description=__doc__)
     parser.add_argument("--problems", type=int, default=12, help="of each family (default 12)")
     parser.add_argument("--runs", type=int, default=8, help="of each problem, at least 2 (default 8)")
     given = parser.parse_args(arguments)
