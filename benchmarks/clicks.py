@@ -29,7 +29,7 @@ from venvs import InstallError, environment
 
 STEPS = 100_000
 ARMLET: dict[str, Policy] = {  # the first is held against the peers
-    'Armlet, Algorithm 1, AutoEpsilonGreedy': armlet.AutoEpsilonGreedy(horizon=STEPS),
+    "Armlet, Algorithm 1, AutoEpsilonGreedy": armlet.AutoEpsilonGreedy(horizon=STEPS),
     "Armlet, Algorithm 1, p = 1000": armlet.Algorithm1(p=1000),
     "Armlet, Algorithm 1 on all data, p = 1000": armlet.ScheduledEpsilonGreedy(p=1000),
     "random play": armlet.Uniform(),

@@ -1,9 +1,9 @@
 """Section 4.2: finding p while running, read to the letter and with a forecast, against the best p in hindsight.
 
 Every problem of every family is played with a grid of fixed p, with AutoEpsilonGreedy, and, on Figure (a), with the
-running minimum of the section, all on the same contexts and noise; fixed p and "auto" in free units, by evidence. The best p in
-hindsight is that of each problem, or one for the family, whichever does better (`hindsight.best`): nobody could know
-it.
+running minimum of the section, all on the same contexts and noise; fixed p and "auto" in free units, by evidence. The
+best p in hindsight is that of each problem, or one for the family, whichever does better (`hindsight.best`):
+nobody could know it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,6 @@ class Estimator:
 
     @classmethod
     def _settings(cls) -> dict[str, Any]:
-        """Return the names of the settings and their defaults."""
         given = inspect.signature(cls.__init__).parameters.values()
         return {each.name: each.default for each in given if each.name != "self"}
 
@@ -98,8 +97,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(told)})"
 
 
-def object_array(names: Sequence[str]) -> npt.NDArray[np.object_]:
-    """Return names in an array of objects, as scikit-learn has them."""
+def _object_array(names: Sequence[str]) -> npt.NDArray[np.object_]:
     return np.array(names, dtype=np.object_)
 
 
@@ -323,7 +321,7 @@ class Encoder(Estimator):
             for name, notes in held.items():
                 notes.add(part, name, self.missing)
         self._encoding = Encoding(tuple(self._code(name, held.get(name)) for name in wanted))
-        self.n_features_in_, self.feature_names_in_ = len(first.names), object_array(first.names)
+        self.n_features_in_, self.feature_names_in_ = len(first.names), _object_array(first.names)
         return self
 
     def _check(self) -> None:
@@ -436,7 +434,7 @@ class Encoder(Estimator):
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
         """Return the names of the numbers as scikit-learn asks for them."""
-        return object_array(self.features)
+        return _object_array(self.features)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a fitted encoder does in plain JSON types; `from_dict` takes it back.

@@ -1,7 +1,7 @@
 """Tables of any kind, column by column: which there are, whether they hold text or dates, and what they hold.
 
-A table is a mapping of columns, a list of mappings, or pandas, polars or Arrow; a column is whatever holds one value a
-row. A refused value is named by its row and column. Cost O(N) a column.
+A table is a mapping of columns, a list of mappings, or pandas, polars or Arrow; a column holds one value a row. A
+refused value is named by its row and column. Cost O(N) a column.
 """
 
 from __future__ import annotations
