@@ -19,9 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.inputs.settings import Range, ends, one_of, positive, settle, whole
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.parts.bounded import Outside, settle_either, unit
 from armlet_lab.literature.parts.tabular import ContextUse, Levels, Tabular, table_shapes
 
 

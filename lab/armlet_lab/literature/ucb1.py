@@ -16,9 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, unit
+from armlet.inputs.settings import Range, ends, one_of, positive, settle
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.parts.bounded import Outside, unit
 from armlet_lab.literature.parts.tabular import Means, Tabular, table_shapes
 
 

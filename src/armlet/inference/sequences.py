@@ -145,7 +145,7 @@ class MeanSequence:
     def __init__(
         self, reward_range: Range, *, scores: Scores = "weighted", kind: Kind = "auto", level: float = LEVEL
     ) -> None:
-        check_range(reward_range, "refuse")
+        check_range(reward_range)
         self.reward_range, self.scores, self.level = reward_range, scores, _check_level(level)
         self.kind: Kind = _settled(kind, scores)
         self.rows = 0
@@ -193,7 +193,7 @@ class DifferenceSequence:
     def __init__(
         self, reward_range: Range, *, largest_weight: float | None = None, kind: Kind = "auto", level: float = LEVEL
     ) -> None:
-        check_range(reward_range, "refuse")
+        check_range(reward_range)
         if largest_weight is not None and not 1.0 <= largest_weight < math.inf:
             raise InvalidValueError(
                 f"largest_weight is {largest_weight!r}; weights have mean 1, so give a bound of at least 1"

@@ -254,9 +254,8 @@ def _is_json(value: object) -> bool:
         return False
 
 
-# ---- the arrays of a state
-
-ROOM = 1 << 25  # numbers that a policy may make from its settings alone: a quarter of a GiB
+# ---- the arrays of a state: a file is compared with their shapes before anything is allocated, so that a few hundred
+# bytes that claim a large problem cost nothing; a policy whose state is not plain `Statistics` has a method `shapes`
 
 
 def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
@@ -292,16 +291,3 @@ def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
             raise InvalidValueError(
                 f"its array {name!r} has shape {found} where its arms, dim and settings need {told}"
             )
-
-
-def check_room(numbers: int, what: str) -> None:
-    """Refuse settings that would fill the memory with more than `ROOM` numbers.
-
-    Examples
-    --------
-    >>> check_room(10**9, "n_policies x n_arms x dim")
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: n_policies x n_arms x dim is 1000000000; keep it within 33554432, a ...
-    """
-    if numbers > ROOM:
-        raise InvalidValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")
