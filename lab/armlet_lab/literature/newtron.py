@@ -28,7 +28,7 @@ from armlet.policies.base import BasePolicy
 from armlet.policies.state import MOST, Arrays, check_between, fresh
 from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.bounded import bit
+from armlet_lab.literature.bounded import bit
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 
@@ -152,7 +152,7 @@ class Newtron(BasePolicy[NewtronState]):
             H = state["H"] + curvature * G[:, :, None, None] * G
             b = state["b"] + (i.weight * G - curvature * float((G * state["W"]).sum()) * G)
             values, vectors = np.linalg.eigh(H.reshape(b.size, b.size))
-            values[values < 0.5 / self.radius] = 1.0 / self.radius  # beside huge contexts rounding eats the regulariser
+            values[values < 0.5 / self.radius] = 1.0 / self.radius  # with huge contexts rounding eats the regulariser
             W = (vectors @ in_ball(values, b.ravel() @ vectors, self.radius)).reshape(b.shape)
         else:
             H = state["H"] + curvature * G**2
