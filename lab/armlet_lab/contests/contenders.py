@@ -14,8 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.policies import (
     OFUL,
     Algorithm1,
-    AllDataEpsilonGreedy,
-    ContextualEpsilonGreedy,
+    AutoEpsilonGreedy,
     FixedEpsilon,
     Greedy,
     HybridLinUCB,
@@ -23,6 +22,7 @@ from armlet.policies import (
     OccasionalOptimism,
     OLSBandit,
     OptimisticEpsilonGreedy,
+    ScheduledEpsilonGreedy,
     SquareCB,
     ThompsonSampling,
     Uniform,
@@ -134,10 +134,8 @@ _floor: Maker = partial(Contender, "floor")
 CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1": _schedule(FACTORS, lambda b, f: Algorithm1(p=f * b.n_arms), lambda b: Algorithm1(p=b.theorem_p)),
     "Algorithm 1, ridge 1/n": _schedule(FACTORS, lambda b, f: Algorithm1(p=f * b.n_arms, ridge="1/n")),
-    "Algorithm 1, all data": _schedule(
-        FACTORS, lambda b, f: AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps", units="as given")
-    ),
-    "Algorithm 1, p = auto": _schedule(("auto",), lambda b, p: ContextualEpsilonGreedy(p=p, horizon=b.horizon)),
+    "Algorithm 1, all data": _schedule(FACTORS, lambda b, f: ScheduledEpsilonGreedy(p=f * b.n_arms, ridge="1/n")),
+    "Algorithm 1, p = auto": _schedule(("auto",), lambda b, _: AutoEpsilonGreedy(horizon=b.horizon)),
     "Algorithm 1, p by Section 4.2": _schedule(
         (1e-6, 1e-4, 1e-2, 1.0), lambda _, C: RunningMinimumEpsilonGreedy(C=C), lambda _: RunningMinimumEpsilonGreedy()
     ),

@@ -20,7 +20,7 @@ HARMLESS = ("init", "check")
 
 
 def compiled_rule(policy: Policy) -> Rule | None:
-    """Give the rule that the kernel plays, or None if the policy is to be asked in Python.
+    """Return the rule that the kernel plays, or None if the policy is to be asked in Python.
 
     Examples
     --------
