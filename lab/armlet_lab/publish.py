@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from armlet.errors import ArmletError
-from armlet.spelling import choices
+from armlet.errors import ArmletError, choices
 
 Run: TypeAlias = Callable[[Sequence[str]], int]
 """Runs a command line of `armlet-lab` and returns its exit code."""

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Curve, Picture

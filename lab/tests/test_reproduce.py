@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.parallel.pool import WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.report import plots

@@ -18,7 +18,7 @@ from armlet.environments.section7_growing import Rate
 from armlet.environments.section41 import Section41
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.simulation.lab import Archive, Lab
 from armlet.simulation.shelf import Shelf, as_floats
 from armlet.types import Float64, Int64

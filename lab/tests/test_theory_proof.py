@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from armlet import theory
 from armlet.environments.finite import FiniteWorld
+from armlet.inputs.settings import RidgeName
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.reference.ridge import RidgeName
 from armlet.simulation import streams
 from armlet.simulation.player import play_table
 from armlet.theory import theorem

@@ -17,11 +17,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.checks import positive, settle
-from armlet.inputs.rewards import bit
+from armlet.inputs.settings import bit, positive, settle
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import below, best_arms, best_chances, mixed
+from armlet.reference.choice import below, best_arms, best_chances, mixed
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 

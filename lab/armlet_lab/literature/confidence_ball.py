@@ -19,11 +19,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.checks import chance, number, positive, settle
+from armlet.inputs.settings import Ridge, chance, number, positive, settle
 from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.ridge import Ridge
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
 
 

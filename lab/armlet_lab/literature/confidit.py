@@ -25,14 +25,12 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from armlet.inputs.checks import chance, number, optional, positive, settle
-from armlet.inputs.rewards import bit
+from armlet.inputs.settings import bit, chance, number, optional, positive, settle
 from armlet.policies.base import BasePolicy
-from armlet.policies.factors import inverse_of
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.refusals import MOST, check_between
+from armlet.policies.state import MOST, Arrays, check_between, fresh
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.factors import inverse_of
 
 
 class ConfiditState(Arrays):

@@ -35,16 +35,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.inputs.checks import SEEDS, number, one_of, optional, settle, whole
-from armlet.kernel import Statistics
-from armlet.model_file.shapes import check_room
-from armlet.policies.base import BasePolicy
-from armlet.policies.state import Arrays, Table, table_shapes
-from armlet.reference.choosing import best_chances, draw, play_best
-from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
-from armlet.reference.statistics import record, sum_shapes
+from armlet.inputs.settings import SEEDS, Ridge, RidgeLike, number, one_of, optional, ridge_like, settle, whole
+from armlet.kernel import Statistics, sum_shapes
+from armlet.model_file.model import check_room
+from armlet.policies.base import BasePolicy, record, sums
+from armlet.policies.state import Arrays
+from armlet.reference.choice import best_chances, draw, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet_lab.literature.experts import LinearExperts, barred_tag, from_tag
+from armlet_lab.literature.tabular import Table, table_shapes
 
 
 class EpochOracle(Protocol):
@@ -88,7 +87,7 @@ class RidgeOracle:
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start empty sums."""
-        return self.ridge.statistics(n_arms, dim)
+        return sums(self.ridge, n_arms, dim)
 
     def estimates(self, state: Statistics) -> Float64:
         """Solve the regression."""

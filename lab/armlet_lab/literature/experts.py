@@ -18,8 +18,7 @@ from typing import Self
 import numpy as np
 
 from armlet.errors import MergeError
-from armlet.policies.state import Arrays
-from armlet.reference.refusals import check_mergeable
+from armlet.policies.state import Arrays, check_mergeable
 from armlet.types import Bool, Float64, Int64, Shapes
 
 TAG_BITS = 31  # of a choice's tag, which is a signed number of 32

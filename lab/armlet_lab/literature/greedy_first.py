@@ -19,15 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.errors import InvalidValueError, MergeError
-from armlet.inputs.checks import number, optional, settle, whole
-from armlet.kernel import Statistics
-from armlet.policies.base import BasePolicy
+from armlet.inputs.settings import Ridge, RidgeLike, number, optional, ridge_like, settle, whole
+from armlet.kernel import Statistics, sum_shapes
+from armlet.policies.base import BasePolicy, sums
 from armlet.policies.derived import Derived
-from armlet.policies.forced import forced_arm
+from armlet.policies.ols_bandit import forced_arm
 from armlet.policies.state import fresh
-from armlet.reference.choosing import best_chances, force, play_best
-from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
-from armlet.reference.statistics import sum_shapes
+from armlet.reference.choice import best_chances, force, play_best
 from armlet.types import (
     Array,
     Bool,
@@ -60,7 +58,7 @@ class GreedyFirstState:
     def __init__(self, n_arms: int, dim: int, ridge: Ridge) -> None:
         self._ridge = ridge
         self.everything = Derived(n_arms, dim, ridge, _smallest_eigenvalues)
-        self.forced: Statistics = ridge.statistics(n_arms, dim)
+        self.forced: Statistics = sums(ridge, n_arms, dim)
         self.switched = NEVER
 
     @property
@@ -93,7 +91,7 @@ class GreedyFirstState:
             prefix: {name: arrays[f"{prefix}.{name}"] for name in self.forced.arrays()}
             for prefix in ("everything", "forced")
         }
-        self._ridge.statistics(self.n_arms, self.dim).restore_arrays(kept["forced"])  # to see whether it is sound
+        sums(self._ridge, self.n_arms, self.dim).restore_arrays(kept["forced"])  # to see whether it is sound
         self.everything.restore_arrays(kept["everything"])
         self.forced.restore_arrays(kept["forced"])
         self.switched = int(switched[0])
@@ -131,7 +129,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
     t0
         The first step that may switch; 8 K d if left out, our choice.
     q
-        Forced steps of each arm in every block; see `armlet.policies.forced`.
+        Forced steps of each arm in every block; see `armlet.policies.ols_bandit`.
     h
         Arms within h / 2 of the best forced estimate stay: about the gap that matters, in units of reward.
     ridge

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.inputs.checks import NOISE_SCALE, chance, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, Ridge, chance, positive, settle, whole
 from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
-from armlet.policies.factors import deviation, truncated_bounds, truncated_rows
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.ridge import Ridge
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
+from armlet_lab.literature.factors import deviation, truncated_bounds, truncated_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,10 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.inputs.checks import chance, one_of, positive, settle
-from armlet.inputs.rewards import bit
+from armlet.inputs.settings import bit, chance, one_of, positive, settle
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import play_drawn
-from armlet.reference.refusals import MOST, check_between
+from armlet.policies.state import MOST, Arrays, check_between, fresh
+from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]

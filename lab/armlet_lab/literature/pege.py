@@ -19,12 +19,10 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.inputs.checks import one_of, settle, whole
+from armlet.inputs.settings import RidgeLike, one_of, ridge_like, settle, whole
 from armlet.kernel import Statistics
-from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, draw, force, play_best
-from armlet.reference.ridge import RidgeLike, ridge_like
-from armlet.reference.statistics import record
+from armlet.policies.base import RidgePolicy, record
+from armlet.reference.choice import best_chances, draw, force, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
 
 Exploit: TypeAlias = Literal["linear", "exponential"]

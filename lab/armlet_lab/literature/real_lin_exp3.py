@@ -29,14 +29,13 @@ from typing import cast
 
 import numpy as np
 
-from armlet.inputs.checks import HUGE, optional, positive, settle, whole
+from armlet.inputs.settings import HUGE, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.factors import inverse_of
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import mixed, play_drawn, shares
-from armlet.reference.refusals import check_array, check_between
+from armlet.policies.state import Arrays, check_array, check_between, fresh
+from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet_lab.literature.experts import barred_tag, from_tag
+from armlet_lab.literature.factors import inverse_of
 
 MOST_SEEN = 2.0**53  # beyond, adding 1 changes nothing
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it

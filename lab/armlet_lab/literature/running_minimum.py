@@ -24,13 +24,12 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.errors import MergeError
-from armlet.inputs.checks import number, positive, settle
-from armlet.kernel import Statistics
-from armlet.policies.base import BasePolicy
+from armlet.inputs.settings import Ridge, RidgeLike, number, positive, ridge_like, settle
+from armlet.kernel import Statistics, sum_shapes
+from armlet.policies.base import BasePolicy, sums
 from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import below, best_chances, mixed, play_best
-from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
-from armlet.reference.statistics import smallest_eigenvalue, sum_shapes
+from armlet.reference.choice import below, best_chances, mixed, play_best
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 from armlet_lab.literature.experts import barred_tag, from_tag
 
@@ -52,7 +51,7 @@ class WatchedSums:
 
     def __init__(self, n_arms: int, dim: int, ridge: Ridge) -> None:
         self._ridge = ridge
-        self.explored: Statistics = ridge.statistics(n_arms, dim)
+        self.explored: Statistics = sums(ridge, n_arms, dim)
         moment: Float64 = np.zeros((dim, dim))  # sum of x x' over all steps
         seen: dict[str, Array] = {"n": np.zeros(1), "moment": moment, "sigma_min": np.ones(1)}
         self.seen = Arrays(n_arms, dim, by_arm={}, whole={**seen, "delta_min": np.full(1, UNSEEN)})
@@ -148,7 +147,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
     C
         The constant of Equation (4); the proof needs 128 at least.
     ridge
-        "paper", "1/n" or a positive number; see `armlet.reference.ridge`.
+        "paper", "1/n" or a positive number; see `armlet.inputs.settings.Ridge`.
     start
         p is start K until a difference was seen, and never less. At least 1.
 

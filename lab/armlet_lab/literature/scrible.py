@@ -30,13 +30,12 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import ends, one_of, positive, settle, settle_either, whole
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.policies.state import fresh, table_shapes
-from armlet.reference.choosing import below, play_drawn
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.policies.state import fresh
+from armlet.reference.choice import below, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.experts import barred_tag, from_tag
-from armlet_lab.literature.tabular import Levels, Tabular
+from armlet_lab.literature.tabular import Levels, Tabular, table_shapes
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
 

@@ -51,13 +51,13 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.checks import NOISE_SCALE, chance, optional, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.factors import deviation, lengths, ridge_rows, truncated_bounds, truncated_rows
-from armlet.policies.state import Arrays
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.refusals import check_counted
+from armlet.policies.derived import ridge_rows
+from armlet.policies.state import Arrays, check_counted
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
+from armlet_lab.literature.factors import deviation, lengths, truncated_bounds, truncated_rows
 
 
 class StagedSums(Arrays):

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.checks import NOISE_SCALE, number, optional, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, Ridge, number, optional, positive, settle, whole
 from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
-from armlet.reference.choosing import best_chances, force, play_best
-from armlet.reference.ridge import Ridge
+from armlet.reference.choice import best_chances, force, play_best
 from armlet.types import Bool, Choice, Coins, Float64
 
 SMALLEST = 1e-150  # eigenvalues below it count as 0 too: divided by them, estimates could overflow

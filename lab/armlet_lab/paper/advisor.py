@@ -23,7 +23,7 @@ from armlet.advice.sources import as_source
 from armlet.advice.spread import predictive
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.linear_arms import LinearArms
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.report import plots

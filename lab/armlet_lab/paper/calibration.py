@@ -17,13 +17,12 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.kernel import AutoEvidence
+from armlet.kernel import AutoEvidence, Tuned
 from armlet.parallel.pool import make_pool
 from armlet.parallel.progress import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.auto_p import EVEN, MOST, START
-from armlet.reference.ridge import Ridge
 from armlet.report.tables import Table
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays, as_floats
@@ -52,7 +51,7 @@ def play(task: Task) -> Arrays:
     entries = [together.Entry.of(policy, world) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoEvidence(horizon=float(T), caution=caution, start=START, most=MOST, even=EVEN)
-        entries.append(together.Entry(rule, Ridge.parse("paper").tuned(world.n_arms, world.dim, units="free")))
+        entries.append(together.Entry(rule, Tuned(world.n_arms, world.dim, units="free")))
     which = (task.family, task.problem, T)
     runs = [together.play(world, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])

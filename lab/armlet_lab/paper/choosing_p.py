@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report import plots

@@ -17,10 +17,10 @@ import numpy as np
 
 from armlet.environments.figure_a import FigureA, Zero
 from armlet.environments.finite import FiniteWorld
-from armlet.inference.means import Estimate, band
+from armlet.inference.intervals import Estimate, band
+from armlet.inputs.settings import RidgeLike
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy
-from armlet.reference.ridge import RidgeLike
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import streams

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from armlet.environments.figure_b import FigureB
-from armlet.inference.means import Estimate, bootstrap, paired_difference
+from armlet.inference.intervals import Estimate, bootstrap, paired_difference
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots

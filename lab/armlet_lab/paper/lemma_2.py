@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.figure_a import FigureA
-from armlet.inference.means import bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments import FigureA
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1

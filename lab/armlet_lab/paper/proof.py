@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import number, positive, whole
+from armlet.inputs.settings import number, positive, whole
 from armlet.types import Float64
 
 

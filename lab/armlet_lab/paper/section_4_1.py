@@ -19,10 +19,10 @@ from armlet import theory
 from armlet.environments.constants import Constants, scaled_bits_eigenvalue
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
-from armlet.inference.means import Estimate, bootstrap
-from armlet.inputs.checks import number, positive, whole
+from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inputs.settings import number, positive, whole
 from armlet.parallel.seeds import Seeds
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series

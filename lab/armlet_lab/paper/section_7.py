@@ -17,7 +17,7 @@ import numpy as np
 from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
 from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots

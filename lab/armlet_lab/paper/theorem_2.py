@@ -20,7 +20,7 @@ from armlet import theory
 from armlet.environments.constants import Constants, noise_sigma
 from armlet.environments.figure_a import FigureA
 from armlet.environments.finite import FiniteWorld
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots

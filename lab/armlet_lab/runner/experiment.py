@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Self
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.numbers import show
 from armlet.report.pictures import Picture
 from armlet.report.tables import Table

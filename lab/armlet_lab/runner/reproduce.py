@@ -25,8 +25,9 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from armlet.disk import write_atomically
+from armlet.errors import choices
 from armlet.log.tables import load_pyarrow
-from armlet.model_file.disk import write_atomically
 from armlet.parallel.pool import Pool, PoolLike, WorkerError, opened
 from armlet.parallel.progress import Progress, reporter
 from armlet.report.document import check_pictures, document, figure, lines
@@ -36,7 +37,6 @@ from armlet.report.tables import table as html_table
 from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
 from armlet.simulation.manifest import new_session, read_manifest, versions
 from armlet.simulation.shelf import Shelf
-from armlet.spelling import choices
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner.experiment import SEED, Experiment, Finding, Findings, Outcome, Section, Statistic, Verdict
 
@@ -252,7 +252,7 @@ def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict],
 
     Examples
     --------
-    >>> from armlet.inference.means import Estimate
+    >>> from armlet.inference.intervals import Estimate
     >>> from armlet_lab.runner.experiment import Claim, Criterion
     >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
     >>> ratio = Statistic("doubling ratio", Estimate(1.0, 0.9, 1.1), Criterion("within", 0.8, 1.3))
@@ -339,7 +339,7 @@ def to_text(verdicts: Sequence[Verdict], width: int = 100) -> str:
 
     Examples
     --------
-    >>> from armlet.inference.means import Estimate
+    >>> from armlet.inference.intervals import Estimate
     >>> from armlet_lab.runner.experiment import Claim, Criterion
     >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
     >>> ratio = Statistic("doubling ratio", Estimate(1.9, 1.7, 2.1), Criterion("within", 0.8, 1.3))

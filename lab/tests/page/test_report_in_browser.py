@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from playwright.sync_api import Browser
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.plots import Curve, Series
 from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Section, Statistic, Verdict

@@ -15,7 +15,7 @@ from armlet.errors import InvalidValueError
 from armlet.inputs.columns import LARGEST
 from armlet.kernel import Statistics
 from armlet.policies.base import SumsPolicy
-from armlet.reference.choosing import below, best_arms
+from armlet.reference.choice import below, best_arms
 from armlet.types import Bool, Choice, Coins, Float64
 
 

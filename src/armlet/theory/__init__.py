@@ -4,7 +4,7 @@ Arrays in, numbers out, and no number where an assumption fails. docs/explanatio
 """
 
 from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.theory.estimation import Estimate, estimate_constants
 from armlet.theory.problem import AssumptionError, Problem, finite_problem, problem_constants
 from armlet.theory.theorem import (

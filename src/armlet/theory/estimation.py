@@ -16,8 +16,7 @@ import numpy as np
 from armlet.environments.constants import Constants
 from armlet.environments.finite import FiniteWorld
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import number, whole
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.inputs.settings import Ridge, RidgeLike, number, whole
 from armlet.theory.problem import Problem
 from armlet.types import Float64, Int64
 

@@ -16,7 +16,7 @@ import numpy as np
 from armlet.environments.constants import Constants
 from armlet.environments.finite import FiniteWorld
 from armlet.errors import ArmletError, InvalidValueError, MissingConstantError
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Float64
 
 Assumption: TypeAlias = Literal["gap", "contexts", "linear", "p", "multiple"]

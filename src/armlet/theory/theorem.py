@@ -27,8 +27,7 @@ import numpy as np
 from armlet.environments.constants import Constants, noise_sigma
 from armlet.environments.finite import FiniteWorld
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import one_of, positive, whole
-from armlet.reference.ridge import RidgeName
+from armlet.inputs.settings import RidgeName, one_of, positive, whole
 from armlet.theory.problem import MEANINGS, AssumptionError, Problem, check_length
 from armlet.types import Float64
 

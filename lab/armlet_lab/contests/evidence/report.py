@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.evidence.contestants import FACTORS, FLOOR, Q

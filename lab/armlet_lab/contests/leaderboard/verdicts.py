@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64
 from armlet_lab.contests.leaderboard.costs import Cost

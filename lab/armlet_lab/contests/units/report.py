@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.units.contestants import BEST, FORMS, NAMES, SHOWN, TOLD, UNTOLD, Form

@@ -14,7 +14,7 @@ import numpy as np
 
 from armlet.evaluation.checks import Checks, Word
 from armlet.evaluation.rows import Rows
-from armlet.inference.means import bootstrap, mean_of_runs
+from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
 from armlet.report.tables import Table

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report import plots
 from armlet.report.pictures import INK, Picture, picture
 from armlet.report.plots import COLOURS, DASHES, MARKERS, legend

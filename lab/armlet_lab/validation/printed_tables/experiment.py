@@ -12,7 +12,7 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from armlet.datasets import load
-from armlet.inference.means import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
 from armlet.report.tables import Table
 from armlet.simulation.lab import Lab, Scale
