@@ -14,7 +14,6 @@ from armlet_lab.literature.confidence_ball import ConfidenceBall1 as ConfidenceB
 from armlet_lab.literature.confidence_ball import ConfidenceBall2 as ConfidenceBall2
 from armlet_lab.literature.confidit import Confidit as Confidit
 from armlet_lab.literature.epoch_greedy import EpochGreedy as EpochGreedy
-from armlet_lab.literature.exp3 import Exp3 as Exp3
 from armlet_lab.literature.exp4 import EXP4 as EXP4
 from armlet_lab.literature.exp4p import EXP4P as EXP4P
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB as FeasibleRandomizedUCB
@@ -30,6 +29,7 @@ from armlet_lab.literature.staged import SupLinRel as SupLinRel
 from armlet_lab.literature.staged import SupLinUCB as SupLinUCB
 from armlet_lab.literature.tabular import UCB1 as UCB1
 from armlet_lab.literature.tabular import EpsilonNGreedy as EpsilonNGreedy
+from armlet_lab.literature.tabular import Exp3 as Exp3
 from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid as UncertaintyEllipsoid
 
 POLICIES: Final[Mapping[str, type[Policy]]] = {

@@ -43,7 +43,7 @@ from armlet.policies.state import Arrays
 from armlet.reference.choice import best_chances, draw, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet_lab.literature.experts import LinearExperts, barred_tag, from_tag
-from armlet_lab.literature.tabular import Table, table_shapes
+from armlet_lab.literature.table import Table, table_shapes
 
 
 class EpochOracle(Protocol):

@@ -29,7 +29,8 @@ from armlet.policies.base import BasePolicy
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
 from armlet_lab.literature.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
-from armlet_lab.literature.tabular import Levels, estimated_gain, exp_rate, gain_chances, gains, table_shapes
+from armlet_lab.literature.table import table_shapes
+from armlet_lab.literature.tabular import Levels, estimated_gain, exp_rate, gain_chances, gains
 
 Experts: TypeAlias = Literal["linear", "all maps"]
 

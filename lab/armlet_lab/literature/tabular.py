@@ -1,4 +1,4 @@
-"""UCB1 and epsilon_n-greedy: policies for finitely many contexts, with one table for all contexts or one for each.
+"""UCB1, epsilon_n-greedy and Exp3: policies for finitely many contexts, with one table for all of them or one for each.
 
 With contexts="ignored" they are the context-free algorithms of their papers, which on a contextual problem can at best
 find the arm that is best on average: a floor. With contexts="table" every distinct context is a problem of its own, and
@@ -21,167 +21,36 @@ Decide O(K + d); update O(d); memory O(K), or O(M (K + d)) for M contexts.
 
 The theorem is for rewards in [0, 1], a gap between the two best means that is known from below, and c > 5; regret is
 then O(K log T / gap^2) in each table. Propensities are exact. With contexts="ignored" it is a floor.
+
+Exp3: Auer, Cesa-Bianchi, Freund and Schapire 1995 and 2002, "The nonstochastic multiarmed bandit problem".
+
+Weighs arms by the exponential of their estimated gains, sum r / p, and mixes with uniform play; rewards may be chosen
+by an adversary. The gains are kept, not the weights, so nothing overflows and rows can be taken back.
+Decide O(K + d); update O(d); memory O(K), or O(M (K + d)) for M contexts.
+
+The theorem is for rewards in [0, 1] and a known horizon: regret against the best fixed arm is at most
+2.63 sqrt(T K ln K). With contexts="table" gamma is still set from the whole T, while a table sees a share T_x of it.
+For any gamma the regret in a table is at most (e - 1) gamma T_x + K ln K / gamma: with this one at most
+2.63 sqrt(T K ln K) in each, T the whole and not the share, and (M + 1) / 2 times that in M tables together. Where M is
+known, gamma = sqrt(M K ln K / ((e - 1) T)) gives 2.63 sqrt(M T K ln K) for all; give it as a setting.
+An arm that is not eligible gains nothing in that step. Propensities are exact, and never below gamma / K.
+With contexts="ignored" it is a floor.
 """
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeAlias, cast
+from typing import ClassVar
 
 import numpy as np
 
-from armlet.errors import InvalidValueError, MergeError
-from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, unit
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import check_array, check_counted, check_mergeable
-from armlet.reference.choice import best_chances, mixed, play_best, play_or_explore
-from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, Memory, RewardKind, Shapes, StateT
-
-ContextUse: TypeAlias = Literal["ignored", "table"]
-"""Whether a policy for finitely many contexts treats them all as one, or each by itself."""
-
-
-class Table:
-    """A row of numbers, one for each arm, for every distinct context that was learned from.
-
-    Parameters
-    ----------
-    n_arms, dim
-        K and d.
-    contexts
-        "table" keeps a row for every context; "ignored" keeps a single one.
-    fields
-        The names of the numbers and what they are before anything is learned.
-    additive
-        The state is a sum over interactions, so that two can be added.
-
-    Examples
-    --------
-    >>> state = Table(2, 1, contexts="table", fields={"n": 0.0})
-    >>> state.read("n", np.array([0.5]))
-    array([0., 0.])
-    >>> state.write(np.array([0.5]))["n"][1] += 1
-    >>> state.read("n", np.array([0.5])), state.n_contexts
-    (array([0., 1.]), 1)
-    """
-
-    def __init__(
-        self, n_arms: int, dim: int, *, contexts: ContextUse, fields: Mapping[str, float], additive: bool = False
-    ) -> None:
-        self._n_arms, self._dim, self._contexts, self._additive = n_arms, dim, contexts, additive
-        self._fields = dict(fields)
-        self._places: dict[bytes, int] = {}
-        self._rows: list[dict[str, Float64]] = []
-
-    @property
-    def n_arms(self) -> int:
-        """The number of arms, K."""
-        return self._n_arms
-
-    @property
-    def dim(self) -> int:
-        """The number of features of a context, d."""
-        return self._dim
-
-    @property
-    def n_contexts(self) -> int:
-        """How many distinct contexts were learned from."""
-        return len(self._rows)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of contexts and numbers."""
-        return self.n_contexts * 8 * (self._dim + self._n_arms * len(self._fields))
-
-    def read(self, name: str, x: Float64) -> Float64:
-        """Return the numbers of a context, (K,): those of one never met if it is new."""
-        place = self._places.get(self._key(x))
-        return np.full(self._n_arms, self._fields[name]) if place is None else self._rows[place][name]
-
-    def write(self, x: Float64) -> dict[str, Float64]:
-        """Return the row of a context to be changed in place, made now if it is new."""
-        place = self._places.setdefault(self._key(x), len(self._rows))
-        if place == len(self._rows):
-            self._rows.append({name: np.full(self._n_arms, start) for name, start in self._fields.items()})
-        return self._rows[place]
-
-    def _key(self, x: Float64) -> bytes:
-        return (x + 0.0).tobytes() if self._contexts == "table" else b""  # -0.0 is 0.0
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the contexts, (M, d), and the numbers, (M, K) each."""
-        keys = [np.frombuffer(key) if key else np.zeros(self._dim) for key in self._places]
-        out: dict[str, Array] = {"contexts": np.array(keys).reshape(len(keys), self._dim)}
-        for name in self._fields:
-            out[name] = np.array([row[name] for row in self._rows]).reshape(len(keys), self._n_arms)
-        return out
-
-    def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
-        contexts = cast(Float64, arrays["contexts"])
-        size, like = len(contexts) if contexts.ndim else 0, np.zeros(0)
-        check_array("contexts", contexts, like, (size, self._dim))
-        for name in self._fields:
-            check_array(name, arrays[name], like, (size, self._n_arms))
-        if len({self._key(x) for x in contexts}) != size:
-            raise InvalidValueError("contexts holds one twice; each has one row")
-        self._places, self._rows = {}, []
-        for place, x in enumerate(contexts):
-            row = self.write(x)
-            for name in self._fields:
-                row[name][:] = arrays[name][place]
-
-    def copy(self) -> Self:
-        """Make another that shares no array with this one."""
-        return copy.deepcopy(self)
-
-    def add_arm(self) -> None:
-        """Return every context the starting numbers of one more arm."""
-        for row in self._rows:
-            for name, start in self._fields.items():
-                row[name] = np.append(row[name], start)
-        self._n_arms += 1
-
-    def remove_arm(self, arm: int) -> None:
-        """Drop an arm's numbers."""
-        for row in self._rows:
-            for name in self._fields:
-                row[name] = np.delete(row[name], arm)
-        self._n_arms -= 1
-
-    def merge(self, other: Self, into: list[int]) -> None:
-        """Add the numbers of every context, if they are sums."""
-        if not self._additive:
-            raise MergeError("this policy's state is no sum of rows, so two of them cannot be added")
-        self._add(other, into, 1.0)
-
-    def subtract(self, other: Self, into: list[int]) -> None:
-        """Take the numbers of every context away, if they are sums."""
-        if not self._additive:
-            raise MergeError("this policy's state is no sum of rows, so there is no difference of two of them")
-        self._add(other, into, -1.0)
-
-    def _add(self, other: Self, into: list[int], sign: float) -> None:
-        check_mergeable(self, other, into)
-        arms: Int64 = np.array(into, dtype=np.int64)  # or no arm in common would be no index
-        for key, place in other._places.items():
-            row = self.write(np.frombuffer(key) if key else np.zeros(self._dim))
-            for name in self._fields:
-                row[name][arms] += sign * other._rows[place][name]
-
-
-def table_shapes(n_arms: int, dim: int, *fields: str) -> Shapes:
-    """Return the shapes of a `Table` with these fields.
-
-    Examples
-    --------
-    >>> table_shapes(2, 3, "gain")
-    {'contexts': (None, 3), 'gain': (None, 2)}
-    """
-    return {"contexts": (None, dim), **dict.fromkeys(fields, (None, n_arms))}
+from armlet.policies.state import check_counted
+from armlet.reference.choice import best_chances, mixed, play_best, play_drawn, play_or_explore, shares
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes, StateT
+from armlet_lab.literature.table import ContextUse, Table, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,3 +259,115 @@ class EpsilonNGreedy(Tabular[Means]):
     def update(self, state: Means, interaction: Interaction) -> None:
         """Count the row and add its reward."""
         state.add(interaction, interaction.reward, interaction.replaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exp3(Tabular[Levels]):
+    """Play arms in proportion to exp(gamma gain / K), and a part gamma of the time uniformly.
+
+    Parameters
+    ----------
+    horizon
+        T, from which gamma = min(1, sqrt(K ln K / ((e - 1) T))) follows, as in the theorem.
+    gamma
+        Instead of the horizon: both the rate of uniform play and of learning.
+    contexts
+        "ignored": all steps are one problem; "table": each distinct context is one.
+    reward_range, outside
+        The ends of the rewards, and whether one outside is refused or clipped.
+
+    Examples
+    --------
+    >>> round(Exp3(horizon=10_000).rate(n_arms=6), 4)
+    0.025
+    >>> import numpy as np
+    >>> policy = Exp3(gamma=0.5)
+    >>> policy.probabilities(policy.init(2, 1), 1, np.ones(1), np.array([True, True]))
+    array([0.5, 0.5])
+    """
+
+    horizon: int | None = None
+    gamma: float | None = None
+    reward_range: Range = (0.0, 1.0)
+    outside: Outside = "refuse"
+
+    rewards: ClassVar[RewardKind] = "bounded"
+
+    def __post_init__(self) -> None:
+        Tabular.__post_init__(self)
+        settle(self, reward_range=ends, outside=one_of("refuse", "clip"))
+        settle_either(self, horizon=whole(), gamma=positive(1.0))
+
+    def rate(self, n_arms: int) -> float:
+        """Return gamma, the share of uniform play: the one that was set, or the theorem's."""
+        return self.gamma or exp_rate(n_arms, math.log(n_arms), self.horizon or 1)
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Return the shapes of the state's arrays."""
+        return table_shapes(n_arms, dim, "gain")
+
+    def init(self, n_arms: int, dim: int) -> Levels:
+        """Start with equal weights."""
+        return gains(n_arms, dim, self.contexts)
+
+    def probabilities(self, state: Levels, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        """Mix the shares of the weights with uniform play."""
+        return gain_chances(state.read("gain", x), eligible, self.rate(state.n_arms))
+
+    def decide(self, state: Levels, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+        """Draw an arm."""
+        return play_drawn(self.probabilities(state, t, x, eligible), coins)
+
+    def update(self, state: Levels, interaction: Interaction) -> None:
+        """Add r / p to the gain of the arm."""
+        gain = estimated_gain(interaction, self.reward_range, self.outside)
+        state.write(interaction.x)["gain"][interaction.arm] += gain
+
+
+def exp_rate(n_arms: int, log_experts: float, horizon: int) -> float:
+    """Return the theorem's gamma for so many arms, experts and steps.
+
+    Examples
+    --------
+    >>> exp_rate(6, math.log(6), 1)
+    1.0
+    """
+    return min(1.0, math.sqrt(n_arms * log_experts / ((math.e - 1) * horizon)))
+
+
+def gains(n_arms: int, dim: int, contexts: ContextUse) -> Levels:
+    """Make a table of estimated gains; they are sums over rows, regardless of what the policy did meanwhile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gains(2, 1, "ignored").read("gain", np.ones(1))
+    array([0., 0.])
+    """
+    return Levels(n_arms, dim, contexts=contexts, fields={"gain": 0.0}, level="gain", additive=True)
+
+
+def gain_chances(gain: Float64, eligible: Bool, gamma: float) -> Float64:
+    """Return p = (1 - gamma) w / W + gamma / K with w = exp(gamma gain / K), over the eligible arms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gain_chances(np.zeros(2), np.array([True, True]), 0.1)
+    array([0.5, 0.5])
+    """
+    return mixed(shares(gamma / len(gain) * gain, eligible), eligible, gamma)
+
+
+def estimated_gain(interaction: Interaction, reward_range: Range, outside: Outside) -> float:
+    """Return the importance-weighted reward of a row in [0, 1] / p; of a correction, what it changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> estimated_gain(Interaction(t=1, x=np.ones(1), arm=0, reward=0.5, propensity=0.25), (0.0, 1.0), "refuse")
+    2.0
+    """
+    i = interaction
+    old = 0.0 if i.replaces is None else unit(i.replaces, reward_range, outside)
+    return i.weight * (unit(i.reward, reward_range, outside) - old) / i.propensity
