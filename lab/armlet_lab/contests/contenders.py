@@ -28,31 +28,25 @@ from armlet.policies import (
     Uniform,
 )
 from armlet.types import Policy
-from armlet_lab.literature import (
-    EXP4,
-    EXP4P,
-    PEGE,
-    UCB1,
-    Banditron,
-    ConfidenceBall1,
-    ConfidenceBall2,
-    Confidit,
-    EpochGreedy,
-    EpsilonNGreedy,
-    Exp3,
-    FeasibleRandomizedUCB,
-    GreedyFirst,
-    LinRel,
-    Newtron,
-    PolicyElimination,
-    RarelySwitchingOFUL,
-    RealLinExp3,
-    SCRiBLe,
-    SupLinRel,
-    SupLinUCB,
-    UncertaintyEllipsoid,
-)
+from armlet_lab.literature.banditron import Banditron
+from armlet_lab.literature.confidence_ball import ConfidenceBall1, ConfidenceBall2
+from armlet_lab.literature.confidit import Confidit
+from armlet_lab.literature.epoch_greedy import EpochGreedy
+from armlet_lab.literature.exp4 import EXP4
+from armlet_lab.literature.exp4p import EXP4P
+from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB
+from armlet_lab.literature.greedy_first import GreedyFirst
+from armlet_lab.literature.linrel import LinRel
+from armlet_lab.literature.newtron import Newtron
+from armlet_lab.literature.pege import PEGE
+from armlet_lab.literature.policy_elimination import PolicyElimination
+from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL
+from armlet_lab.literature.real_lin_exp3 import RealLinExp3
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
+from armlet_lab.literature.scrible import SCRiBLe
+from armlet_lab.literature.staged import SupLinRel, SupLinUCB
+from armlet_lab.literature.tabular import UCB1, EpsilonNGreedy, Exp3
+from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid
 from armlet_lab.runner.arena import Brief
 
 Family: TypeAlias = Literal[
