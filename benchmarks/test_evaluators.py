@@ -20,7 +20,7 @@ from armlet.datasets.open_bandit_sample import OPEN_BANDIT
 from armlet.evaluation.arrays import gram_with
 from armlet.evaluation.estimators import Estimator, estimate
 from armlet.inference.betting import mixed_margin
-from armlet.inference.means import Z
+from armlet.inference.intervals import Z
 from armlet.inference.sequences import MeanSequence
 from armlet.types import Bool, Float64, Int64
 from evaluators import ask

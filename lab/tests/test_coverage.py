@@ -12,13 +12,11 @@ from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
 from armlet.testing.logs import Held, play
 from armlet.types import Float64
-from armlet_lab.runner.verdicts import Outcome, Verdict
+from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
-from armlet_lab.validation.coverage.past import expected
-from armlet_lab.validation.coverage.report import SPOILT, judge
+from armlet_lab.validation.coverage.experiment import SPOILT, judge
 from armlet_lab.validation.coverage.shares import Columns, share
-from armlet_lab.validation.coverage.values import own_values, values
-from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world
+from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world, expected, own_values, values
 
 SMALL = experiment.Settings(worlds=("p/t", "auto"), logs=3, own=3, runs=2, tested=3, laws=("evidence",), horizon=300)
 
@@ -138,7 +136,7 @@ def verdicts(
     judged = judge(
         worlds=(worlds or {"p/t": world(covers=0.95)}) | {"evidence": world(covers=0.945)} | (by_evidence or {}),
         own=own_values or own(),
-        coefficients={"gaps, p/t": {"coefficients": hits, "contrasts": hits, "anytime": hits}},
+        slopes={"gaps, p/t": {"coefficients": hits, "contrasts": hits, "anytime": hits}},
         propensities=tested,
         horizon=5000,
         rng=np.random.default_rng(1),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from armlet_lab.validation.coverage.gates import gated
+from armlet_lab.validation.gates import gated
 
 
 @pytest.mark.parametrize("against", ["live", "other", "other, weights bounded"])

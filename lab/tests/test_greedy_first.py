@@ -12,8 +12,8 @@ from armlet import Bandit
 from armlet.bandit import load
 from armlet.environments import FigureA
 from armlet.errors import DecisionError, MergeError
-from armlet.policies.forced import forced_arm
 from armlet.policies.greedy import Greedy
+from armlet.policies.ols_bandit import forced_arm
 from armlet.simulation.run import simulate
 from armlet.types import Float64
 from armlet_lab.literature.greedy_first import GreedyFirst, GreedyFirstState

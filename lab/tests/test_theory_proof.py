@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from armlet import theory
 from armlet.environments.finite import FiniteWorld
+from armlet.inputs.settings import RidgeName
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.reference.ridge import RidgeName
 from armlet.simulation import streams
-from armlet.theory import lemmas, repaired
+from armlet.simulation.player import play_table
+from armlet.theory import theorem
 from armlet.types import Float64
-from armlet_lab.paper.theorem_2 import worlds
-from armlet_lab.runner import events
+from armlet_lab.paper import proof, theorem_2
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -77,15 +77,15 @@ def test_an_arm_that_ties_for_best_is_estimated_above_the_other_half_of_the_time
 @pytest.mark.parametrize(("p", "n_arms"), [(4, 2), (32, 2), (60, 6), (120, 3), (300, 6)])
 def test_half_the_mean_count_is_reached_as_surely_as_the_repaired_lemma_says(p: int, n_arms: int) -> None:
     steps = [t for t in (p + 1, 2 * p, 3 * p, 5 * p, 10 * p, 40 * p) if t > p]
-    promised = [lemmas.lemma2_repaired(p=p, n_arms=n_arms, t=t) for t in steps]
-    exact = lemmas.count_chances(p=p, n_arms=n_arms, steps=steps, rows=[count.rows for count in promised])
+    promised = [proof.lemma2_repaired(p=p, n_arms=n_arms, t=t) for t in steps]
+    exact = proof.count_chances(p=p, n_arms=n_arms, steps=steps, rows=[count.rows for count in promised])
     assert (exact <= [count.chance for count in promised]).all()
 
 
 def test_up_to_e_times_p_the_warm_up_alone_is_enough() -> None:
     t = int(math.e * 300)
-    rows = lemmas.lemma2_repaired(p=300, n_arms=6, t=t).rows
-    assert lemmas.count_chances(p=300, n_arms=6, steps=[t], rows=[rows]) == [0.0]
+    rows = proof.lemma2_repaired(p=300, n_arms=6, t=t).rows
+    assert proof.count_chances(p=300, n_arms=6, steps=[t], rows=[rows]) == [0.0]
 
 
 @given(p=st.integers(3, 10**6), ratio=st.floats(math.e, 1e9))
@@ -101,7 +101,7 @@ def test_counts_follow_the_law_that_is_computed() -> None:
     """Simulated coins; five standard errors of a share over 20,000 runs."""
     rng, p, K, t = np.random.default_rng(3), 12, 3, 60
     counts = p // K + (rng.random((20_000, t - 1 - p)) < p / (K * np.arange(p + 1, t))).sum(axis=1)
-    (exact,) = lemmas.count_chances(p=p, n_arms=K, steps=[t], rows=[10])
+    (exact,) = proof.count_chances(p=p, n_arms=K, steps=[t], rows=[10])
     assert 0.2 < exact < 0.8
     assert abs(np.mean(counts < 10) - exact) < 5 * 0.5 / math.sqrt(20_000)
 
@@ -131,7 +131,7 @@ def test_contexts_cover_their_span_as_surely_as_matrix_chernoff_says(X: Float64,
     some = theory.finite_problem(X, np.arange(3.0)[:, None] * np.eye(3, X.shape[1]), sigma=1.0)
     sigma_min, rank = some.constants.sigma_min, some.rank
     share = poorly_observed(np.random.default_rng(n), X, sigma_min, rank, n, 2_000)
-    bound = lemmas.eigenvalue_chance(n=n, sigma_min=sigma_min, rank=rank, radius=some.radius)
+    bound = proof.eigenvalue_chance(n=n, sigma_min=sigma_min, rank=rank, radius=some.radius)
     assert share <= bound + 5 * 0.5 / math.sqrt(2_000)
 
 
@@ -139,7 +139,7 @@ def test_the_factor_r_in_front_is_needed() -> None:
     """Fifty unit vectors, 400 draws: some vector has less than half its share more often than e^(-n Sigma / 8)."""
     share = poorly_observed(np.random.default_rng(1), np.eye(50), 1 / 50, 50, 400, 200)
     assert share > 2 * math.exp(-400 / 50 / 8)
-    assert share <= lemmas.eigenvalue_chance(n=400, sigma_min=1 / 50, rank=50)
+    assert share <= proof.eigenvalue_chance(n=400, sigma_min=1 / 50, rank=50)
 
 
 def test_the_exponent_of_one_eighth_is_below_that_of_matrix_chernoff() -> None:
@@ -214,7 +214,7 @@ def test_for_the_printed_proof_that_means_a_factor_of_e_to_the_Q_squared_over_L_
 @pytest.mark.parametrize("p", [2, 30, 1_000])
 def test_chances_of_mistakes_add_up_to_the_stated_multiple_of_p(p: int, alpha: float) -> None:
     t = np.arange(p + 1, 2_000_000, dtype=np.float64)
-    assert float(((math.e * t / p) ** -alpha).sum()) <= p * repaired.tail_sum(alpha)
+    assert float(((math.e * t / p) ** -alpha).sum()) <= p * theorem.tail_sum(alpha)
 
 
 def test_that_sum_is_nearly_reached_at_alpha_2() -> None:
@@ -229,10 +229,10 @@ def test_exponents_are_those_of_the_steps_before(radius: float) -> None:
     p, sigma = 600, 0.7
     some = theory.finite_problem(radius * np.eye(2), np.eye(2), sigma=sigma)
     c, n_c = some.constants, p // (2 * some.n_arms)
-    chances = {name: m * math.exp(-alpha) for name, (m, alpha) in repaired.exponents(some, p).items()}
-    contexts = lemmas.eigenvalue_chance(n=n_c, sigma_min=c.sigma_min, rank=2, radius=radius)
+    chances = {name: m * math.exp(-alpha) for name, (m, alpha) in theorem.exponents(some, p).items()}
+    contexts = proof.eigenvalue_chance(n=n_c, sigma_min=c.sigma_min, rank=2, radius=radius)
     noise = math.exp(-n_c * c.delta_min**2 * c.sigma_min / (64 * (sigma * radius) ** 2))
-    assert chances["counts"] == pytest.approx(lemmas.lemma2_repaired(p=p, n_arms=2, t=p).chance, rel=1e-9, abs=0.0)
+    assert chances["counts"] == pytest.approx(proof.lemma2_repaired(p=p, n_arms=2, t=p).chance, rel=1e-9, abs=0.0)
     assert chances["contexts"] == pytest.approx(contexts, rel=1e-9, abs=0.0)
     assert chances["noise"] == pytest.approx(noise, rel=1e-9, abs=0.0)
 
@@ -242,7 +242,7 @@ def test_each_demand_is_the_p_at_which_its_exponent_is_2_or_its_bias_a_quarter_o
     some = theory.finite_problem(radius * np.eye(2), 0.3 * np.eye(2), sigma=0.7)
     c, demands = some.constants, theory.repaired_p(some).demands
     for name in ("contexts", "noise"):
-        assert repaired.exponents(some, demands[name])[name][1] == pytest.approx(2.0)
+        assert theorem.exponents(some, demands[name])[name][1] == pytest.approx(2.0)
     n_c = demands["bias"] / (2 * some.n_arms)
     assert 2 * radius * c.Q / (math.sqrt(n_c) * c.sigma_min) == pytest.approx(c.delta_min / 4)
     n_c = theory.repaired_p(some, ridge="1/n").demands["bias"] / (2 * some.n_arms)
@@ -253,7 +253,7 @@ def test_at_the_repaired_p_each_exponent_is_at_least_2() -> None:
     for constants in ({"sigma": 3.0}, {"sigma": 0.01}, {"sigma": 0.01, "scale": 0.01}):
         theta = constants.get("scale", 1.0) * np.array([[1.0, 0.0], [0.0, 1.0]])
         some = theory.finite_problem(np.eye(2), theta, sigma=constants["sigma"])
-        for alpha in (alpha for _, alpha in repaired.exponents(some, theory.repaired_p(some).whole).values()):
+        for alpha in (alpha for _, alpha in theorem.exponents(some, theory.repaired_p(some).whole).values()):
             assert alpha >= 2 - 1e-12
 
 
@@ -268,8 +268,8 @@ def rank_two() -> FiniteWorld:
 
 
 TABLES = {
-    "one context": worlds.one_context().table,
-    "two contexts": worlds.two_contexts().table,
+    "one context": theorem_2.one_context().table,
+    "two contexts": theorem_2.two_contexts().table,
     "rank two, long contexts, a tie": rank_two(),
 }
 STEPS = np.array([10**4, 10**5, 10**6, 10**7])
@@ -277,8 +277,8 @@ STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
     policy = Algorithm1(p=p, ridge=ridge)
-    played = events.play(table, policy, STEPS, [streams.of_table(Seeds(20), 0, run) for run in range(runs)])
-    return np.asarray(played.regret.mean(axis=0))
+    pairs = [streams.of_table(Seeds(20), 0, run) for run in range(runs)]
+    return np.asarray(np.mean([play_table(table, policy, STEPS, pair, jumps=True).regret for pair in pairs], axis=0))
 
 
 @pytest.mark.parametrize("ridge", ["paper", "1/n"])

@@ -12,13 +12,14 @@ import pytest
 import armlet
 from armlet.errors import MergeError, PolicyError
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT
+from armlet.inputs.settings import Ridge, Units
 from armlet.kernel import Statistics
 from armlet.policies import subset_search
+from armlet.policies.base import sums
 from armlet.policies.contextual_ucb import SEARCHES
 from armlet.policies.subset_search import Past
-from armlet.reference.algorithm_1 import BEYOND_ANY, Reference
-from armlet.reference.ridge import Ridge
-from armlet.reference.units import Units
+from armlet.reference.linear import BEYOND_ANY
+from armlet.reference.schedule import Reference
 from armlet.types import Float64
 from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, of_registry
 from support.sums import dot
@@ -161,7 +162,7 @@ def _row(rng: np.random.Generator, dim: int) -> tuple[Float64, float, float]:
 def _learned_and_taken_back(rng: np.random.Generator, dim: int) -> tuple[Statistics, Reference]:
     """Some huge rows, most of them taken back in another order: nothing but rounding is left of the sums."""
     ridge = Ridge.parse(1e-40)
-    kernel, reference = ridge.statistics(2, dim), Reference(2, dim, 2, 1, ridge=ridge)
+    kernel, reference = sums(ridge, 2, dim), Reference(2, dim, 2, 1, ridge=ridge)
     rows = [_row(rng, dim) for _ in range(6)]
     for x, reward, weight in rows:
         kernel.add(0, x, reward, weight)

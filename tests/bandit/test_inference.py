@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 import armlet
-from armlet.inference.coefficients import Coefficient
 from armlet.inference.model import CONSTANT
+from armlet.inference.summary import Coefficient
 from armlet.types import Float64, Policy
 
 FEATURES = ["age", "income"]

@@ -25,8 +25,8 @@ from armlet.kernel import (
     simulate_events,
     simulate_steps,
 )
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.choosing import below
+from armlet.reference.choice import below
+from armlet.reference.schedule import Reference
 from armlet.types import Interaction, Policy
 
 N_ARMS, DIM, SEED = 3, 2, 11

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.reference.units import Units
+from armlet.inputs.settings import Units
 from armlet.types import Policy
 from support.in_python import InPython
 

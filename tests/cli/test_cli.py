@@ -12,7 +12,7 @@ import pytest
 from armlet import cli
 from armlet.cli import parser
 from armlet.simulation import compare
-from armlet.version import __version__
+from armlet.types import __version__
 
 TWO = ["--policy", "FixedEpsilon:epsilon=0.1", "--policy", "Uniform"]
 SMALL = ["compare", "--horizon", "200", "--runs", "2", *TWO, "--engine", "serial"]

@@ -10,7 +10,7 @@ import pytest
 import armlet
 from armlet.kernel import Optimism, Schedule
 from armlet.policies import Algorithm1, FixedEpsilon, LinUCB, ThompsonSampling, Uniform
-from armlet.reference.choosing import play_best, play_drawn
+from armlet.reference.choice import play_best, play_drawn
 from armlet.testing import check_policy
 from armlet.testing.policies import CHECKS, Check, check_frequencies
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy

@@ -10,7 +10,7 @@ import numpy as np
 from armlet.evaluation.checks import Check, Checks, Word
 from armlet.evaluation.page import Compared, Story, Valued, render
 from armlet.evaluation.traces import Running, Spread
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.policies import ContextualEpsilonGreedy
 from support.decided import played
 

@@ -14,12 +14,9 @@ from armlet import theory
 from armlet.environments import FigureA
 from armlet.environments.constants import Constants, noise_sigma
 from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import bit_law, scale_bits
-from armlet.environments.section41 import Section41
 from armlet.errors import ArmletError
-from armlet.theory import AssumptionError, Problem, section41
-from armlet.theory.assumptions import MEANINGS
-from armlet.theory.printed import LEMMA_1
+from armlet.theory import LEMMA_1, AssumptionError, Problem
+from armlet.theory.problem import MEANINGS
 from armlet.types import Float64
 
 
@@ -73,32 +70,6 @@ def test_rank_counts_the_directions_that_contexts_take() -> None:
 def test_a_direction_taken_only_by_contexts_that_never_occur_does_not_count() -> None:
     found = theory.finite_problem(np.eye(3), np.eye(3), sigma=1.0, chances=np.array([0.5, 0.5, 0.0]))
     assert (found.rank, found.constants.sigma_min) == (2, 0.5)
-
-
-@pytest.mark.parametrize(("dim", "w"), [(1, 0.3), (2, 0.9), (3, 0.5), (6, 0.05), (9, 1.0)])
-def test_section_41_formulas_are_the_eigenvalues_of_all_contexts(dim: int, w: float) -> None:
-    bits, chances = bit_law((w,) * dim)
-    X = scale_bits(bits)
-    moment = (X.T * chances) @ X
-    assert section41.sigma_min(dim=dim, w=w) == pytest.approx(theory.smallest_eigenvalue(moment), rel=1e-12)
-    assert section41.sigma_max(dim=dim, w=w) == pytest.approx(float(np.linalg.eigvalsh(moment)[-1]), rel=1e-12)
-    assert section41.sigma_min(dim=dim, w=w) == Section41(theta=((1.0,) * dim,), w=w).sigma_min()
-
-
-def test_section_41_noise_bound_covers_both_readings_of_the_noise() -> None:
-    theta = ((1.0,) * 5, (0.5,) * 5)
-    for entries in ("independent", "together"):
-        world = Section41(theta=theta, F=0.5, entries=entries)
-        assert world.constants().sigma <= section41.noise_bound(dim=5, F=0.5)
-
-
-def test_the_claimed_gap_of_section_41_is_not_reached() -> None:
-    """Its median falls by 0.8 bits a dimension below the claim (`armlet-lab paper`); a tenth is enough here."""
-    rng, ratios = np.random.default_rng(41), []
-    for _ in range(40):
-        found = Section41.draw(rng, n_arms=6, dim=9).constants().delta_min
-        ratios.append(found / section41.claimed_delta_min(n_arms=6, dim=9, w=0.5))
-    assert np.median(ratios) < 0.1
 
 
 # ---- the condition on p
@@ -335,6 +306,16 @@ def test_a_constant_of_lemma_1_that_is_not_below_one_is_refused() -> None:
 # ---- what an advisor asks
 
 
+def test_asking_a_table_gives_the_p_of_its_problem() -> None:
+    even, scale = np.full(2, 0.5), math.sqrt(2.0)
+    table = FiniteWorld(contexts=np.eye(2), chances=even, means=np.eye(2), noise="gaussian", scale=scale)
+    asked = theory.asked_p(table)
+    assert asked.reasons == ()
+    assert asked.problem == Problem.of(table, np.eye(2), sigma=noise_sigma(table))
+    assert asked.printed is not None
+    assert asked.printed.p == pytest.approx(1024)
+
+
 def test_theta_is_read_off_the_table_within_the_span_of_its_contexts() -> None:
     X, theta = np.array([[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]]), np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 5.0]])
     table = FiniteWorld(contexts=X, chances=np.full(2, 0.5), means=X @ theta.T)
@@ -381,3 +362,8 @@ def test_a_failed_assumption_is_told_plainly_too(contexts: Float64, means: Float
     asked = theory.asked_p(table)
     assert asked.printed is None
     assert asked.plainly == (plainly,)
+
+
+def test_contexts_and_theta_of_other_sizes_are_refused() -> None:
+    with pytest.raises(ArmletError, match=r"shapes \(2, 2\) and \(1, 3\); give \(M, d\) and \(K, d\)"):
+        theory.problem_constants(np.eye(2), np.array([[3.0, 0.0, 1.0]]), sigma=1.0)

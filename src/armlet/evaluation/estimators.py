@@ -25,7 +25,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from armlet.reference.evaluation import PLACE
+from armlet.reference.evaluate import PLACE
 from armlet.types import Float64
 
 Estimator: TypeAlias = Literal["ips", "snips", "dm", "dr", "sndr", "switch", "shrunk", "replay", "explored", "weighted"]
@@ -60,7 +60,7 @@ def estimate(word: Estimator, own: Float64) -> Estimated:
 
     Examples
     --------
-    >>> from armlet.reference.evaluation import gram
+    >>> from armlet.reference.evaluate import gram
     >>> F = np.zeros((2, 13))
     >>> F[:, 0], F[:, 1], F[:, 2] = 1.0, [2.0, 0.0], [1.0, 0.0]
     >>> estimate("ips", gram(F, F)).value, estimate("snips", gram(F, F)).value

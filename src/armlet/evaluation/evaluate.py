@@ -23,9 +23,9 @@ from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_bl
 from armlet.evaluation.survey import Survey, survey_log
 from armlet.evaluation.targets import Playing, Target, TargetLike, read_target, split_own
 from armlet.evaluation.watch import Sequences, Watch
-from armlet.inference.means import LEVEL
+from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import in_range
-from armlet.inputs.rewards import Range, check_range
+from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
 from armlet.parallel.progress import Progress, silent

@@ -26,9 +26,9 @@ from armlet.evaluation.reading.raw import through_encoders
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.survey import check_rows
 from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
-from armlet.inference.means import LEVEL, Interval
+from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
-from armlet.inputs.rewards import Range, check_range
+from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]

@@ -17,10 +17,9 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import DecisionError, InvalidValueError, UnknownNameError
 from armlet.evaluation.gate import Answer, answer_of
-from armlet.inference.means import LEVEL, Interval
+from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence
-from armlet.inputs.rewards import Range, check_range
-from armlet.inputs.settings import check_seed
+from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision
 from armlet.types import Arm, Context, Float64
 

@@ -20,9 +20,8 @@ from armlet.evaluation.sums import Sums
 from armlet.evaluation.survey import Survey
 from armlet.evaluation.targets import Logged, Target
 from armlet.evaluation.watch import Sequences
-from armlet.inference.means import Interval
-from armlet.inputs.rewards import Range
-from armlet.inputs.settings import Objective
+from armlet.inference.intervals import Interval
+from armlet.inputs.settings import Objective, Range
 from armlet.types import Float64
 
 FEWEST: Final = 30

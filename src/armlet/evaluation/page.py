@@ -11,7 +11,7 @@ from typing import Final
 from armlet.evaluation import plots
 from armlet.evaluation.checks.check import Check, Word, shown
 from armlet.evaluation.plots import Line, Path, Weighed
-from armlet.inference.means import LEVEL, Estimate, Interval
+from armlet.inference.intervals import LEVEL, Estimate, Interval
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.numbers import show
 from armlet.report.pictures import Picture

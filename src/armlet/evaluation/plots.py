@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from armlet.inference.means import LEVEL, Estimate, Interval
+from armlet.inference.intervals import LEVEL, Estimate, Interval
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.pictures import INK, Picture

@@ -21,7 +21,7 @@ from armlet.bandit import Bandit
 from armlet.errors import LogError
 from armlet.evaluation.drawn import Drawn, find_drawn
 from armlet.evaluation.rows import Blocks, Rows, open_rows
-from armlet.inference.means import Interval, Z, t_quantile
+from armlet.inference.intervals import Interval, Z, rough_t_quantile
 from armlet.log.reader import Source
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
@@ -212,5 +212,5 @@ def _interval(rewards: Float64) -> Interval | None:
         return Interval(*(float(end / (1 + Z * Z / n)) for end in (middle - room, middle + room)))
     if n < 3 or np.ptp(rewards) == 0.0:
         return None
-    half = t_quantile(n - 1) * float(rewards.std(ddof=1)) / n**0.5
+    half = rough_t_quantile(n - 1) * float(rewards.std(ddof=1)) / n**0.5
     return Interval(mean - half, mean + half)

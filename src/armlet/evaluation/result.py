@@ -13,7 +13,7 @@ from armlet.errors import UnknownNameError
 from armlet.evaluation.checks import Check
 from armlet.evaluation.page import Compared, Story, Valued, render
 from armlet.evaluation.plots import Path, Weighed
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Objective
 from armlet.types import Arm
 

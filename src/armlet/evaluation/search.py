@@ -23,9 +23,9 @@ from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.evaluation.survey import check_rows
 from armlet.evaluation.targets import Played
 from armlet.inference.betting import GammaExponential, Sums
-from armlet.inference.means import LEVEL, Interval
+from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import in_range
-from armlet.inputs.rewards import Range, check_range
+from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
 from armlet.types import Arm, Float64, Int64
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from armlet.inference.means import Interval
-from armlet.inference.student import t_quantile
-from armlet.inputs.rewards import Range
+from armlet.inference.intervals import Interval, t_quantile
+from armlet.inputs.settings import Range
 
 NOTHING = Interval(-math.inf, math.inf)
 ROUNDED = 1e-9  # of a range: an estimate that misses it by less has been rounded

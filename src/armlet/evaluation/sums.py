@@ -18,7 +18,7 @@ from armlet.evaluation.predictable import contributions, row_weights
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 from armlet.kernel import gram, row_features, sum_features
-from armlet.reference.evaluation import ALL, AS_LOGGED, Parts
+from armlet.reference.evaluate import ALL, AS_LOGGED, Parts
 from armlet.types import Bool, Float64
 
 MOST: Final = 10.0

@@ -18,8 +18,8 @@ from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spans import Rewards
 from armlet.evaluation.sums import running_sums
 from armlet.evaluation.targets import Law, Target
-from armlet.inputs.logged import LEAST_CHANCE
-from armlet.inputs.rewards import Range
+from armlet.inputs.columns import LEAST_CHANCE
+from armlet.inputs.settings import Range
 from armlet.parallel.progress import Progress, silent
 from armlet.types import Bool, Float64
 

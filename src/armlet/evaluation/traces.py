@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from armlet.evaluation.plots import Path, Weighed
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inference.sequences import MeanSequence
-from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Range
 from armlet.types import Float64
 
 FIRST: Final = 8  # rows at the first look

@@ -13,9 +13,9 @@ from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.sums import is_deterministic
 from armlet.evaluation.targets import Law, Logged, Target, chance_of_played
 from armlet.evaluation.traces import Running, Spread
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inference.sequences import MeanSequence
-from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Range
 
 
 class Watch:

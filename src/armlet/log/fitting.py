@@ -16,9 +16,9 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
-from armlet.inputs.arms import check_labels
-from armlet.inputs.encoding.encoder import Encoder
-from armlet.inputs.settings import Design, Normalize, Objective, check_design
+from armlet.inputs.columns import check_labels
+from armlet.inputs.encoder import Encoder
+from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
 from armlet.kernel import Statistics, Tuned, add_rows
 from armlet.log.rows import (
     Data,
@@ -42,7 +42,6 @@ from armlet.parallel.pool import PoolLike, each_in_order, opened
 from armlet.policies.base import SumsPolicy
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.epsilon_greedy import EpsilonGreedy
-from armlet.reference.units import Units
 from armlet.types import Arm, Float64, Int64, LearnsFrom, Policy
 
 UPDATES: Final = (SumsPolicy.update, EpsilonGreedy.update, ContextualEpsilonGreedy.update)

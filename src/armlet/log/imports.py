@@ -18,14 +18,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armlet.datasets.feedback import Feedback
-from armlet.errors import ArgumentError, InvalidValueError
-from armlet.inputs.encoding.encoder import Encoder
-from armlet.inputs.extras import load
+from armlet.errors import ArgumentError, InvalidValueError, load_package
+from armlet.inputs.encoder import Encoder
 from armlet.log.faults import check_ordinary, explain
 from armlet.log.schema import EXPLORATION, FORMAT, SCHEMA, Event
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
-from armlet.types import Arm
-from armlet.version import __version__
+from armlet.types import Arm, __version__
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line
@@ -151,7 +149,7 @@ class TableLog(Imported):
 
 
 def _arrow(table: Any) -> Any:
-    pa = load("pyarrow", "tables need")
+    pa = load_package("pyarrow", "tables need")
     if isinstance(table, pa.Table):
         return table
     try:
@@ -179,7 +177,7 @@ def _encoded(table: Any, encoder: Encoder, roles: Roles) -> Iterator[Logged]:
 
 
 def _batches(table: Any, names: list[str]) -> Iterator[Any]:
-    pa = load("pyarrow", "tables need")
+    pa = load_package("pyarrow", "tables need")
     for batch in table.select(names).to_batches(max_chunksize=_BATCH):
         yield pa.Table.from_batches([batch])
 

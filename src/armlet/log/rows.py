@@ -17,9 +17,8 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError
-from armlet.inputs.arms import check_label
-from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, refused, too_light
-from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
+from armlet.inputs.encoder import Encoder
 from armlet.log.tables import load_pyarrow
 from armlet.types import Arm, Bool, Float64, Int64
 

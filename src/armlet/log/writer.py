@@ -21,7 +21,7 @@ from armlet.log.lines import LONGEST, Sealer
 from armlet.log.reader import Stretch
 from armlet.log.schema import Event, check_fields
 from armlet.parallel.forks import LockedFile, give_up_in_children
-from armlet.version import __version__
+from armlet.types import __version__
 
 Flush: TypeAlias = Literal["block", "line", "disk"]
 

@@ -14,8 +14,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING
 
-from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError
-from armlet.spelling import choices, closest
+from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError, choices, closest
 from armlet.types import Policy
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__

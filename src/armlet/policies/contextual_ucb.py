@@ -18,11 +18,11 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError
-from armlet.inputs.checks import number, one_of, optional, settle, whole
+from armlet.inputs.settings import number, one_of, optional, settle, whole
 from armlet.policies import subset_search
 from armlet.policies.base import BasePolicy
 from armlet.policies.subset_search import Histories, Past, Subset
-from armlet.reference.choosing import best_chances, force, mixed, play_or_explore
+from armlet.reference.choice import best_chances, force, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
 
 Search: TypeAlias = Literal["exact", "relaxed", "counts"]

@@ -15,7 +15,7 @@ from armlet.errors import InvalidValueError
 from armlet.inputs.columns import LARGEST
 from armlet.kernel import Statistics
 from armlet.policies.base import SumsPolicy
-from armlet.reference.choosing import below, best_arms
+from armlet.reference.choice import below, best_arms
 from armlet.types import Bool, Choice, Coins, Float64
 
 
@@ -56,7 +56,7 @@ class Oracle(SumsPolicy[Statistics]):
         return Statistics(n_arms, dim)
 
     def estimates(self, state: Statistics) -> Float64:  # noqa: ARG002
-        """Give theta itself."""
+        """Return theta itself."""
         return np.array(self.theta)
 
     def _best(self, x: Float64, eligible: Bool) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

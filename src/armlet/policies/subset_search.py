@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from armlet import kernel
 from armlet.errors import ArmletError, DecisionError, InvalidValueError
-from armlet.inputs.checks import HUGE
-from armlet.reference.refusals import MOST, check_between, check_mergeable
+from armlet.inputs.settings import HUGE
+from armlet.policies.state import MOST, check_between, check_mergeable
 from armlet.types import Array, Float64, Int64, Interaction
 
 Kept: TypeAlias = Literal["rows", "contexts"]

@@ -15,13 +15,10 @@ from typing import Any, Self, cast, get_args
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
-from armlet.inputs.arms import check_labels, listed
-from armlet.inputs.checks import HUGE, ends, number, positive, settle
+from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.contexts import ContextReader
-from armlet.inputs.rewards import Range
-from armlet.inputs.settings import Normalize, Objective
+from armlet.inputs.settings import HUGE, Normalize, Objective, Range, Units, ends, number, positive, settle
 from armlet.policies import check_given, default_policy, is_registered
-from armlet.reference.units import Units
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Transaction
 from armlet.stores.loop import Loop, check_text
 from armlet.stores.rewards import Aggregation, RewardRules

@@ -1,6 +1,6 @@
 """How often intervals of coefficients and contrasts cover, and anytime ones at all looks: one run of a small world.
 
-K = d = 3, contexts normal, a constant beside them; rewards linear with normal noise, or 0 and 1. Run as a module it
+K = d = 3, contexts normal, and a constant; rewards linear with normal noise, or 0 and 1. Run as a module it
 plays some thousand runs and prints a table: python -m armlet_lab.validation.coverage.coefficients --runs 2000
 O(T) a run, a hundredth of a second for T = 2000.
 """
@@ -44,7 +44,7 @@ class Covered:
 
 
 def truth(world: World) -> Float64:
-    """Give constants and slopes, (K, 1 + d)."""
+    """Return constants and slopes, (K, 1 + d)."""
     if world == "equal arms":
         return np.tile([0.2, 0.4, -0.3, 0.1], (3, 1))
     if world == "gaps":
@@ -75,7 +75,7 @@ def run(world: World, policy: Policy, seed: int, *, delay: int = 0) -> Covered:
 
 
 def _hits(bandit: Bandit, true: Float64, interval: Literal["fixed", "anytime"]) -> Bool:
-    """Say which coefficients lie in their intervals; none is given before there are rows enough, and none is missed."""
+    """Return which coefficients lie in their intervals; none is given before there are enough rows: that is no miss."""
     rows = bandit.intervals(interval=interval)
     hits = [
         row.low is None or row.high is None or row.low <= value <= row.high

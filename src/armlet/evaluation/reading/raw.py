@@ -10,7 +10,7 @@ from armlet.bandit import Bandit, load
 from armlet.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.inputs.encoder import Encoder
 
 L = TypeVar("L")
 
