@@ -29,9 +29,9 @@ from venvs import InstallError, environment
 
 STEPS = 100_000
 ARMLET: dict[str, Policy] = {  # the first is held against the peers
-    'Armlet, Algorithm 1, p="auto"': armlet.ContextualEpsilonGreedy(p="auto", horizon=STEPS),
+    "Armlet, Algorithm 1, AutoEpsilonGreedy": armlet.AutoEpsilonGreedy(horizon=STEPS),
     "Armlet, Algorithm 1, p = 1000": armlet.Algorithm1(p=1000),
-    "Armlet, Algorithm 1 on all data, p = 1000": armlet.AllDataEpsilonGreedy(p=1000, clock="steps", units="as given"),
+    "Armlet, Algorithm 1 on all data, p = 1000": armlet.ScheduledEpsilonGreedy(p=1000),
     "random play": armlet.Uniform(),
 }
 # defaults, and with the products of customer and action (-q ca), without which adf cannot tell the kinds apart

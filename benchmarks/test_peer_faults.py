@@ -16,7 +16,7 @@ from river.linear_model import BayesianLinearRegression
 from scipy import stats
 
 import armlet
-from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
+from armlet.policies.contextual_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
 from support.peers import (

@@ -20,7 +20,7 @@ import numpy as np
 
 import armlet
 from armlet import kernel
-from armlet.policies import ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
 from armlet.types import Float64
 from timing import SIZES
 
@@ -40,7 +40,7 @@ class Contest:
 
 CONTESTS = {
     "Algorithm 1's family, by steps": Contest(
-        lambda units, n_arms: ContextualEpsilonGreedy(p=4 * n_arms, units=units, clock="steps"),
+        lambda units, n_arms: Algorithm1(p=4 * n_arms, units=units),
         warm=(100_000, 100_000),
         window=(20_000, 10_000),
     ),

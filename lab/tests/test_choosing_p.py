@@ -12,8 +12,8 @@ from armlet import kernel
 from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy
-from armlet.policies.auto_p import CAUTION
+from armlet.policies import Algorithm1, AutoEpsilonGreedy
+from armlet.policies.auto_epsilon_greedy import CAUTION
 from armlet.simulation.lab import Lab
 from armlet.simulation.play import block_size, run_streams
 from armlet_lab.paper import calibration, choosing_p
@@ -26,7 +26,10 @@ DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 
 def test_contestants_meet_the_same_environment_and_do_not_disturb_each_other() -> None:
     environment, T = FigureA.draw(np.random.default_rng(1)), 9000  # more than a block
-    policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [ContextualEpsilonGreedy(p="auto", horizon=T)]
+    policies: list[Algorithm1 | AutoEpsilonGreedy] = [
+        *(Algorithm1(p=p) for p in (6, 40, 300)),
+        AutoEpsilonGreedy(horizon=T),
+    ]
     entries = [together.Entry.of(policy, environment) for policy in policies]
     among = together.play(environment, entries, T, Seeds(5), 2)
     (shown, noisy, coins), blocks = run_streams(Seeds(5), 2), []

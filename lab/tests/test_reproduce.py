@@ -223,10 +223,7 @@ def test_a_reproduction_that_was_killed_goes_on_to_the_same_bytes(tmp_path: Path
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-ONE_SHAPE = [name for name, module in paper.ALL.items() if "contests" not in module]
-
-
-@pytest.mark.parametrize("name", ONE_SHAPE)
+@pytest.mark.parametrize("name", paper.ALL)
 def test_all_experiments_have_one_shape(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale of the lab chooses the settings, which `find` plays and `judge` turns into findings."""
     module = importlib.import_module(paper.ALL[name])

@@ -92,7 +92,7 @@ class Bandit(Engine):
         Values in a context; may be left out if `features` are named.
     policy
         How to choose. Left out, it is `armlet.OccasionalOptimism()`: low regret with nothing to set. For logs that are
-        to be evaluated give it a floor, or take `armlet.ContextualEpsilonGreedy(p="auto")`; any policy will do.
+        to be evaluated give it a floor, or take `armlet.AutoEpsilonGreedy()`; any policy will do.
     features
         Names of the values, for contexts given as mappings or tables.
     encoder
@@ -560,7 +560,7 @@ class Bandit(Engine):
         >>> bandit.learn(bandit.decide([1.0]), 0.5)
         >>> bandit.replace(policy=armlet.Algorithm1(p=10))
         >>> bandit.policy, bandit.t, bandit.state.n.tolist()
-        (Algorithm1(p=10, ridge='paper', warmup='round-robin'), 1, [0.0, 1.0])
+        (Algorithm1(p=10, ridge='paper', warmup='round-robin', units='as given', origin=None), 1, [0.0, 1.0])
         >>> bandit.replace(t=1000)
         >>> bandit.decide([1.0]).t
         1001

@@ -22,7 +22,7 @@ class Readable(Protocol):
     """A binary file object to read from."""
 
     def read(self) -> bytes:
-        """Give all that is left."""
+        """Return all that is left."""
 
 
 class Writable(Protocol):
@@ -40,7 +40,7 @@ PRIVATE, ORDINARY = 0o600, 0o666  # modes of new files: a model holds the seed o
 
 
 def origin(source: Source | bytes) -> str:
-    """Say what an error calls a model: its path, or what it came from.
+    """Return what an error calls a model: its path, or what it came from.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def write_new(target: Path, data: bytes, mode: int) -> None:
 
 
 def _put_in_place(temporary: Path, target: Path) -> None:
-    """Give a file its name, unless there is one of that name; a rename would write over it."""
+    """Link a file to its name, unless there is one of that name; a rename would write over it."""
     try:
         os.link(temporary, target)
     except FileExistsError:

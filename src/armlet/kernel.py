@@ -179,24 +179,10 @@ def rollout(
     t: int = 0,
     propensities: Propensities = "exact",
 ) -> Rollout[Sums]:
-    """Run a compiled policy over given contexts and rewards, without the interpreter lock.
+    """Run a compiled policy over given contexts, (T, d), and rewards of every arm, (T, K); the lock is released.
 
-    Parameters
-    ----------
-    contexts
-        (T, d) float64, C-contiguous.
-    rewards
-        (T, K) float64, C-contiguous: what each arm would pay at each step.
-    start
-        What is known before the first step; it is copied, not changed.
-    rule
-        How to choose and what to learn from: `policy.rule()`.
-    seed
-        The policy's own coins.
-    t
-        The clock before the first step.
-    propensities
-        "skipped" leaves those of Thompson sampling NaN, which saves an integral at every step.
+    `start` is copied, not changed; `t` is the clock before the first step. Propensities "skipped" leaves those of
+    Thompson sampling NaN, which saves an integral at every step.
 
     Examples
     --------
@@ -223,16 +209,8 @@ def replay(
     """Let a compiled policy learn from those logged rows whose arm it would have played too.
 
     Step t + 1 is decided with its own coins for row after row until the arm is the one that was played; then the reward
-    is learned, and the next step begins.
-
-    Parameters
-    ----------
-    contexts, arms, rewards
-        (n, d), (n,) and (n,): the rows, C-contiguous.
-    start
-        What is known before the first step; it is copied, not changed.
-    eligible
-        (n, K): which arms might be played; all, if left out.
+    is learned, and the next step begins. Rows are (n, d), (n,) and (n,); `eligible`, (n, K), is all arms if left out;
+    `start` is copied, not changed.
 
     Examples
     --------

@@ -115,10 +115,10 @@ class State(Protocol):
         """Bytes of memory held."""
 
     def arrays(self) -> dict[str, Array]:
-        """Give all that must be kept, by name, in copies."""
+        """Return all that must be kept, by name, in copies."""
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave, or raise ValueError."""
+        """Restore what `arrays` returned, or raise ValueError."""
 
     def copy(self) -> State:
         """Make another that goes its own way."""
@@ -175,10 +175,10 @@ class Policy(Protocol[StateT]):
         """Describe the policy to the kernel; None if it runs in Python."""
 
     def estimates(self, state: StateT) -> Float64:
-        """Give theta_hat, (K, d); TypeError from a policy that has none."""
+        """Return theta_hat, (K, d); TypeError from a policy that has none."""
 
     def probabilities(self, state: StateT, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the probability of each arm at step t, (K,)."""
+        """Return the probability of each arm at step t, (K,)."""
 
     def decide(self, state: StateT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Choose an arm. A query: it changes nothing but cached estimates."""

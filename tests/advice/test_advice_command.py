@@ -23,7 +23,7 @@ from armlet.advice import Advice, Pilot, Prior, advise, comparison, words
 from armlet.advice import command as advice_command
 from armlet.cli.command import count
 from armlet.environments import FigureA
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 
 SIZE = ["--problems", "3", "--runs", "2", "--seed", "1"]
 ARMS = ["--arms", "3", "--dim", "2", "--effect", "0.3"]
@@ -102,7 +102,7 @@ def test_the_code_that_it_prints_makes_the_policies_that_it_names(advice: Advice
         scope: dict[str, Any] = {"armlet": armlet, "arms": ["a", "b"], "dim": 3}
         exec(line, scope)
         made += [scope["bandit"].policy] if "bandit" in scope else [scope["policy"]] if "policy" in scope else []
-    exploring = [ContextualEpsilonGreedy(p=advice.p), ContextualEpsilonGreedy(p="auto", horizon=2000)]
+    exploring = [ContextualEpsilonGreedy(p=advice.p), AutoEpsilonGreedy(horizon=2000)]
     assert made == [eval(advice.policies.recommended.code), *exploring]
     assert advice.policies.recommended.code == "armlet.OccasionalOptimism()"
 

@@ -28,11 +28,11 @@ from armlet import (
 )
 from armlet.errors import DecisionError, MergeError
 from armlet.kernel import coins
-from armlet.policies import Oracle
+from armlet.policies import Oracle, ScheduledEpsilonGreedy
 from armlet.types import Arm, Float64, Interaction
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
-from support.in_python import AllDataBySteps, InPython
+from support.in_python import InPython
 from support.streams import Stream, make_stream, streams
 
 FEATURES = ["age", "height", "income"]
@@ -175,7 +175,7 @@ def test_interactions_from_another_process_fold_in_as_they_are() -> None:
 
 
 def labelled(labels: list[Arm], dim: int, **settings: Any) -> Bandit:
-    policy = settings.pop("policy", AllDataEpsilonGreedy(p=max(9, len(labels)), clock="steps"))
+    policy = settings.pop("policy", ScheduledEpsilonGreedy(p=max(9, len(labels)), units="free"))
     return Bandit(labels, dim, policy=policy, **{"seed": 1, **settings})
 
 
@@ -192,7 +192,7 @@ def test_sum_of_two_bandits_equals_learning_everything_in_one(
     stream: Stream, places: tuple[list[Arm], list[Arm]], kind: int, data: st.DataObject
 ) -> None:
     """With arms that overlap, differ, and come in different orders."""
-    policy: Policy = [AllDataBySteps(p=4), Algorithm1(p=4, ridge=1.0), InPython(p=4)][kind]
+    policy: Policy = [ScheduledEpsilonGreedy(p=4), Algorithm1(p=4, ridge=1.0), InPython(p=4)][kind]
     parts = [labelled(labels, stream.dim, policy=policy, seed=seed) for seed, labels in enumerate(places)]
     union = list(dict.fromkeys([*places[0], *places[1]]))
     whole, rows = labelled(union, stream.dim, policy=policy), []
@@ -335,7 +335,7 @@ def test_nothing_but_a_bandit_is_added() -> None:
     data=st.data(),
 )
 def test_forgetting_returns_the_estimates(base: Stream, ridge: Any, extra: int, data: st.DataObject) -> None:
-    policy = AllDataBySteps(p=base.n_arms, ridge=ridge)
+    policy = ScheduledEpsilonGreedy(p=base.n_arms, ridge=ridge)
     X = base.contexts / max(1.0, np.abs(base.contexts).max())  # of order 1, so that 1e-9 means the same everywhere
     bandit = Bandit(range(base.n_arms), base.dim, policy=policy, seed=2)
     for x, rewards in zip(X, base.rewards, strict=True):
@@ -426,7 +426,7 @@ def test_forgotten_decision_may_be_learned_again() -> None:
 @settings(max_examples=scaled(60))
 @given(stream=streams(max_dim=6, max_arms=4, work=1000), objective=st.sampled_from(["max", "min"]), data=st.data())
 def test_correcting_equals_having_learned_the_new_reward(stream: Stream, objective: Any, data: st.DataObject) -> None:
-    policy = AllDataBySteps(p=stream.n_arms)
+    policy = ScheduledEpsilonGreedy(p=stream.n_arms)
     late, right = (
         Bandit(range(stream.n_arms), stream.dim, policy=policy, objective=objective, seed=2) for _ in range(2)
     )

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from armlet import Algorithm1, AllDataEpsilonGreedy, ArmletError, Bandit, Decision, Policy, Uniform, kernel
 from armlet.errors import DecisionError
-from armlet.policies import Oracle
+from armlet.policies import Oracle, ScheduledEpsilonGreedy
 from armlet.types import Arm
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
-from support.in_python import AllDataBySteps, InPython
+from support.in_python import InPython
 from support.streams import Stream, make_stream, streams
 
 seeds = st.integers(0, 2**128 - 1)
@@ -66,7 +66,7 @@ def test_sums_do_not_depend_on_the_order_in_which_rewards_arrive(
 ) -> None:
     order = data.draw(st.permutations(range(len(stream.contexts))))
     come = [row for row in order if data.draw(st.integers(0, 3)) > 0]  # the others never do
-    policy = AllDataBySteps(p=stream.n_arms)
+    policy = ScheduledEpsilonGreedy(p=stream.n_arms)
     records, played = [], []
     for arrivals in (sorted(come), come):
         bandit = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=seed)
@@ -138,7 +138,7 @@ def test_correct_is_the_way_to_change_a_learned_reward() -> None:
 @settings(max_examples=scaled(40))
 @given(stream=streams(max_dim=6, max_arms=4, work=1500), data=st.data())
 def test_weight_w_equals_the_row_learned_w_times(stream: Stream, data: st.DataObject) -> None:
-    policy = AllDataBySteps(p=stream.n_arms)
+    policy = ScheduledEpsilonGreedy(p=stream.n_arms)
     weighted = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=3)
     repeated = Bandit(range(stream.n_arms), stream.dim, policy=policy, seed=3)
     played = []
@@ -353,7 +353,7 @@ def test_exploitation_leaves_the_statistics_unchanged() -> None:
 
 def test_all_data_epsilon_greedy_learns_from_every_step() -> None:
     stream = make_stream(500, 3, 4, seed=2)
-    bandit = Bandit(range(4), 3, policy=AllDataBySteps(p=6), seed=7)
+    bandit = Bandit(range(4), 3, policy=ScheduledEpsilonGreedy(p=6), seed=7)
     decisions = play(bandit, stream)
     assert sum(decision.explored for decision in decisions) < 100
     assert bandit.state.n.sum() == 500

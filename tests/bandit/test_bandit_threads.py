@@ -23,6 +23,7 @@ from armlet import (
 )
 from armlet.errors import DecisionError
 from armlet.kernel import Statistics, coins
+from armlet.policies import ScheduledEpsilonGreedy
 from armlet.types import Interaction
 from support.bandits import facts, sizes_of_sums, snapshot
 from support.in_python import AllDataInPython, InPython
@@ -63,7 +64,7 @@ def run(*work: Callable[[], object]) -> None:
 
 LOADS: list[tuple[Policy, int]] = [
     (Algorithm1(p=5000), 15_000),
-    (AllDataEpsilonGreedy(p=50, clock="steps", units="as given"), 15_000),
+    (ScheduledEpsilonGreedy(p=50), 15_000),
     (InPython(p=5000), 1500),
     (AllDataInPython(p=50), 1500),
 ]

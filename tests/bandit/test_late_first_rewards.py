@@ -34,7 +34,7 @@ N_ARMS, DIM, SEED = 3, 2, 11
 LEARN_FROM_EXPLORED: list[Policy] = [
     armlet.Algorithm1(p=3),
     armlet.Algorithm1(p=4.5, warmup="uniform"),
-    armlet.ContextualEpsilonGreedy(p="auto", horizon=1000, units="as given", clock="steps"),
+    armlet.AutoAlgorithm1(horizon=1000),
     armlet.ContextualUCB(history="explored", p=3),
 ]
 
@@ -107,7 +107,7 @@ def test_a_forgotten_last_row_brings_it_back() -> None:
 
 
 def test_a_policy_that_learns_from_every_step_exploits_ties_as_before() -> None:
-    bandit = make(armlet.AllDataEpsilonGreedy(p=3, clock="steps"))
+    bandit = make(armlet.ScheduledEpsilonGreedy(p=3, units="free"))
     explored = [bandit.decide([1.0, 0.0]).explored for _ in range(200)]
     assert not all(explored)
     bandit.learn(bandit.decide([1.0, 0.0]), 1.0)

@@ -9,6 +9,7 @@ import pytest
 
 import armlet
 from armlet import Algorithm1, Bandit, ContextualEpsilonGreedy, LinUCB, Policy
+from armlet.policies import AutoEpsilonGreedy
 from armlet.types import Policy as AnyPolicy
 from support.in_python import InPython
 from support.recorder import Notebook
@@ -27,7 +28,7 @@ def trained(policy: Policy, **settings: Any) -> Bandit:
         (Algorithm1(p=30), Algorithm1(p=5)),
         (InPython(p=30), InPython(p=5)),
         (ContextualEpsilonGreedy(p=30), ContextualEpsilonGreedy(p=5, floor=0.1)),
-        (ContextualEpsilonGreedy(p=30), ContextualEpsilonGreedy(p=30, clock="steps")),
+        (ContextualEpsilonGreedy(p=30), Algorithm1(p=30, units="free")),
         (LinUCB(alpha=1.0), LinUCB(alpha=0.1)),
         (armlet.ThompsonSampling(v=1.0), armlet.ThompsonSampling(v=0.1)),
         (armlet.OptimisticEpsilonGreedy(), armlet.OptimisticEpsilonGreedy(width_scale=0.1)),
@@ -60,7 +61,7 @@ def test_a_bandit_goes_on_as_one_that_had_the_settings_and_the_state(old: Policy
     [
         (Algorithm1(p=30), LinUCB(), "state is one of Algorithm1"),
         (LinUCB(), LinUCB(units="as given"), "units are 'free'"),
-        (ContextualEpsilonGreedy(p=30), ContextualEpsilonGreedy(p="auto"), "another state"),
+        (ContextualEpsilonGreedy(p=30), AutoEpsilonGreedy(), "another state"),
         (Algorithm1(p=30), Algorithm1(p=1), None),
     ],
     ids=str,

@@ -23,7 +23,7 @@ from armlet.types import Bool, Choice, Coins, Float64, Interaction
 
 COMPILED: dict[str, Policy] = {
     "Algorithm1": armlet.Algorithm1(p=20),
-    "auto": armlet.ContextualEpsilonGreedy(p="auto", horizon=10**6),
+    "auto": armlet.AutoEpsilonGreedy(horizon=10**6),
     "LinUCB": armlet.LinUCB(),
     "OFUL": armlet.OFUL(),
     "ThompsonSampling": armlet.ThompsonSampling(),

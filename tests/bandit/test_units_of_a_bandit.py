@@ -8,7 +8,6 @@ import pytest
 import armlet
 from armlet.inputs.settings import Units
 from armlet.types import Policy
-from support.in_python import InPython
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 3))
@@ -34,7 +33,7 @@ def test_units_of_a_bandit_are_a_setting_of_its_policy(units: Units) -> None:
     assert armlet.from_bytes(bandit.to_bytes()).settings.units == units
 
 
-@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=60), InPython(p=60)], ids=repr)
+@pytest.mark.parametrize("policy", [armlet.OFUL(), armlet.Uniform()], ids=repr)
 def test_free_units_are_refused_where_a_policy_cannot(policy: Policy) -> None:
     assert make(policy, units="as given").settings.units == "as given"
     with pytest.raises(ValueError, match=r"units is 'free', but \w+ takes units as given; leave units out"):

@@ -11,8 +11,8 @@ from armlet.evaluation.checks import Check, Checks, Word, bets
 from armlet.evaluation.checks.support import effective
 from armlet.evaluation.checks.trained import Trained
 from armlet.evaluation.rows import Rows
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
-from armlet.types import Arm
+from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
+from armlet.types import Arm, Policy
 from support.decided import imported, played
 
 
@@ -31,12 +31,12 @@ def words(checks: dict[str, Check]) -> dict[str, Word]:
     return {name: check.word for name, check in checks.items() if check.word is not Word.FINE}
 
 
-POLICIES = {
+POLICIES: dict[str, Policy] = {
     "p/t": Algorithm1(p=60, warmup="uniform"),
     "turns": Algorithm1(p=60),
     "evidence": ContextualEpsilonGreedy(p=30),
     "floor": ContextualEpsilonGreedy(p=10, floor=0.05),
-    "auto": ContextualEpsilonGreedy(p="auto"),
+    "auto": AutoEpsilonGreedy(),
     "uniform": Uniform(),
 }
 
@@ -183,7 +183,7 @@ def test_a_model_that_learned_here_is_told_by_its_rows() -> None:
 
 
 def test_blocks_add_up() -> None:
-    rows = played(ContextualEpsilonGreedy(p="auto"), 3000)
+    rows = played(AutoEpsilonGreedy(), 3000)
     whole, parts = look(rows), look(rows, pieces=7)
     for name, check in whole.items():
         if not name.startswith("drift"):  # whose halves end where a piece does

@@ -155,7 +155,7 @@ def log(tmp_path: Path) -> Path:
     path = tmp_path / "log.jsonl"
     rng = np.random.default_rng(2)
     with armlet.Log(path) as kept:
-        policy = armlet.ContextualEpsilonGreedy(p=400, clock="steps", warmup="uniform")
+        policy = armlet.Algorithm1(p=400, warmup="uniform", units="free")
         bandit = armlet.Bandit(["a", "b"], 1, policy=policy, seed=1, reward_range=(0.0, 1.0), log=kept)
         for _ in range(1000):
             decision = bandit.decide([1.0])

@@ -52,8 +52,10 @@ def mask(rng: np.random.Generator, n_arms: int, active: Bool) -> Bool:
 
 
 def oracle(stream: Stream, policy: ContextualEpsilonGreedy, seed: int) -> Reference:
-    shared = {name: getattr(policy, name) for name in ("clock", "cap", "floor", "learns_from", "units")}
-    return Reference(stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(policy.ridge), **shared)
+    shared = {name: getattr(policy, name) for name in ("cap", "floor", "learns_from", "units")}
+    return Reference(
+        stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(policy.ridge), clock="evidence", **shared
+    )
 
 
 @settings(max_examples=scaled(150))

@@ -13,12 +13,12 @@ import armlet
 from armlet import _kernel, kernel
 from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import Statistics
-from armlet.policies import Algorithm1
+from armlet.policies import Algorithm1, ScheduledEpsilonGreedy
 from armlet.reference.choice import coins
 from armlet.reference.schedule import Reference
 from armlet.types import Float64, Int64, LearnsFrom
 from support.examples import scaled
-from support.in_python import AllDataBySteps, AllDataInPython, InPython
+from support.in_python import AllDataInPython, InPython
 from support.streams import Stream, make_stream, streams
 
 seeds = st.integers(0, 2**128 - 1)
@@ -49,7 +49,7 @@ def oracle(stream: Stream, policy: Algorithm1, seed: int) -> Reference:
     seed=seeds,
     ridge=ridges,
     warmup=st.sampled_from(["round-robin", "uniform"]),
-    policy_type=st.sampled_from([Algorithm1, AllDataBySteps]),
+    policy_type=st.sampled_from([Algorithm1, ScheduledEpsilonGreedy]),
 )
 def test_kernel_plays_the_same_arms_as_the_reference(
     stream: Stream,
@@ -207,7 +207,7 @@ def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> N
 def test_policy_in_python_decides_as_the_kernel_does(
     stream: Stream, spare: float, seed: int, learns_from: LearnsFrom, warmup: str, data: st.DataObject
 ) -> None:
-    pair = (Algorithm1, InPython) if learns_from == "explored steps" else (AllDataBySteps, AllDataInPython)
+    pair = (Algorithm1, InPython) if learns_from == "explored steps" else (ScheduledEpsilonGreedy, AllDataInPython)
     bandits = [
         armlet.Bandit(
             range(stream.n_arms),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from armlet import kernel
 from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import AutoTunedStatistics, FrozenStatistics, LayeredStatistics, Statistics
-from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, ScheduledEpsilonGreedy
 from armlet.policies.base import sums
 from armlet.reference.schedule import Reference
 from armlet.reference.units import rounded
@@ -86,12 +86,12 @@ def test_kernel_equals_the_reference_whatever_rows_come_and_go(
     seed=seeds,
     ridge=ridges,
     offset=offsets,
-    policy_type=st.sampled_from([ContextualEpsilonGreedy, AllDataEpsilonGreedy]),
+    policy_type=st.sampled_from([Algorithm1, ScheduledEpsilonGreedy]),
 )
 def test_kernel_plays_the_same_arms_as_the_reference(
-    stream: Stream, spare: float, seed: int, ridge: RidgeLike, offset: float, policy_type: type[ContextualEpsilonGreedy]
+    stream: Stream, spare: float, seed: int, ridge: RidgeLike, offset: float, policy_type: type[Algorithm1]
 ) -> None:
-    policy = policy_type(p=stream.n_arms + spare, ridge=ridge, units="free", clock="steps")
+    policy = policy_type(p=stream.n_arms + spare, ridge=ridge, units="free")
     X, R = stream.contexts + offset, stream.rewards + offset
     slow = Reference(
         stream.n_arms, stream.dim, float(policy.p), seed, ridge=Ridge.parse(ridge), learns_from=policy.learns_from,
@@ -340,7 +340,7 @@ def test_removing_an_arm_looks_again() -> None:
         lambda: LayeredStatistics(2, 2, 3, units="free"),
         lambda: FrozenStatistics(2, 3, units="free"),
     ],
-    ids=["Statistics", "LayeredStatistics", "FrozenStatistics"],
+    ids=["Statistics", "Layers", "Snapshots"],
 )
 @pytest.mark.parametrize(("place", "value"), [(0, -1.0), (2, np.nan), (9, 1e50), (-1, -2.0), (-1, 1e-70)])
 def test_units_that_no_rows_can_have_are_refused(make: Any, place: int, value: float) -> None:

@@ -55,7 +55,7 @@ def test_changes_of_arms_that_a_policy_refuses_leave_no_event(policy: Policy, tm
 
 
 def test_everything_else_that_changes_a_bandit_is_replayed_too(tmp_path: Path) -> None:
-    policy = armlet.ContextualEpsilonGreedy(p="auto", horizon=1000)
+    policy = armlet.AutoEpsilonGreedy(horizon=1000)
     bandit, log = new_bandit(policy, tmp_path / "a.jsonl")
     life = Life(bandit)
     life.live(50)

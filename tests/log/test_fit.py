@@ -151,7 +151,7 @@ def test_the_origin_of_free_units_is_that_of_the_first_row(tmp_path: Path) -> No
     "policy",
     [
         armlet.OptimisticEpsilonGreedy(),
-        armlet.ContextualEpsilonGreedy(p="auto"),
+        armlet.AutoEpsilonGreedy(),
         armlet.OLSBandit(q=3, h=1.0),
     ],
     ids=lambda policy: type(policy).__name__,

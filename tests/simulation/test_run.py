@@ -273,7 +273,7 @@ def test_list_names_every_environment_and_policy(capsys: pytest.CaptureFixture[s
     for name in ("FigureA", "Drifting", "Algorithm1", "ContextualEpsilonGreedy", "Oracle"):
         assert re.search(rf"\b{name}\b", out)
     assert cli.main(["list", "Algorithm1", "FigureA"]) == 0
-    assert "settings: p, ridge=paper, warmup=round-robin" in capsys.readouterr().out
+    assert "settings: p, ridge=paper, warmup=round-robin, units=as given" in capsys.readouterr().out
 
 
 def test_list_imports_no_policy() -> None:

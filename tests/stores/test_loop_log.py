@@ -55,7 +55,7 @@ def replayed(events: LoopLog) -> armlet.Bandit:
 @pytest.mark.parametrize("window", [None, 45.0])
 @pytest.mark.parametrize(
     "policy",
-    [armlet.ContextualEpsilonGreedy(p="auto"), armlet.LinUCB(), armlet.ThompsonSampling()],
+    [armlet.AutoEpsilonGreedy(), armlet.LinUCB(), armlet.ThompsonSampling()],
 )
 def test_a_loop_is_played_again_from_its_log_bit_for_bit(
     policy: armlet.Policy, window: float | None, tmp_path: Path

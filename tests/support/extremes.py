@@ -136,7 +136,7 @@ def read(bandit: armlet.Bandit, X: Float64) -> None:
         check_chances(chances, ARMS)
     allow(lambda: require(set(bandit.predict(X).tolist()) <= set(ARMS), lambda: "predict"), *NO_ESTIMATES)
     allow(lambda: check_expectations(bandit.predict_expectations(X)), *NO_ESTIMATES)
-    if isinstance(bandit.policy, armlet.ContextualEpsilonGreedy) and bandit.policy.p == "auto":
+    if isinstance(bandit.policy, armlet.AutoEpsilonGreedy | armlet.AutoAlgorithm1):
         allow(lambda: bandit.policy.look(bandit.state, bandit.t), "every context is zero")  # type: ignore[attr-defined]
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from armlet.inputs.settings import Units
-from armlet.policies import Algorithm1, AllDataEpsilonGreedy, ContextualEpsilonGreedy
-from armlet.reference.evidence import Clock
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy, ScheduledEpsilonGreedy
 
 
 class InPython(Algorithm1):
@@ -16,15 +12,7 @@ class InPython(Algorithm1):
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AllDataBySteps(AllDataEpsilonGreedy):
-    """Algorithm 1 on all rows, but otherwise as printed."""
-
-    clock: Clock = "steps"
-    units: Units = "as given"
-
-
-class AllDataInPython(AllDataBySteps):
+class AllDataInPython(ScheduledEpsilonGreedy):
     def rule(self) -> None:  # type: ignore[override]
         return None
 

@@ -13,7 +13,7 @@ from scipy import stats
 import armlet
 from armlet.kernel import Statistics
 from armlet.policies.algorithm_1 import Algorithm1
-from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy
+from armlet.policies.contextual_epsilon_greedy import AllDataEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.thompson_sampling import ThompsonSampling
 from armlet.types import Float64, Int64

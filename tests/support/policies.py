@@ -23,16 +23,20 @@ REGISTRY: Mapping[str, type[Policy]] = (
 N_ARMS, DIM = 4, 3
 Row = TypeVar("Row", str, tuple[Any, ...])
 _SETTINGS: dict[str, list[dict[str, object]]] = {
-    "Algorithm1": [{"p": 20}, {"p": 4.5, "ridge": "1/n", "warmup": "uniform"}, {"p": 30, "ridge": 0.2}],
+    "Algorithm1": [
+        {"p": 20},
+        {"p": 4.5, "ridge": "1/n", "warmup": "uniform"},
+        {"p": 30, "ridge": 0.2},
+        {"p": 20, "units": "free", "warmup": "uniform"},
+    ],
     "ContextualEpsilonGreedy": [
         {"p": 20},
         {"p": 0.5, "cap": 0.5, "floor": 0.1, "ridge": "1/n"},
-        {"p": 20, "clock": "steps", "warmup": "uniform"},
-        {"p": "auto", "horizon": 3000},
-        {"p": "auto", "ridge": 0.5, "floor": 0.05},
-        {"p": "auto", "horizon": 500, "ridge": 0.5, "units": "as given", "clock": "steps", "warmup": "uniform"},
     ],
-    "AllDataEpsilonGreedy": [{"p": 20}, {"p": 6, "clock": "steps", "warmup": "uniform"}],
+    "AutoEpsilonGreedy": [{"horizon": 3000}, {"ridge": 0.5, "floor": 0.05}],
+    "AutoAlgorithm1": [{"horizon": 500, "ridge": 0.5, "warmup": "uniform"}],
+    "AllDataEpsilonGreedy": [{"p": 20}],
+    "ScheduledEpsilonGreedy": [{"p": 6, "units": "free", "warmup": "uniform"}],
     # histories that stay short: the searches of long ones are the business of test_contextual_ucb.py
     "ContextualUCB": [
         {"history": "explored", "p": 8},

@@ -51,7 +51,7 @@ USUAL: Final = (
     "LinUCB",
     "ThompsonSampling",
     "Greedy",
-    "ContextualEpsilonGreedy:p=auto",
+    "AutoEpsilonGreedy",
     "OptimisticEpsilonGreedy:units=as given",
     "Uniform",
 )
@@ -153,7 +153,7 @@ def make(text: str, rows: int) -> Policy:
 
     Examples
     --------
-    >>> make("ContextualEpsilonGreedy:p=auto,horizon={rows}", 500).horizon
+    >>> make("AutoEpsilonGreedy:horizon={rows}", 500).horizon
     500
     """
     return make_policy(*parse_policy(text.replace("{rows}", str(rows))))

@@ -14,8 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.policies import (
     OFUL,
     Algorithm1,
-    AllDataEpsilonGreedy,
-    ContextualEpsilonGreedy,
+    AutoEpsilonGreedy,
     FixedEpsilon,
     Greedy,
     HybridLinUCB,
@@ -23,36 +22,31 @@ from armlet.policies import (
     OccasionalOptimism,
     OLSBandit,
     OptimisticEpsilonGreedy,
+    ScheduledEpsilonGreedy,
     SquareCB,
     ThompsonSampling,
     Uniform,
 )
 from armlet.types import Policy
-from armlet_lab.literature import (
-    EXP4,
-    EXP4P,
-    PEGE,
-    UCB1,
-    Banditron,
-    ConfidenceBall1,
-    ConfidenceBall2,
-    Confidit,
-    EpochGreedy,
-    EpsilonNGreedy,
-    Exp3,
-    FeasibleRandomizedUCB,
-    GreedyFirst,
-    LinRel,
-    Newtron,
-    PolicyElimination,
-    RarelySwitchingOFUL,
-    RealLinExp3,
-    SCRiBLe,
-    SupLinRel,
-    SupLinUCB,
-    UncertaintyEllipsoid,
-)
+from armlet_lab.literature.banditron import Banditron
+from armlet_lab.literature.confidence_ball import ConfidenceBall1, ConfidenceBall2
+from armlet_lab.literature.confidit import Confidit
+from armlet_lab.literature.epoch_greedy import EpochGreedy
+from armlet_lab.literature.exp4 import EXP4
+from armlet_lab.literature.exp4p import EXP4P
+from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB
+from armlet_lab.literature.greedy_first import GreedyFirst
+from armlet_lab.literature.linrel import LinRel
+from armlet_lab.literature.newtron import Newtron
+from armlet_lab.literature.pege import PEGE
+from armlet_lab.literature.policy_elimination import PolicyElimination
+from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL
+from armlet_lab.literature.real_lin_exp3 import RealLinExp3
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
+from armlet_lab.literature.scrible import SCRiBLe
+from armlet_lab.literature.staged import SupLinRel, SupLinUCB
+from armlet_lab.literature.tabular import UCB1, EpsilonNGreedy, Exp3
+from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid
 from armlet_lab.runner.arena import Brief
 
 Family: TypeAlias = Literal[
@@ -134,10 +128,8 @@ _floor: Maker = partial(Contender, "floor")
 CONTENDERS: Final[dict[str, Contender]] = {
     "Algorithm 1": _schedule(FACTORS, lambda b, f: Algorithm1(p=f * b.n_arms), lambda b: Algorithm1(p=b.theorem_p)),
     "Algorithm 1, ridge 1/n": _schedule(FACTORS, lambda b, f: Algorithm1(p=f * b.n_arms, ridge="1/n")),
-    "Algorithm 1, all data": _schedule(
-        FACTORS, lambda b, f: AllDataEpsilonGreedy(p=f * b.n_arms, ridge="1/n", clock="steps", units="as given")
-    ),
-    "Algorithm 1, p = auto": _schedule(("auto",), lambda b, p: ContextualEpsilonGreedy(p=p, horizon=b.horizon)),
+    "Algorithm 1, all data": _schedule(FACTORS, lambda b, f: ScheduledEpsilonGreedy(p=f * b.n_arms, ridge="1/n")),
+    "Algorithm 1, p = auto": _schedule(("auto",), lambda b, _: AutoEpsilonGreedy(horizon=b.horizon)),
     "Algorithm 1, p by Section 4.2": _schedule(
         (1e-6, 1e-4, 1e-2, 1.0), lambda _, C: RunningMinimumEpsilonGreedy(C=C), lambda _: RunningMinimumEpsilonGreedy()
     ),

@@ -22,6 +22,7 @@ from armlet.inference.intervals import Estimate
 from armlet.policies import (
     Algorithm1,
     AllDataEpsilonGreedy,
+    AutoEpsilonGreedy,
     ContextualEpsilonGreedy,
     LinUCB,
     OptimisticEpsilonGreedy,
@@ -148,7 +149,7 @@ def _laws(n_arms: int, horizon: int) -> dict[str, Policy]:
         "evidence": ContextualEpsilonGreedy(p=Q * n_arms),
         "evidence, q = 1": ContextualEpsilonGreedy(p=1.0 * n_arms),
         "evidence, all rows": AllDataEpsilonGreedy(p=Q * n_arms),
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon),
+        "auto": AutoEpsilonGreedy(horizon=horizon),
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
     }
@@ -206,7 +207,7 @@ def play_delayed(task: Task) -> Arrays:
     policies: dict[str, Policy] = {
         **{f"p = {factor:g} K": Algorithm1(p=factor * environment.n_arms) for factor in FACTORS},
         EVIDENCE: ContextualEpsilonGreedy(p=Q * environment.n_arms),
-        "auto": ContextualEpsilonGreedy(p="auto", horizon=task.horizon),
+        "auto": AutoEpsilonGreedy(horizon=task.horizon),
     }
     done, random = _meet(environment, policies, task)
     return {**{name: steps.regret for name, steps in done.items()}, "random": np.array([random])}
@@ -240,7 +241,7 @@ def play_closed(task: Task) -> Arrays:
     environment = draw_problem(task.environment, task.seeds, task.first)
     p = Q * environment.n_arms
     policies: dict[str, Policy] = {
-        "steps": ContextualEpsilonGreedy(p=p, clock="steps"),
+        "steps": Algorithm1(p=p, units="free"),
         "evidence": ContextualEpsilonGreedy(p=p),
         "floor": ContextualEpsilonGreedy(p=p, floor=FLOOR),
     }

@@ -17,7 +17,15 @@ from armlet.environments.families import FAMILIES
 from armlet.environments.linear import as_rows
 from armlet.inference.intervals import Estimate
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import (
+    Algorithm1,
+    AutoAlgorithm1,
+    AutoEpsilonGreedy,
+    ContextualEpsilonGreedy,
+    LinUCB,
+    OptimisticEpsilonGreedy,
+    ThompsonSampling,
+)
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Float64, Policy
@@ -113,14 +121,14 @@ def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
     auto = {"auto": horizon, **{name: max(1, round(times * horizon)) for name, times in TOLD.items()}}
     given: dict[str, Policy] = {
         **{f"p = {p:g}": Algorithm1(p=p) for p in grid},
-        **{n: ContextualEpsilonGreedy(p="auto", horizon=T, units="as given", clock="steps") for n, T in auto.items()},
+        **{n: AutoAlgorithm1(horizon=T) for n, T in auto.items()},
         "optimistic": OptimisticEpsilonGreedy(units="as given"),
         "LinUCB": LinUCB(units="as given"),
         "Thompson": ThompsonSampling(units="as given"),
     }
     free: dict[str, Policy] = {
         **{f"p = {p:g}": ContextualEpsilonGreedy(p=p) for p in grid},
-        **{n: ContextualEpsilonGreedy(p="auto", horizon=T) for n, T in {**auto, UNTOLD: None}.items()},
+        **{n: AutoEpsilonGreedy(horizon=T) for n, T in {**auto, UNTOLD: None}.items()},
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
         "Thompson": ThompsonSampling(v=1.0),

@@ -17,11 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.settings import bit, positive, settle
+from armlet.inputs.settings import positive, settle
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import Arrays, fresh
 from armlet.reference.choice import below, best_arms, best_chances, mixed
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.bounded import bit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,11 +25,12 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from armlet.inputs.settings import bit, chance, number, optional, positive, settle
+from armlet.inputs.settings import chance, number, optional, positive, settle
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import MOST, Arrays, check_between, fresh
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.bounded import bit
 from armlet_lab.literature.factors import inverse_of
 
 

@@ -37,11 +37,11 @@ import numpy as np
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.settings import SEEDS, Ridge, RidgeLike, number, one_of, optional, ridge_like, settle, whole
 from armlet.kernel import Statistics, sum_shapes
-from armlet.model_file.model import check_room
 from armlet.policies.base import BasePolicy, record, sums
 from armlet.policies.state import Arrays
 from armlet.reference.choice import best_chances, draw, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
+from armlet_lab.literature.bounded import check_room
 from armlet_lab.literature.experts import LinearExperts, barred_tag, from_tag
 from armlet_lab.literature.table import Table, table_shapes
 

@@ -23,11 +23,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from armlet.inputs.settings import SEEDS, Outside, Range, ends, one_of, optional, positive, settle, settle_either, whole
-from armlet.model_file.model import check_room
+from armlet.inputs.settings import SEEDS, Range, ends, one_of, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
+from armlet_lab.literature.bounded import Outside, check_room, settle_either
 from armlet_lab.literature.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 from armlet_lab.literature.table import table_shapes
 from armlet_lab.literature.tabular import Levels, estimated_gain, exp_rate, gain_chances, gains

@@ -21,12 +21,12 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.settings import SEEDS, Outside, Range, chance, ends, one_of, optional, positive, settle, unit, whole
-from armlet.model_file.model import check_room
+from armlet.inputs.settings import SEEDS, Range, chance, ends, one_of, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import fresh
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.bounded import Outside, check_room, unit
 from armlet_lab.literature.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
 

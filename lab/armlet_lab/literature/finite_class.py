@@ -21,12 +21,12 @@ from typing import ClassVar, cast
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.settings import HUGE, SEEDS, Outside, chance, ends, one_of, positive, settle, unit, whole
-from armlet.model_file.model import check_room
+from armlet.inputs.settings import HUGE, SEEDS, chance, ends, one_of, positive, settle, whole
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import MOST, Arrays, check_between, fresh
 from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.bounded import Outside, check_room, unit
 from armlet_lab.literature.experts import LinearExperts
 
 MASK = 2**64 - 1

@@ -23,11 +23,12 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.inputs.settings import bit, chance, one_of, positive, settle
+from armlet.inputs.settings import chance, one_of, positive, settle
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import MOST, Arrays, check_between, fresh
 from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.bounded import bit
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
 

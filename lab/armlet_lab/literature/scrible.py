@@ -30,10 +30,11 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.inputs.settings import Range, ends, one_of, positive, settle, whole
 from armlet.policies.state import fresh
 from armlet.reference.choice import below, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.bounded import Outside, settle_either, unit
 from armlet_lab.literature.experts import barred_tag, from_tag
 from armlet_lab.literature.table import table_shapes
 from armlet_lab.literature.tabular import Levels, Tabular

@@ -45,11 +45,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.inputs.settings import Range, ends, one_of, positive, settle, whole
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import check_counted
 from armlet.reference.choice import best_chances, mixed, play_best, play_drawn, play_or_explore, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes, StateT
+from armlet_lab.literature.bounded import Outside, settle_either, unit
 from armlet_lab.literature.table import ContextUse, Table, table_shapes
 
 

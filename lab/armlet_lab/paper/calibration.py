@@ -21,7 +21,7 @@ from armlet.kernel import AutoEvidence, AutoTunedStatistics
 from armlet.parallel.pool import make_pool, reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.policies.auto_p import EVEN, MOST, START
+from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64

@@ -18,12 +18,12 @@ import numpy as np
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import Block, InPython, draw, run_streams
-from armlet.types import Float64, Int64
+from armlet.types import Float64, Int64, Policy
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import (
@@ -152,8 +152,8 @@ def play(task: Task) -> Arrays:
     """Return regret of every p of the grid, (runs, grid), and of "auto", (runs,), by what it was told; and its p."""
     environment, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
     grid = hindsight.grid_of_p(environment.n_arms, T, task.ratio)
-    told = [ContextualEpsilonGreedy(p="auto", horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
-    policies = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
+    told = [AutoEpsilonGreedy(horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
+    policies: list[Policy] = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
     entries = [together.Entry.of(policy, environment) for policy in policies]
     which = (task.family, task.problem, T)
     runs = [together.play(environment, entries, T, task.seeds, *which, run) for run in range(task.runs)]
@@ -183,12 +183,12 @@ def play_literal(task: Slow) -> Arrays:
     }
 
 
-def _two(horizon: int) -> dict[str, ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy]:
-    return {"literal": RunningMinimumEpsilonGreedy(), "auto": ContextualEpsilonGreedy(p="auto", horizon=horizon)}
+def _two(horizon: int) -> dict[str, AutoEpsilonGreedy | RunningMinimumEpsilonGreedy]:
+    return {"literal": RunningMinimumEpsilonGreedy(), "auto": AutoEpsilonGreedy(horizon=horizon)}
 
 
 def _path(
-    player: InPython, policy: ContextualEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: Block, steps: Int64
+    player: InPython, policy: AutoEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: Block, steps: Int64
 ) -> dict[str, Float64]:
     """Play step by step and note p and regret at some of them."""
     played, p = [], []

@@ -114,7 +114,7 @@ class Criterion:
 
 def certain(value: float) -> Estimate:
     """Return a number that nothing is uncertain about, such as a count, as an estimate."""
-    return Estimate(float(value), float(value), float(value))
+    return Estimate(value, value, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def usage(advice: Advice) -> list[str]:
         "# only for a log to evaluate other policies from:",
         f"policy = {o.exploring.code}",
         "# or let it find p as it goes:",
-        f'policy = armlet.ContextualEpsilonGreedy(p="auto", horizon={advice.horizon})',
+        f"policy = armlet.AutoEpsilonGreedy(horizon={advice.horizon})",
     ]
 
 

@@ -108,7 +108,7 @@ def evaluate(
     blocks = open_rows(through_encoders(log, targets, baseline))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
-        check_range(declared, "refuse")
+        check_range(declared)
     wanted, own = split_own(targets, blocks.arms, playing)
     base = read_target(_base_name(baseline), baseline, blocks.arms, playing)
     several = [target for target in wanted if target.name != base.name] + [base]

@@ -180,7 +180,7 @@ def gate(
     if declared is None:
         text = "{reward_range} is missing, and the log declares none; a gate that may be asked at any time needs it"
         raise ArgumentError(text)
-    check_range(declared, "refuse")
+    check_range(declared)
     sign = 1.0 if blocks.objective == "max" else -1.0
     ends = declared if sign > 0 else (-declared[1], -declared[0])
     mine = read_target("candidate", candidate, blocks.arms, playing)

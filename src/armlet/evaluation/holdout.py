@@ -95,7 +95,7 @@ class Holdout:
             raise InvalidValueError(
                 "reward_range is None and the bandit has none; a holdout needs it to know when to stop"
             )
-        check_range(declared, "refuse")
+        check_range(declared)
         if not ramp or not all(0.0 < chance < 1.0 for chance in ramp):
             raise InvalidValueError(f"ramp is {tuple(ramp)!r}; give chances between 0 and 1 that the baseline plays")
         self.bandit, self._baseline, self._ramp = bandit, baseline, tuple(ramp)

@@ -87,7 +87,7 @@ def search(
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:
         raise ArgumentError("{reward_range} is missing, and the log declares none; a race needs it")
-    check_range(declared, "refuse")
+    check_range(declared)
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
     policies = _checked(thetas, len(blocks.arms), blocks.dim)

@@ -47,7 +47,7 @@ class Sums:
     squares: Float64 = field(default_factory=lambda: np.zeros(()))
 
     def add(self, X: Float64) -> Float64:
-        """Take rows in, (n, ...); give the squares before each of them."""
+        """Add rows, (n, ...); return the squares before each of them."""
         totals, before = _running(self.total, X), np.arange(self.rows, self.rows + len(X))
         # a guess above 1 would break the inequality: X - guess must not fall below -1
         guesses = np.minimum((totals[:-1] + 0.5) / (before + 1.0).reshape(-1, *[1] * (X.ndim - 1)), 1.0)
@@ -57,7 +57,7 @@ class Sums:
 
 
 def _running(start: Float64, steps: Float64) -> Float64:
-    """Give start, start + step 1, ..., added one by one: the same bits however rows are cut into blocks."""
+    """Return start, start + step 1, ..., added one by one: the same bits however rows are cut into blocks."""
     first = np.broadcast_to(start, steps.shape[1:])[np.newaxis]
     return np.asarray(np.cumsum(np.concatenate([first, steps]), axis=0))
 
@@ -78,20 +78,20 @@ class GammaExponential:
     sums: Sums = field(default_factory=Sums)
 
     def add(self, X: Float64) -> None:
-        """Take rows in: (n,), or (n, J) for J means."""
+        """Add rows: (n,), or (n, J) for J means."""
         self.sums.add(X)
 
     def log_wealth(self, nu: npt.ArrayLike) -> Float64:
-        """Give the log of the wealth against nu."""
+        """Return the log of the wealth against nu."""
         excess = self.sums.total - self.sums.rows * np.asarray(nu, dtype=np.float64)
         return mixed_wealth(excess, self.sums.squares)
 
     def bound(self) -> Float64:
-        """Give the lower bound of each mean."""
+        """Return the lower bound of each mean."""
         return self.bound_at(-math.log(self.chance))
 
     def bound_at(self, log_wealth: float) -> Float64:
-        """Give the nu against which the log of the wealth is so large."""
+        """Return the nu against which the log of the wealth is so large."""
         if self.sums.rows == 0:
             return np.zeros_like(self.sums.total)
         margin = mixed_margin(self.sums.squares, log_wealth)
@@ -99,7 +99,7 @@ class GammaExponential:
 
 
 def mixed_wealth(excess: npt.ArrayLike, squares: npt.ArrayLike) -> Float64:
-    """Give the log of the integral of exp(l s - (-log(1 - l) - l) v) over l in [0, 1), by the gamma law.
+    """Return the log of the integral of exp(l s - (-log(1 - l) - l) v) over l in [0, 1), by the gamma law.
 
     With a = v + rho and x = s + a that is a lower incomplete gamma function of (a, x) times simple terms; here in the
     logarithm of its variable, about the peak, where Gauss's rule has 11 digits for any a.
@@ -113,7 +113,7 @@ def mixed_wealth(excess: npt.ArrayLike, squares: npt.ArrayLike) -> Float64:
 
 
 def _mixed(s: Float64, v: Float64) -> tuple[Float64, Float64]:
-    """Give the log of the mixed wealth, and its slope in s; far below s = 0 there is next to none, here none."""
+    """Return the log of the mixed wealth, and its slope in s; far below s = 0 there is next to none, here none."""
     a = v + RHO
     inside = s > -np.minimum(0.9 * a, 8 * np.sqrt(a))
     s = np.where(inside, s, 0.0)
@@ -132,7 +132,7 @@ CONSTANT: Final = RHO * math.log(RHO) - math.log(-math.expm1(-RHO)) - RHO  # of 
 
 
 def mixed_margin(squares: npt.ArrayLike, log_wealth: npt.ArrayLike) -> Float64:
-    """Give the excess at which the mixed wealth is so large, to rounding, on the safe side.
+    """Return the excess at which the mixed wealth is so large, to rounding, on the safe side.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Betting:
     log_wealth: Float64 = field(default_factory=lambda: np.zeros(len(GRID)))
 
     def add(self, X: Float64) -> None:
-        """Take rows in, (n,)."""
+        """Add rows, (n,)."""
         for start in range(0, len(X), BLOCK):
             self._add(X[start : start + BLOCK])
 
@@ -183,7 +183,7 @@ class Betting:
         self.log_wealth = _running(self.log_wealth, np.log1p(bets * (X[:, np.newaxis] - GRID)))[-1]
 
     def bound(self) -> float:
-        """Give the last nu that is refuted, 0 if none is."""
+        """Return the last nu that is refuted, 0 if none is."""
         refuted = np.flatnonzero(self.log_wealth >= -math.log(self.chance))
         return float(GRID[refuted[-1]]) if refuted.size else 0.0
 
@@ -209,13 +209,13 @@ class Hedge:
         self.mixture, self.bettor = GammaExponential(self.chance), Betting(self.chance)
 
     def add(self, X: Float64) -> None:
-        """Take rows in, (n,)."""
+        """Add rows, (n,)."""
         left = max(0, SWITCH - self.bettor.sums.rows)
         self.bettor.add(X[:left])  # after that its wealth is kept, which is a bet of 0
         self.mixture.add(X)
 
     def bound(self) -> float:
-        """Give the largest nu that is refuted."""
+        """Return the largest nu that is refuted."""
         kept, goal = self._refuted(), math.log(2 / self.chance)  # nu of the grid that are refuted come first
         low = float(GRID[kept - 1]) if kept else 0.0
         if kept == len(GRID):

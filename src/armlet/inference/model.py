@@ -42,7 +42,10 @@ WORDS: Final[dict[tuple[Rows, Looks], str]] = {
     ): "Arms were chosen by a rule that no reward changed, so this is ordinary regression: right for one "
     "look that was fixed beforehand, exactly if noise is normal.",
     ("fixed", "anytime"): "Right at all looks at once, if noise is normal.",
-    ("stopped", "fixed"): "How many rows there are depends on earlier rewards (p='auto'), so coverage is not exact; "
+    (
+        "stopped",
+        "fixed",
+    ): "How many rows there are depends on earlier rewards (p is found on the way), so coverage is not exact; "
     "interval='anytime' has a guarantee.",
     ("explored", "anytime"): "Right at all looks at once, if noise is normal.",
     ("counted", "anytime"): "Right at all looks at once, if noise is normal, however many rows there came to be.",
@@ -60,16 +63,17 @@ def rows_of(policy: Policy, *, all_fixed: bool = False) -> Rows:
     Examples
     --------
     >>> import armlet
-    >>> rows_of(armlet.Algorithm1(p=9)), rows_of(armlet.ContextualEpsilonGreedy(p="auto")), rows_of(armlet.LinUCB())
+    >>> rows_of(armlet.Algorithm1(p=9)), rows_of(armlet.AutoEpsilonGreedy()), rows_of(armlet.LinUCB())
     ('explored', 'stopped', 'chosen')
     """
-    if getattr(policy, "design", None) == "uniform":
+    design = getattr(policy, "design", None)
+    if design == "uniform":
         return "explored"
     if policy.learns_from != "explored steps":
         return "fixed" if all_fixed else "chosen"
-    if getattr(policy, "p", None) == "auto":
+    if design == "auto":
         return "stopped"
-    return "counted" if getattr(policy, "clock", None) == "evidence" else "explored"
+    return "counted" if design == "evidence" else "explored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +107,13 @@ class Model:
         return regress(self.state, arm, self.settings.sign)
 
     def coefficients(self) -> list[tuple[str, Direction]]:
-        """Give every coefficient's name and place."""
+        """Return every coefficient's name and place."""
         dim = self.settings.dim
         slopes = [(name, Direction.of_feature(j, dim)) for j, name in enumerate(self.names)]
         return [(CONSTANT, Direction(1.0, 0.0 * slopes[0][1].slopes)), *slopes] if self.unit_free else slopes
 
     def why_not(self, found: Regression, name: str, direction: Direction) -> str | None:
-        """Say why a coefficient has no interval, if it has none."""
+        """Return why a coefficient has no interval; None if it has one."""
         if not found.is_enough:
             return (
                 f"{found.rows:g} rows are too few for {found.size} coefficients; from {found.size + 3} on there is one"
@@ -123,14 +127,14 @@ class Model:
         return "the rows of this arm do not tell it from other features, which make it up"
 
     def noise_scale(self, given: float | None) -> float | None:
-        """Give R, the sub-Gaussian scale of noise: as given, or half of the range that rewards have."""
+        """Return R, the sub-Gaussian scale of noise: as given, or half of the range that rewards have."""
         if given is not None:
             return given
         ends = self.settings.reward_range
         return None if ends is None else (ends[1] - ends[0]) / 2
 
     def half_width(self, arm: int, found: Regression, direction: Direction, ask: Ask) -> float | None:
-        """Give how far the estimate may be off; None where nothing can be said."""
+        """Return how far the estimate may be off; None where nothing can be said."""
         if self.rows == "chosen":
             R = self.noise_scale(ask.noise_scale)
             return None if R is None else ellipsoid_half_width(self.state, arm, found, direction, ask.chance, R)
@@ -138,7 +142,7 @@ class Model:
         return width(found, direction, ask.chance)
 
     def words(self, ask: Ask) -> str:
-        """Say what is guaranteed."""
+        """Return what is guaranteed."""
         if self.rows == "chosen" and self.noise_scale(ask.noise_scale) is None:
             return NO_SCALE
         return WORDS[self.rows, ask.interval]
@@ -224,7 +228,7 @@ class Contexts:
     rows: float  # behind the mean
 
     def variance(self, difference: Float64) -> float:
-        """Give how much the mean context adds to the variance of a contrast."""
+        """Return how much the mean context adds to the variance of a contrast."""
         return float(difference @ self.covariance @ difference) / self.rows
 
 
@@ -258,7 +262,7 @@ def _why_not(model: Model, fits: list[Regression], arms: list[Arm], direction: D
 def _spread(
     model: Model, places: tuple[int, int], fits: list[Regression], contexts: Contexts, ask: Ask
 ) -> tuple[float | None, float | None, float | None]:
-    """Give standard error, degrees of freedom and half width."""
+    """Return standard error, degrees of freedom and half width."""
     direction = Direction.at(contexts.x)
     if model.rows == "chosen" or ask.interval == "anytime":  # each arm's own bound, at half of the chance
         half_each = Ask(ask.interval, 1 - ask.chance / 2, ask.noise_scale)
@@ -278,7 +282,7 @@ def _welch(variances: list[float], freedoms: list[float]) -> float:
 
 
 def _mean_context(model: Model) -> Contexts:
-    """Take the mean and spread of the contexts of all arms' rows."""
+    """Return the mean and spread of the contexts of all arms' rows."""
     if not model.unit_free:
         raise InvalidValueError(
             "x is None, but sums in units as given do not hold the mean context; give x, or a policy in free units"

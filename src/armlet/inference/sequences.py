@@ -39,10 +39,10 @@ class TwoSided(Protocol):
     """Scores in [0, 1], with or without weights, and where their mean lies."""
 
     def add(self, u: Float64, w: Float64) -> None:
-        """Take rows in."""
+        """Add rows."""
 
     def interval(self) -> Interval:
-        """Give both ends."""
+        """Return both ends."""
 
 
 class Mirrored:
@@ -52,16 +52,16 @@ class Mirrored:
         self.below, self.above = (LOWER[kind](chance / 2) for _ in range(2))
 
     def add(self, u: Float64, w: Float64) -> None:
-        """Take rows in: scores u with weights w."""
+        """Add rows: scores u with weights w."""
         self.add_pair(w * u, w * (1.0 - u))
 
     def add_pair(self, X: Float64, opposite: Float64) -> None:
-        """Take rows in: scores of the lower end, and of the upper one."""
+        """Add rows: scores of the lower end, and of the upper one."""
         self.below.add(X)
         self.above.add(opposite)
 
     def interval(self) -> Interval:
-        """Give both ends."""
+        """Return both ends."""
         return Interval(float(self.below.bound()), 1.0 - float(self.above.bound()))
 
 
@@ -84,18 +84,18 @@ class BetaBinomial:
     total: float = 0.0
 
     def add(self, u: Float64, w: Float64) -> None:
-        """Take rows in; their weights are 1."""
+        """Add rows; their weights are 1."""
         self.rows += len(w)
         self.total = float(np.cumsum(np.append(self.total, u))[-1])
 
     def log_wealth(self, p: float) -> float:
-        """Give the log of the wealth against p, which lies between 0 and 1."""
+        """Return the log of the wealth against p, which lies between 0 and 1."""
         ones, zeros = self.total, self.rows - self.total
         mixed = math.lgamma(ones + 0.5) + math.lgamma(zeros + 0.5) - math.lgamma(self.rows + 1.0) - math.log(math.pi)
         return mixed - ones * math.log(p) - zeros * math.log1p(-p)
 
     def interval(self) -> Interval:
-        """Give the last p refuted on either side."""
+        """Return the last p refuted on either side."""
         if self.rows == 0:
             return Interval(0.0, 1.0)
         mean = self.total / self.rows
@@ -145,7 +145,7 @@ class MeanSequence:
     def __init__(
         self, reward_range: Range, *, scores: Scores = "weighted", kind: Kind = "auto", level: float = LEVEL
     ) -> None:
-        check_range(reward_range, "refuse")
+        check_range(reward_range)
         self.reward_range, self.scores, self.level = reward_range, scores, _check_level(level)
         self.kind: Kind = _settled(kind, scores)
         self.rows = 0
@@ -153,7 +153,7 @@ class MeanSequence:
         self._bets: TwoSided = BetaBinomial(chance) if self.kind == "beta-binomial" else Mirrored(self.kind, chance)
 
     def add(self, rewards: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> None:
-        """Take rows in, one or many, in the order in which they happened."""
+        """Add rows, one or many, in the order in which they happened."""
         u = in_range(rewards, self.reward_range)
         if weights is not None and self.scores != "weighted":
             raise InvalidValueError(f"weights are given but scores is {self.scores!r}; declare scores='weighted'")
@@ -161,7 +161,7 @@ class MeanSequence:
         self.rows += len(u)
 
     def interval(self) -> Interval:
-        """Give where the mean lies, in the units of rewards."""
+        """Return where the mean lies, in the units of rewards."""
         return _stretched(self._bets.interval(), *self.reward_range)
 
 
@@ -193,7 +193,7 @@ class DifferenceSequence:
     def __init__(
         self, reward_range: Range, *, largest_weight: float | None = None, kind: Kind = "auto", level: float = LEVEL
     ) -> None:
-        check_range(reward_range, "refuse")
+        check_range(reward_range)
         if largest_weight is not None and not 1.0 <= largest_weight < math.inf:
             raise InvalidValueError(
                 f"largest_weight is {largest_weight!r}; weights have mean 1, so give a bound of at least 1"
@@ -205,7 +205,7 @@ class DifferenceSequence:
         self._bets = Mirrored(self.kind, 1.0 - level)
 
     def add(self, rewards: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike) -> None:
-        """Take rows in: rewards, and the weights of both policies."""
+        """Add rows: rewards, and the weights of both policies."""
         u = in_range(rewards, self.reward_range)
         w1, w2 = _weights(first, len(u)), _weights(second, len(u))
         most = self.largest_weight
@@ -219,13 +219,13 @@ class DifferenceSequence:
         self.rows += len(u)
 
     def _middles(self, u: Float64) -> Float64:
-        """Give the mean of earlier rewards, before each row: both weights have mean 1, so it may be taken off."""
+        """Return the mean of earlier rewards, before each row: both weights have mean 1, so it may be taken off."""
         totals = np.cumsum(np.append(self._total, u))
         self._total = float(totals[-1])
         return np.asarray((totals[:-1] + 0.5) / np.arange(self.rows + 1, self.rows + len(u) + 1))
 
     def add_pairs(self, first: npt.ArrayLike, second: npt.ArrayLike) -> None:
-        """Take rows in: two rewards each, without weights."""
+        """Add rows: two rewards each, without weights."""
         u1, u2 = in_range(first, self.reward_range), in_range(second, self.reward_range)
         if len(u1) != len(u2):
             raise InvalidValueError(f"first has {len(u1)} rewards and second {len(u2)}; give pairs")
@@ -237,7 +237,7 @@ class DifferenceSequence:
         self._bets.add_pair((most + D) / (most + 1.0), (most - D) / (most + 1.0))
 
     def interval(self) -> Interval:
-        """Give where the difference lies, in the units of rewards."""
+        """Return where the difference lies, in the units of rewards."""
         most = 1.0 if self.largest_weight is None else self.largest_weight
         low, high = self._bets.interval()
         size = self.reward_range[1] - self.reward_range[0]
@@ -246,7 +246,7 @@ class DifferenceSequence:
 
 
 def in_range(rewards: npt.ArrayLike, reward_range: Range) -> Float64:
-    """Give rewards as shares of their range, (n,).
+    """Return rewards as shares of their range, (n,).
 
     Examples
     --------

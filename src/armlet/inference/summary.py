@@ -27,7 +27,7 @@ class Tabled(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, list[Any]]:
-        """Give the table by columns."""
+        """Return the table by columns."""
 
     def __str__(self) -> str:
         return table_text(self.columns())
@@ -134,14 +134,14 @@ class Coefficients(Tabled, Sequence[Coefficient]):
         return iter(self._rows)
 
     def of(self, arm: Arm, feature: str) -> Coefficient:
-        """Give the coefficient of one feature of one arm."""
+        """Return the coefficient of one feature of one arm."""
         for row in self._rows:
             if (row.arm, row.feature) == (arm, feature):
                 return row
         raise UnknownNameError(f"there is no coefficient of {feature!r} for arm {arm!r}")
 
     def columns(self) -> dict[str, list[Any]]:
-        """Give the table by columns."""
+        """Return the table by columns."""
         return {name: [getattr(row, name) for row in self._rows] for name in COLUMNS}
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ class Coefficients(Tabled, Sequence[Coefficient]):
 
 
 def coefficients(model: Model, ask: Ask) -> Coefficients:
-    """Work out all of them."""
+    """Return all coefficients with their intervals."""
     rows = []
     for arm, label in enumerate(model.arms):
         found = model.regression(arm)
@@ -204,11 +204,11 @@ class Summary:
         return {name: [getattr(row, name) for row in self.arms] for name in ("arm", "rows", "mean", "noise", "state")}
 
     def to_pandas(self) -> Any:
-        """Give the coefficients as a pandas.DataFrame."""
+        """Return the coefficients as a pandas.DataFrame."""
         return self.coefficients.to_pandas()
 
     def to_arrow(self) -> Any:
-        """Give the coefficients as a pyarrow.Table."""
+        """Return the coefficients as a pyarrow.Table."""
         return self.coefficients.to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -220,7 +220,7 @@ class Summary:
 
 
 def summary(model: Model, ask: Ask, retired: Sequence[Arm]) -> Summary:
-    """Put a model into words and numbers."""
+    """Return the summary of a model."""
     rows = []
     for arm, label in enumerate(model.arms):
         found, n = model.regression(arm), float(model.state.n[arm])
@@ -257,13 +257,13 @@ class Explanation(Tabled):
         return np.asarray(self.base + self.contributions.sum(axis=1))
 
     def of(self, arm: Arm) -> dict[str, float]:
-        """Give what each feature adds for one arm."""
+        """Return what each feature adds for one arm."""
         if arm not in self.arms:
             raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}")
         return dict(zip(self.features, self.contributions[self.arms.index(arm)].tolist(), strict=True))
 
     def columns(self) -> dict[str, list[Any]]:
-        """Give the table by columns, one row an arm."""
+        """Return the table by columns, one row an arm."""
         parts = dict(zip(self.features, self.contributions.T.tolist(), strict=True))
         return {"arm": list(self.arms), "estimate": self.total.tolist(), "base": self.base.tolist(), **parts}
 
@@ -271,7 +271,7 @@ class Explanation(Tabled):
 def explanation(
     arms: list[Arm], features: list[str], row: Float64, theta: Float64, base: float, sign: float
 ) -> Explanation:
-    """Take estimates apart: row is x, or (1, z) in free units."""
+    """Split estimates into contributions: row is x, or (1, z) in free units."""
     parts = sign * theta * row + 0.0  # no -0
     if len(row) == len(features):
         return Explanation(arms, features, np.zeros(len(arms)), parts)

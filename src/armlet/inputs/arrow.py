@@ -1,7 +1,7 @@
 """Numeric columns of any table that speaks the Arrow C stream interface, read with ctypes alone.
 
-The structures and their life times are those of the Arrow C data and C stream interfaces: whoever
-receives a schema, an array or a stream releases it exactly once, and a parent releases its children.
+The structures and their life times are those of the Arrow C data and C stream interfaces: the receiver of a schema, an
+array or a stream releases it exactly once, and a parent releases its children.
 Cost O(values): each column is copied to float64, because its buffers belong to the producer.
 """
 
@@ -106,26 +106,11 @@ class Column(NamedTuple):
 
 
 def read_columns(table: ArrowTable, wanted: Sequence[str] | None = None) -> dict[str, Column]:
-    """Read the numeric columns of a table as float64.
+    """Read the numeric columns of a table as float64, in the order of `wanted`, or of the table.
 
-    Parameters
-    ----------
-    table
-        Anything with `__arrow_c_stream__`: pandas, polars, pyarrow and others.
-    wanted
-        The names that the table must have, no more and no fewer, in any order; None for whatever it has.
-
-    Returns
-    -------
-    dict of str to Column
-        In the order of `wanted`, or of the table.
-
-    Raises
-    ------
-    ValueError or TypeError
-        For missing, extra or duplicate names, integers beyond 2**53, and columns that are not numeric.
-    TableError
-        If the producer fails; its own message is inside.
+    `wanted` are the names that the table must have, no more and no fewer; None for all that it has. Names that are
+    missing, extra or double, integers beyond 2**53 and columns that are not numeric are refused; a TableError holds the
+    message of a producer that fails.
 
     Examples
     --------
@@ -282,7 +267,7 @@ def _view(address: int, code: str, start: int, n: int) -> npt.NDArray[Any]:
 
 
 def decisions_table(decisions: Decisions) -> Any:
-    """Give a pyarrow.Table; what a policy has not is null."""
+    """Return a pyarrow.Table; what a policy has not is null."""
     pa = load_package("pyarrow", "decisions become a table by")
     n, X = len(decisions), decisions.X
     labels = pa.array(decisions.arms, type=_label_type(pa, decisions))

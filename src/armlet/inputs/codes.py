@@ -47,48 +47,45 @@ class Code(Protocol):
         """Write the numbers of all rows, (N, width); `out` is all zeros before."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is, in plain JSON types."""
+        """Return all settings, in plain JSON types."""
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """A 1 in every row, whatever the row is."""
+class _Named:
+    """A code whose one number is called what its column is."""
 
-    kind: ClassVar = "constant"
-    column: str = CONSTANT
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What its number is called."""
-        return (self.column,)
-
-    def put(self, row: Row, out: Float64) -> None:  # noqa: ARG002
-        """Write it."""
-        out[0] = 1.0
-
-    def fill(self, table: Columns, out: Float64) -> None:  # noqa: ARG002
-        """Write it in every row."""
-        out[:, 0] = 1.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
-        return {"column": self.column, "kind": self.kind}
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """The number that the column has."""
-
-    kind: ClassVar = "number"
+    kind: ClassVar[str]
     column: str
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its number is called: what the column is."""
         return (self.column,)
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"column": self.column, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(_Named):
+    """A 1 in every row."""
+
+    kind: ClassVar = "constant"
+    column: str = CONSTANT
+
+    def put(self, row: Row, out: Float64) -> None:  # noqa: ARG002
+        out[0] = 1.0
+
+    def fill(self, table: Columns, out: Float64) -> None:  # noqa: ARG002
+        out[:, 0] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Number(_Named):
+    """The number that the column has."""
+
+    kind: ClassVar = "number"
+
     def put(self, row: Row, out: Float64) -> None:
-        """Write the number."""
         value = row[self.column]
         wrong = refused(value, f"context[{self.column!r}]")
         if wrong is not None:
@@ -96,16 +93,11 @@ class Number:
         out[0] = value  # type: ignore[call-overload]
 
     def fill(self, table: Columns, out: Float64) -> None:
-        """Write the column."""
         out[:, 0] = table.numbers(self.column)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
-        return {"column": self.column, "kind": self.kind}
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(_Named):
     """A date in nine numbers: days since 1970, the hour of the day from 0 to 24, and a flag for each day of the week.
 
     All in UTC; a date without a time zone is taken for it, and one without a time for midnight.
@@ -120,15 +112,12 @@ class Moment:
     """
 
     kind: ClassVar = "date"
-    column: str
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its numbers are called."""
         return (f"{self.column}.days", f"{self.column}.hour", *(f"{self.column}={day}" for day in WEEKDAYS))
 
     def put(self, row: Row, out: Float64) -> None:
-        """Write the parts of one date."""
         try:
             moment = microseconds_of(row[self.column])
         except (TypeError, ValueError) as error:
@@ -136,16 +125,11 @@ class Moment:
         self._write(np.array([moment], dtype=np.int64), out[np.newaxis])
 
     def fill(self, table: Columns, out: Float64) -> None:
-        """Write the parts of every date."""
         self._write(table.moments(self.column), out)
 
     def _write(self, moments: Int64, out: Float64) -> None:
         out[:, 0], out[:, 1] = moments / DAY, moments % DAY / HOUR
         out[np.arange(len(moments)), 2 + (moments // DAY + 3) % 7] = 1.0  # 1970 began on a Thursday
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all that it is."""
-        return {"column": self.column, "kind": self.kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +156,15 @@ class Flags:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name for each text, and one for all others."""
         shared = (OTHER,) if self.other == "flag" and OTHER not in self._places else ()
         return tuple(f"{self.column}={text}" for text in (*self.texts, *shared))
 
     def put(self, row: Row, out: Float64) -> None:
-        """Write the flags of one text."""
         place = self._place(_text(row, self.column), f"context[{self.column!r}]")
         if place >= 0:
             out[place] = 1.0
 
     def fill(self, table: Columns, out: Float64) -> None:
-        """Write the flags of every row."""
         found = table.texts(self.column)
         places = np.array([self._place(text, _where(found, i, self.column)) for i, text in enumerate(found.texts)])
         rows = places[found.codes] if places.size else found.codes
@@ -191,7 +172,7 @@ class Flags:
         out[seen, rows[seen]] = 1.0
 
     def _place(self, text: str, where: str) -> int:
-        """Give the place of a text; -1 if it has none."""
+        """Return the place of a text; -1 if it has none."""
         place = self._places.get(text)
         if place is not None:
             return place
@@ -202,7 +183,6 @@ class Flags:
         return self._places.get(OTHER, len(self.texts)) if self.other == "flag" else -1
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
         return {"column": self.column, "kind": self.kind, "texts": list(self.texts), "other": self.other}
 
 
@@ -227,15 +207,12 @@ class Buckets:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name for each bucket."""
         return tuple(f"{self.column}#{bucket}" for bucket in range(self.n))
 
     def put(self, row: Row, out: Float64) -> None:
-        """Write the flags of one text."""
         out[self._bucket(_text(row, self.column))] = 1.0
 
     def fill(self, table: Columns, out: Float64) -> None:
-        """Write the flags of every row."""
         found = table.texts(self.column)
         buckets = np.array([self._bucket(text) for text in found.texts], dtype=np.int64)
         out[np.arange(table.n_rows), buckets[found.codes]] = 1.0
@@ -245,7 +222,6 @@ class Buckets:
         return int.from_bytes(digest, "little") % self.n
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that it is."""
         return {"column": self.column, "kind": self.kind, "n": self.n}
 
 
@@ -266,23 +242,19 @@ class Maybe:
 
     @property
     def column(self) -> str:
-        """The column that it reads."""
         return self.code.column
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of the other code, and the flag's."""
         return (*self.code.names, f"{self.column}={MISSING}")
 
     def put(self, row: Row, out: Float64) -> None:
-        """Write the numbers of one row."""
         if is_missing(row[self.column]):
             out[:-1], out[-1] = self.usual, 1.0
         else:
             self.code.put(row, out[:-1])
 
     def fill(self, table: Columns, out: Float64) -> None:
-        """Write the numbers of every row."""
         gone = table.missing(self.column)
         there = np.zeros((len(gone) - int(gone.sum()), len(self.usual)))
         if len(there):
@@ -291,17 +263,14 @@ class Maybe:
         out[gone, :-1], out[gone, -1] = self.usual, 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that it is."""
         return {**self.code.to_dict(), "missing": list(self.usual)}
 
 
 def read_code(saved: Mapping[str, Any]) -> Code:
-    """Take back what `to_dict` gave, or refuse.
+    """Restore what `to_dict` returned, or refuse.
 
     Examples
     --------
-    >>> read_code({"column": "price", "kind": "number"})
-    Number(column='price')
     >>> read_code({"column": "price", "kind": "log"})
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: a column of the encoder is {'column': 'price', 'kind': 'log'}, which is ...

@@ -1,7 +1,6 @@
-"""Contexts at the border: whatever a user holds becomes float64 rows that inner code trusts.
+"""Contexts at the border: rows of any kind become float64 rows that inner code trusts.
 
-A context is d real numbers, by position or by feature name; a refused one is named by its row and
-its index or feature, and nothing has been changed by then.
+A context is d real numbers, by position or by feature name; a refused one is named by its row and its index or feature.
 Cost O(d) a row, O(N d) a matrix; float64 in C order passes through uncopied.
 """
 
@@ -31,13 +30,6 @@ MOST_VALUES = 2**31  # a row of 16 GiB; squares of it can still be counted
 class ContextReader:
     """Reads contexts of `dim` values, by name once `features` are known.
 
-    Parameters
-    ----------
-    dim
-        How many values a context has.
-    features
-        Their names in order, as `feature_names` returns them, or None.
-
     Examples
     --------
     >>> reader = ContextReader(2, ("age", "height"))
@@ -57,22 +49,12 @@ class ContextReader:
         return self
 
     def row(self, x: Context) -> Float64:
-        """Read one context.
+        """Read one context: a row or a list of `dim` real numbers, or a mapping from every feature name to its number.
 
-        Parameters
-        ----------
-        x
-            A numpy row or a list of `dim` real numbers, or a mapping from every feature name to its number.
-
-        Returns
-        -------
-        ndarray
-            (d,) float64 in C order; `x` itself if it is that already.
+        Returns (d,) float64 in C order; `x` itself if it is that already.
 
         Examples
         --------
-        >>> ContextReader(3).row([1, True, 0.5])
-        array([1. , 1. , 0.5])
         >>> ContextReader(3).row([1, 2, 3, 4])
         Traceback (most recent call last):
         armlet.errors.InvalidValueError: dim is 3 but the context has 4 values; got shape (4,)
@@ -87,24 +69,13 @@ class ContextReader:
         return checked
 
     def matrix(self, X: Contexts) -> Float64:
-        """Read many contexts, one a row.
+        """Read many contexts, one a row: a matrix with `dim` columns, or a list of what `row` reads.
 
-        Parameters
-        ----------
-        X
-            A matrix with `dim` columns, a list of what `row` reads, or, once the features are named, a
-            table (pandas, polars, Arrow) with exactly these columns in any order.
-
-        Returns
-        -------
-        ndarray
-            (N, d) float64 in C order; `X` itself if it is that already.
+        Once the features are named, also a table (pandas, polars, Arrow) with exactly these columns in any order.
+        Returns (N, d) float64 in C order; `X` itself if it is that already.
 
         Examples
         --------
-        >>> ContextReader(2).matrix([[1, 2], [3, 4]])
-        array([[1., 2.],
-               [3., 4.]])
         >>> ContextReader(2).matrix([[1, 2], [3, "4"]])
         Traceback (most recent call last):
         armlet.errors.InvalidTypeError: row 1: context[1] is '4' (str); give a real number
@@ -204,26 +175,12 @@ class ContextReader:
 
 
 def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tuple[str, ...] | None, int]:
-    """Check the names of the features and how many there are.
-
-    Parameters
-    ----------
-    features
-        Distinct names in the order of the context's values, or None.
-    dim
-        How many values a context has; None to count the names.
-
-    Returns
-    -------
-    tuple
-        The names, or None, and the dimension.
+    """Check the names of the features and how many there are; return both. None for `dim` counts the names.
 
     Examples
     --------
-    >>> feature_names(["age", "height"], None)
-    (('age', 'height'), 2)
-    >>> feature_names(None, 3)
-    (None, 3)
+    >>> feature_names(["age", "height"], None), feature_names(None, 3)
+    ((('age', 'height'), 2), (None, 3))
     """
     if features is None:
         return None, _dimension(dim)

@@ -43,12 +43,11 @@ class Estimator:
 
     @classmethod
     def _settings(cls) -> dict[str, Any]:
-        """Give the names of the settings and their defaults."""
         given = inspect.signature(cls.__init__).parameters.values()
         return {each.name: each.default for each in given if each.name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Give the settings by name."""
+        """Return the settings by name."""
         return {name: getattr(self, name) for name in self._settings()}
 
     def set_params(self, **params: Any) -> Self:
@@ -62,7 +61,7 @@ class Estimator:
         return self
 
     def set_output(self, *, transform: Output | None = None) -> Self:
-        """Say what `transform` gives: "default", a numpy matrix; "pandas" or "polars", a DataFrame. None: as before."""
+        """Set what `transform` returns: a numpy matrix ("default"), or a DataFrame of "pandas" or "polars"."""
         if transform not in (None, "default", "pandas", "polars"):
             raise InvalidValueError(f"transform is {transform!r}; choose 'default', 'pandas' or 'polars'")
         if transform is not None:
@@ -98,8 +97,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(told)})"
 
 
-def object_array(names: Sequence[str]) -> npt.NDArray[np.object_]:
-    """Give names in an array of objects, as scikit-learn has them."""
+def _object_array(names: Sequence[str]) -> npt.NDArray[np.object_]:
     return np.array(names, dtype=np.object_)
 
 
@@ -160,7 +158,7 @@ class Encoding:
         return len(self.features)
 
     def encode(self, row: Row, extra: Extra) -> Float64:
-        """Give the numbers of one row, (d,)."""
+        """Return the numbers of one row, (d,)."""
         if not isinstance(row, Mapping):
             raise InvalidTypeError(f"context is a {type(row).__name__}; give a mapping from columns to values")
         if extra == "ignore" or len(row) != len(self.columns) or any(name not in row for name in self.columns):
@@ -171,7 +169,7 @@ class Encoding:
         return out
 
     def matrix(self, table: Table, extra: Extra) -> Float64:
-        """Give the numbers of every row, (N, d)."""
+        """Return the numbers of every row, (N, d)."""
         given = Columns(table)
         if given.names or not isinstance(table, list | tuple):  # an empty list of rows has no columns
             check_columns(given.names, self.columns, "the table", extra)
@@ -182,12 +180,12 @@ class Encoding:
         return out
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Give all that it is, in plain JSON types."""
+        """Return all that it is, in plain JSON types."""
         return [code.to_dict() for code in self.codes]
 
     @classmethod
     def from_list(cls, saved: list[Any]) -> Encoding:
-        """Take back what `to_list` gave, or refuse."""
+        """Restore what `to_list` returned, or refuse."""
         if not saved or not isinstance(saved, list):
             raise InvalidValueError(f"the columns of the encoder are {saved!r:.200}; there must be one at least")
         return cls(tuple(read_code(each) for each in saved))
@@ -210,7 +208,7 @@ class _Notes:
         self._sums = np.zeros(len(code.names))
 
     def add(self, part: Columns, name: str, missing: Missing) -> None:
-        """Take a part in; refuse what `transform` would refuse."""
+        """Add a part; refuse what `transform` would refuse."""
         if missing == "flag" and (gone := part.missing(name)).any():
             part = part.without(name, gone)
         self.rows += part.n_rows
@@ -323,7 +321,7 @@ class Encoder(Estimator):
             for name, notes in held.items():
                 notes.add(part, name, self.missing)
         self._encoding = Encoding(tuple(self._code(name, held.get(name)) for name in wanted))
-        self.n_features_in_, self.feature_names_in_ = len(first.names), object_array(first.names)
+        self.n_features_in_, self.feature_names_in_ = len(first.names), _object_array(first.names)
         return self
 
     def _check(self) -> None:
@@ -379,7 +377,7 @@ class Encoder(Estimator):
     # ---- numbers
 
     def encode(self, row: Row) -> Float64:
-        """Give the numbers of one row, (d,).
+        """Return the numbers of one row, (d,).
 
         Examples
         --------
@@ -392,11 +390,11 @@ class Encoder(Estimator):
         return self._fitted.encode(row, self.extra)
 
     def matrix(self, X: Table) -> Float64:
-        """Give the numbers of every row, (N, d)."""
+        """Return the numbers of every row, (N, d)."""
         return self._fitted.matrix(X, self.extra)
 
     def transform(self, X: Table) -> Any:
-        """Give the numbers of every row, (N, d); as a DataFrame if `set_output` asked for one."""
+        """Return the numbers of every row, (N, d); as a DataFrame if `set_output` asked for one."""
         return self._shown(self.matrix(X), self.features, X)
 
     def fit_transform(self, X: Table, y: object = None) -> Any:
@@ -435,11 +433,11 @@ class Encoder(Estimator):
         return self._fitted.columns
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
-        """Give the names of the numbers as scikit-learn asks for them."""
-        return object_array(self.features)
+        """Return the names of the numbers as scikit-learn asks for them."""
+        return _object_array(self.features)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what a fitted encoder does in plain JSON types; `from_dict` takes it back.
+        """Return what a fitted encoder does in plain JSON types; `from_dict` takes it back.
 
         Examples
         --------

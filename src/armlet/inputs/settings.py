@@ -48,23 +48,6 @@ def settle(policy: object, **checks: Check) -> None:
         object.__setattr__(policy, name, check(name, getattr(policy, name)))
 
 
-def settle_either(policy: object, **checks: Check) -> None:
-    """Check settings of which exactly one must be given; the others are None.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> settle_either(SimpleNamespace(horizon=None, gamma=None), horizon=whole(), gamma=positive(1.0))
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: horizon is None and gamma is None; give the one or the other
-    """
-    given = {name: check for name, check in checks.items() if getattr(policy, name) is not None}
-    if len(given) != 1:
-        found = " and ".join(f"{name} is {getattr(policy, name)!r}" for name in checks)
-        raise InvalidValueError(f"{found}; give the one or the other")
-    settle(policy, **given)
-
-
 def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
     """Ask for a finite number from `low` to `high`.
 
@@ -296,19 +279,17 @@ def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
     return found
 
 
-# ---- rewards of policies that are only defined for bounded or binary ones
+# ---- the range of rewards
 
 Range: TypeAlias = tuple[float, float]
-Outside: TypeAlias = Literal["refuse", "clip"]
-"""What happens to a reward outside of the declared range: an error, or the nearest end of the range."""
 
 
-def check_range(reward_range: Range, outside: Outside) -> None:
-    """Refuse settings that describe no range.
+def check_range(reward_range: Range) -> None:
+    """Refuse a pair that is no range.
 
     Examples
     --------
-    >>> check_range((1.0, 0.0), "clip")
+    >>> check_range((1.0, 0.0))
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: reward_range is (1.0, 0.0); give (lowest, highest), two numbers that differ
     """
@@ -316,8 +297,6 @@ def check_range(reward_range: Range, outside: Outside) -> None:
         raise InvalidValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
     if not (reward_range[0] >= -LARGEST and reward_range[1] <= LARGEST):
         raise InvalidValueError(f"reward_range is {reward_range!r}; give numbers of at most {LARGEST:g} in size")
-    if outside not in ("refuse", "clip"):
-        raise InvalidValueError(f"outside is {outside!r}; choose 'refuse' or 'clip'")
 
 
 def ends(name: str, value: object) -> Range:
@@ -334,33 +313,8 @@ def ends(name: str, value: object) -> Range:
         pair = tuple(float(end) for end in cast(Iterable[float], value))
     except (TypeError, ValueError):
         raise InvalidValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None
-    check_range(cast(Range, pair), "refuse")  # it counts them
+    check_range(cast(Range, pair))  # it counts them
     return cast(Range, pair)
-
-
-def unit(reward: float, reward_range: Range, outside: Outside) -> float:
-    """Map a reward to [0, 1].
-
-    Examples
-    --------
-    >>> unit(1.5, (1.0, 2.0), "refuse"), unit(9.0, (1.0, 2.0), "clip")
-    (0.5, 1.0)
-    """
-    low, high = reward_range
-    if math.isnan(reward):
-        raise InvalidValueError("reward is nan; leave out what was not observed")
-    if outside == "refuse" and not low <= reward <= high:
-        raise InvalidValueError(
-            f"reward is {reward!r} but reward_range is {reward_range!r}; widen it, or set outside='clip'"
-        )
-    return min(max((reward - low) / (high - low), 0.0), 1.0)
-
-
-def bit(reward: float) -> float:
-    """Return a reward that must be 0 or 1."""
-    if reward not in (0.0, 1.0):
-        raise InvalidValueError(f"reward is {reward!r}; this policy learns from 0 and 1 only")
-    return reward
 
 
 # ---- a bandit

@@ -1,7 +1,7 @@
 """Tables of any kind, column by column: which there are, whether they hold text or dates, and what they hold.
 
-A table is a mapping of columns, a list of mappings, or pandas, polars or Arrow; a column is whatever holds one value a
-row. A refused value is named by its row and column. Cost O(N) a column.
+A table is a mapping of columns, a list of mappings, or pandas, polars or Arrow; a column holds one value a row. A
+refused value is named by its row and column. Cost O(N) a column.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Texts(NamedTuple):
     codes: Int64  # (N,): places in `texts`
 
     def counts(self) -> Counter[str]:
-        """Say how often each text comes."""
+        """Return how often each text occurs."""
         times = np.bincount(self.codes, minlength=len(self.texts)).tolist()
         return Counter(dict(zip(self.texts, times, strict=True)))
 
@@ -108,7 +108,7 @@ class Columns:
         return Columns({name: [value for value, is_gone in held if not is_gone]})
 
     def texts(self, name: str) -> Texts:
-        """Give a column of text, of categories or of whole numbers that stand for some."""
+        """Return a column of text, of categories or of whole numbers that stand for some."""
         values, codes = _factors(self._columns[name])
         gone = np.flatnonzero(codes < 0)
         if gone.size:
@@ -123,7 +123,7 @@ class Columns:
 
 
 def text_of(value: object) -> str:
-    """Give the text of a category: itself, or a whole number as it is written.
+    """Return the text of a category: itself, or a whole number as it is written.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def _name(name: object) -> str:
 
 
 def _turned(rows: Sequence[Any]) -> dict[str, Any]:
-    """Give the columns of a list of rows, which must all have the same."""
+    """Return the columns of a list of rows, which must all have the same."""
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             what = f"row {i} is {reprlib.repr(row)} ({type(row).__name__})"
@@ -225,7 +225,7 @@ def _length(name: str, column: Any) -> int:
 
 
 def _plain(values: Iterable[object]) -> Any:
-    """Give an array of what is all numbers; of objects if not, since numpy would make text of a mixed list."""
+    """Return an array of what is all numbers; of objects if not, since numpy would make text of a mixed list."""
     held = list(values)
     return np.asarray(held) if all(is_number(value) for value in held) else np.array(held, dtype=np.object_)
 
@@ -241,7 +241,7 @@ def _one_by_one(values: Sequence[object], name: str) -> Float64:
 
 
 def _factors(column: Any) -> tuple[list[object], Int64]:
-    """Give each value once, and which of them every row has; -1 where there is none."""
+    """Return each value once, and which of them every row has; -1 where there is none."""
     if hasattr(column, "dictionary_encode"):  # pyarrow
         coded = column.dictionary_encode()
         coded = coded.unify_dictionaries().combine_chunks() if hasattr(coded, "chunks") else coded
@@ -266,7 +266,7 @@ def _first_wrong(values: Sequence[object], codes: Int64, name: str) -> None:
 
 
 def _merged(texts: list[str], codes: Int64) -> Texts:
-    """Give texts that differ: 7 and "7" are one."""
+    """Return texts that differ: 7 and "7" are one."""
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     if len(places) == len(texts):
         return Texts(texts, codes)

@@ -40,11 +40,10 @@ from armlet.log.rows import (
 from armlet.log.tables import check_one_role_each
 from armlet.parallel.pool import PoolLike, each_in_order, opened
 from armlet.policies.base import SumsPolicy
-from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.epsilon_greedy import EpsilonGreedy
 from armlet.types import Arm, Float64, Int64, LearnsFrom, Policy
 
-UPDATES: Final = (SumsPolicy.update, EpsilonGreedy.update, ContextualEpsilonGreedy.update)
+UPDATES: Final = (SumsPolicy.update, EpsilonGreedy.update)
 """What adds a row to the sums and does nothing else."""
 PROBE: Final = 256
 """Rows that a copy of the bandit learns first."""

@@ -52,15 +52,10 @@ class _Entry(NamedTuple):
 
 
 def encode_model(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> bytes:
-    """Give the bytes of a model file.
+    """Return the bytes of a model file.
 
-    Parameters
-    ----------
-    header : mapping of str to JSON values
-        Whatever describes the arrays; must come back from JSON exactly as it is, so no NaN, no tuples.
-        The names schema, arrays and checksum are taken.
-    arrays : mapping of str to numpy arrays
-        Arrays of float64, int64, uint8 or bool, little-endian.
+    The header must come back from JSON exactly as it is, so no NaN and no tuples; the names schema, arrays and checksum
+    are taken. Arrays are of float64, int64, uint8 or bool, little-endian.
 
     Examples
     --------
@@ -72,19 +67,9 @@ def encode_model(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> byt
 
 
 def decode_model(data: bytes) -> tuple[dict[str, Json], dict[str, Array]]:
-    """Read back what `encode_model` was given, or refuse.
+    """Return the header and the arrays that `encode_model` was given, fresh and writable in C order.
 
-    Returns
-    -------
-    header : dict
-        The header as it was passed to `encode_model`.
-    arrays : dict of str to numpy arrays
-        Fresh, writable arrays in C order.
-
-    Raises
-    ------
-    ModelFileError
-        If the bytes are no model file, are damaged, truncated or edited, or are newer than this version reads.
+    Raises ModelFileError if the bytes are no model file, are damaged, truncated or edited, or have another schema.
 
     Examples
     --------
@@ -98,18 +83,10 @@ def decode_model(data: bytes) -> tuple[dict[str, Json], dict[str, Array]]:
 
 
 def write_model(target: Target, header: Mapping[str, Json], arrays: Mapping[str, Array]) -> None:
-    """Write one model file, whole or not at all.
+    """Write one model file, whole or not at all, to a path or to a binary file object from its current position.
 
-    The bytes go to a temporary file beside the path and take its place only when they are on the disk.
-    A file that was there keeps its permissions, and stays as it was if anything fails. A file object is written to
-    from where it stands; what it does with the bytes is its own affair.
-
-    Parameters
-    ----------
-    target : str, path-like or writable binary file object
-        Where to write. The directory of a path must exist.
-    header, arrays
-        As in `encode_model`.
+    The bytes go to a temporary file next to the path and replace it only when they are on the disk. A file that was
+    there keeps its permissions, and stays as it was if anything fails.
 
     Examples
     --------
@@ -125,31 +102,7 @@ def write_model(target: Target, header: Mapping[str, Json], arrays: Mapping[str,
 
 
 def read_model(source: Source) -> tuple[dict[str, Json], dict[str, Array]]:
-    """Read back what `write_model` was given, or refuse.
-
-    Parameters
-    ----------
-    source : str, path-like or readable binary file object
-        A file written by `write_model`. A file object is read from where it stands to its end.
-
-    Returns
-    -------
-    header, arrays
-        As from `decode_model`.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is no model file, is damaged, truncated or edited, or is newer than this version reads.
-    OSError
-        If the file cannot be opened, as `open` raises it.
-
-    Examples
-    --------
-    >>> read_model(__file__)
-    Traceback (most recent call last):
-    armlet.errors.ModelFileError: ...: not an Armlet model file; check where it comes from
-    """
+    """Return the header and the arrays that `write_model` was given, or raise as `decode_model` does."""
     with opened(source) as file:
         return _named(origin(source), file)
 
@@ -164,7 +117,7 @@ def _named(name: str, file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array
 
 
 def digest(header: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
-    """Give the SHA-256 of what a model file would hold, in hexadecimal digits.
+    """Return the SHA-256 of what a model file would hold, in hexadecimal digits.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def write(target: Target, model: Model) -> None:
 
 
 def encode(model: Model) -> bytes:
-    """Give the bytes that `write` would write."""
+    """Return the bytes that `write` would write."""
     return encoding.encode_model(*_parts(model))
 
 
@@ -69,14 +69,14 @@ def decode(data: bytes, find: Find, given: Policy | None) -> Model:
 
 
 def digest(model: Model) -> str:
-    """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
+    """Return the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
     arrays = {name: array for name, array in model.state.arrays().items() if name not in UNHASHED_ZEROS or array.any()}
     return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
 def describe(model: Model) -> dict[str, encoding.Json]:
-    """Say what a bandit is in plain JSON types, without its seed and its arrays."""
+    """Describe a bandit in plain JSON types, without its seed and its arrays."""
     header = _header(model)
     told = {name: header[name] for name in header if name not in UNHASHED}
     return {"version": __version__, **told, "units": units_of(model.settings.policy), "digest": digest(model)}
@@ -103,7 +103,7 @@ def _header(model: Model) -> dict[str, encoding.Json]:
 
 
 def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.Array]]:
-    """Give header and arrays, unless `read` would refuse them."""
+    """Return header and arrays, unless `read` would refuse them."""
     header, arrays, policy = _header(model), model.state.arrays(), model.settings.policy
     try:
         told = _told(header, policy)
@@ -229,7 +229,7 @@ def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Pol
 
 
 def policy_header(policy: Policy) -> dict[str, encoding.Json]:
-    """Give the name of a policy and its settings, as plain JSON types."""
+    """Return the name of a policy and its settings, as plain JSON types."""
     return {"name": type(policy).__name__, "settings": _policy_settings(policy)}
 
 
@@ -254,13 +254,12 @@ def _is_json(value: object) -> bool:
         return False
 
 
-# ---- the arrays of a state
-
-ROOM = 1 << 25  # numbers that a policy may make from its settings alone: a quarter of a GiB
+# ---- the arrays of a state: a file is compared with their shapes before anything is allocated, so that a few hundred
+# bytes that claim a large problem cost nothing; a policy whose state is not plain `Statistics` has a method `shapes`
 
 
 def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
-    """Ask a policy for the shapes of its state: those of `Statistics` unless it says otherwise.
+    """Return the shapes of a policy's state: those of `Statistics` unless it says otherwise.
 
     Examples
     --------
@@ -292,16 +291,3 @@ def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
             raise InvalidValueError(
                 f"its array {name!r} has shape {found} where its arms, dim and settings need {told}"
             )
-
-
-def check_room(numbers: int, what: str) -> None:
-    """Refuse settings that would fill the memory with more than `ROOM` numbers.
-
-    Examples
-    --------
-    >>> check_room(10**9, "n_policies x n_arms x dim")
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: n_policies x n_arms x dim is 1000000000; keep it within 33554432, a ...
-    """
-    if numbers > ROOM:
-        raise InvalidValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")

@@ -19,7 +19,10 @@ from armlet.types import Policy
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.algorithm_1 import Algorithm1 as Algorithm1
-    from armlet.policies.all_data_epsilon_greedy import AllDataEpsilonGreedy as AllDataEpsilonGreedy
+    from armlet.policies.algorithm_1 import ScheduledEpsilonGreedy as ScheduledEpsilonGreedy
+    from armlet.policies.auto_epsilon_greedy import AutoAlgorithm1 as AutoAlgorithm1
+    from armlet.policies.auto_epsilon_greedy import AutoEpsilonGreedy as AutoEpsilonGreedy
+    from armlet.policies.contextual_epsilon_greedy import AllDataEpsilonGreedy as AllDataEpsilonGreedy
     from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as ContextualEpsilonGreedy
     from armlet.policies.contextual_ucb import ContextualUCB as ContextualUCB
     from armlet.policies.fixed_epsilon import FixedEpsilon as FixedEpsilon
@@ -41,7 +44,10 @@ GROUP = "armlet.policies"
 _FILES = {
     "Algorithm1": "algorithm_1",
     "ContextualEpsilonGreedy": "contextual_epsilon_greedy",
-    "AllDataEpsilonGreedy": "all_data_epsilon_greedy",
+    "AllDataEpsilonGreedy": "contextual_epsilon_greedy",
+    "AutoEpsilonGreedy": "auto_epsilon_greedy",
+    "AutoAlgorithm1": "auto_epsilon_greedy",
+    "ScheduledEpsilonGreedy": "algorithm_1",
     "OccasionalOptimism": "occasional_optimism",
     "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
     "ContextualUCB": "contextual_ucb",
@@ -95,7 +101,7 @@ def find_policy(name: str) -> type[Policy]:
 
 
 def is_registered(policy: Policy) -> bool:
-    """Say whether `find_policy` leads from the name of a policy to its class, so that a file needs no more."""
+    """Return whether `find_policy` leads from the name of a policy to its class, so that a file needs no more."""
     name = type(policy).__name__
     return (POLICIES[name] if name in _FILES else plugged_policies().get(name)) is type(policy)
 
@@ -174,7 +180,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
     __all__ = ["POLICIES", *_FILES]
 
     def __getattr__(name: str) -> type[Policy]:
-        if not name[0].isupper():  # a module that is not imported yet, or what Python itself asks for
+        if not name[:1].isupper():  # a module, or what Python itself asks for: plug-ins need not be read
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
         try:
             return find_policy(name)

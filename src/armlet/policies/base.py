@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 from armlet.errors import InvalidTypeError
 from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, units_of
 from armlet.kernel import Statistics
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
 
 if TYPE_CHECKING:
@@ -43,12 +44,6 @@ class BasePolicy(ABC, Generic[StateT]):
     memory: ClassVar[Memory] = "constant"
     rewards: ClassVar[RewardKind] = "any"
 
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        """Let predictions follow from `estimates` where a class has its own, unless it says what they are fitted to."""
-        super().__init_subclass__(**kwargs)
-        if "estimates" in vars(cls) and "fitted" not in vars(cls):
-            cls.fitted = BasePolicy.fitted  # type: ignore[method-assign]
-
     def check(self, n_arms: int, dim: int, t: int) -> None:
         """Accept any problem."""
 
@@ -65,12 +60,12 @@ class BasePolicy(ABC, Generic[StateT]):
         raise InvalidTypeError(f"{type(self).__name__} keeps no linear estimates; ask predict_proba")
 
     def fitted(self, state: StateT) -> Statistics | None:  # noqa: ARG002
-        """Give the sums that predictions are from, where these may be in free units; else `estimates` says it all."""
+        """Return the sums that predictions are made from; None if predictions follow from `estimates` alone."""
         return None
 
     @abstractmethod
     def probabilities(self, state: StateT, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the probability of each arm at step t, (K,)."""
+        """Return the probability of each arm at step t, (K,)."""
 
     @abstractmethod
     def decide(self, state: StateT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
@@ -102,8 +97,8 @@ class SumsPolicy(BasePolicy[SumsT]):
         return state.estimates()
 
     def fitted(self, state: SumsT) -> Statistics | None:
-        """Predict from the sums themselves."""
-        return state
+        """Return the sums themselves, unless a subclass has estimates of its own."""
+        return state if type(self).estimates is SumsPolicy.estimates else None
 
     def update(self, state: SumsT, interaction: Interaction) -> None:
         """Record every step."""
@@ -121,6 +116,24 @@ class RidgePolicy(SumsPolicy[Statistics]):
         """Start sums without rows, which are solved with the ridge."""
         ridge, origin = Ridge.parse(self.ridge), getattr(self, "origin", None)
         return sums(ridge, n_arms, dim, units=units_of(self), origin=origin)
+
+
+class IndexPolicy(SumsPolicy[SumsT]):
+    """Play the eligible arm with the highest index, ties drawn: there is no other randomness."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def upper_bounds(self, state: SumsT, x: Float64) -> Float64:
+        """Return the index of each arm, (K,)."""
+
+    def probabilities(self, state: SumsT, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        """Share all probability among the arms with the highest index."""
+        return best_chances(self.upper_bounds(state, x), eligible)
+
+    def decide(self, state: SumsT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        """Play the arm with the highest index, ties broken by the coins."""
+        return play_best(self.upper_bounds(state, x), eligible, coins)
 
 
 def sums(

@@ -104,7 +104,6 @@ class ContextualUCB(BasePolicy[Histories]):
         """Accept any number of arms and features."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:  # noqa: ARG002
-        """Return the shapes of the state's arrays."""
         return {"arms": (None,), "rows": (None, dim), "counts": (None,), "sums": (None,)}
 
     def init(self, n_arms: int, dim: int) -> Histories:

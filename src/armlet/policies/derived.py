@@ -47,7 +47,7 @@ class Derived(Statistics):
         return super().nbytes + self.derived().nbytes + self._seen.nbytes
 
     def derived(self) -> Float64:
-        """Give what is wanted of every arm, (K, ...), computed where its sums changed."""
+        """Return what is wanted of every arm, (K, ...), computed where its sums changed."""
         versions = self.versions
         if len(versions) != len(self._seen):  # arms came or went
             self._kept = self._of(self.A, self.b)

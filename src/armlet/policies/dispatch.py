@@ -25,7 +25,7 @@ HARMLESS = ("init", "check")
 
 
 def compiled_rule(policy: Policy) -> Rule | None:
-    """Give the rule that the kernel plays, or None if the policy is to be asked in Python.
+    """Return the rule that the kernel plays, or None if the policy is to be asked in Python.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _is_law(name: str, value: object, owner: type) -> bool:
 
 WHILE_RUNNING: Final = frozenset(
     {
-        *("p", "cap", "floor", "clock", "warmup", "epsilon", "alpha", "v", "h", "growth", "gamma", "gamma_scale"),
+        *("p", "cap", "floor", "warmup", "epsilon", "alpha", "v", "h", "growth", "gamma", "gamma_scale"),
         *("width_scale", "beta_scale", "noise_scale", "theta_norm", "delta"),
     }
 )
@@ -89,7 +89,7 @@ def check_replaceable(old: Policy, new: Policy, state: State, n_arms: int, dim: 
     armlet.errors.InvalidValueError: policy is LinUCB(...), but the state is one of Algorithm1; give one of ...
     """
     name = type(old).__name__
-    if type(new) is not type(old):
+    if not _share_states(old, new):
         raise InvalidValueError(
             f"policy is {new}, but the state is one of {name}; give one of those, or start a new bandit"
         )
@@ -99,13 +99,22 @@ def check_replaceable(old: Policy, new: Policy, state: State, n_arms: int, dim: 
         raise InvalidValueError(f"units are {units_of(old)!r} here and {units_of(new)!r} there; start a new bandit")
     may_change = WHILE_RUNNING | ({"ridge"} if isinstance(state, Statistics) else set())
     for field in dataclasses.fields(new):
-        before, after = getattr(old, field.name), getattr(new, field.name)
+        after = getattr(new, field.name)
+        before = getattr(old, field.name, after)
         if before != after and field.name not in may_change:
             raise InvalidValueError(
                 f"{field.name} is {before!r} here and {after!r} there, and the state is made for the former; start a "
                 "new bandit"
             )
     _check_fits(new, state, n_arms, dim)
+
+
+def _share_states(old: Policy, new: Policy) -> bool:
+    """Return whether policies learn the same rows: those of one class, and epsilon-greedy ones by clock or evidence."""
+    from armlet.policies.epsilon_greedy import EpsilonGreedy  # not before it is needed: it would slow down the import
+
+    both = isinstance(old, EpsilonGreedy) and isinstance(new, EpsilonGreedy)
+    return type(new) is type(old) or (both and old.learns_from == new.learns_from)
 
 
 def _check_fits(policy: Policy, state: State, n_arms: int, dim: int) -> None:

@@ -29,11 +29,9 @@ class FixedEpsilon(RidgePolicy):
         How often to explore: 0 is greedy, 1 is uniform.
     ridge
         "paper", "1/n" or a positive number; see `armlet.inputs.settings.Ridge`.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -61,11 +59,10 @@ class FixedEpsilon(RidgePolicy):
         )
 
     def rule(self) -> ConstantRate:
-        """Explore at the same rate at every step."""
         return ConstantRate(self.epsilon)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give epsilon to all alike, and the rest to the arms that look best."""
+        """Share epsilon among all alike, and the rest to the arms that look best."""
         return mixed(best_chances(state.scores(x), eligible), eligible, self.epsilon)
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from armlet.inputs.settings import RidgeLike, Units, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
-from armlet.policies.base import RidgePolicy
-from armlet.reference.choice import best_chances, play_best
-from armlet.types import Bool, Choice, Coins, Float64
+from armlet.policies.base import IndexPolicy, RidgePolicy
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Greedy(RidgePolicy):
+class Greedy(IndexPolicy[Statistics], RidgePolicy):
     """Play argmax x' theta_hat_a with ridge regression on every step, ties drawn.
 
     Parameters
@@ -25,11 +24,9 @@ class Greedy(RidgePolicy):
     ridge
         "paper", "1/n" or a positive number, see `armlet.inputs.settings.Ridge`. It pulls an arm that was never played
         to the mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -50,13 +47,8 @@ class Greedy(RidgePolicy):
         settle(self, ridge=ridge_like, units=units_word, origin=origin_like)
 
     def rule(self) -> ConstantRate:
-        """Play the best estimate."""
         return ConstantRate(None)
 
-    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give 1 to the arm that looks best, shared by those that tie."""
-        return best_chances(state.scores(x), eligible)
-
-    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
-        """Play the arm that looks best."""
-        return play_best(state.scores(x), eligible, coins)
+    def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
+        """Return the estimate of each arm, (K,)."""
+        return state.scores(x)

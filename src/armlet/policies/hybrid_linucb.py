@@ -23,14 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.inputs.settings import Ridge, chance, optional, positive, settle
-from armlet.policies.base import SumsPolicy
+from armlet.policies.base import IndexPolicy
 from armlet.policies.derived import Derived, ridge_rows
-from armlet.reference.choice import best_chances, play_best
-from armlet.types import Bool, Choice, Coins, Float64
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HybridLinUCB(SumsPolicy[Derived]):
+class HybridLinUCB(IndexPolicy[Derived]):
     """Play the highest upper confidence bound of a ridge regression whose arms share what they have in common.
 
     Parameters
@@ -64,11 +63,11 @@ class HybridLinUCB(SumsPolicy[Derived]):
         return Derived(n_arms, dim, Ridge.parse(self.ridge), self._rows)
 
     def width_factor(self) -> float:
-        """Give alpha, what widths are multiplied with: the one that was set, or the paper's."""
+        """Return alpha, what widths are multiplied with: the one that was set, or the paper's."""
         return 1 + math.sqrt(math.log(2 / self.delta) / 2) if self.alpha is None else self.alpha
 
     def estimates(self, state: Derived) -> Float64:
-        """Give beta + theta_a of every arm, (K, d)."""
+        """Return beta + theta_a of every arm, (K, d)."""
         own, F, M = self._solve(state)
         beta = np.linalg.solve(M, own.sum(0))
         return own + self.ridge * _pulled(F, F @ beta)
@@ -77,14 +76,14 @@ class HybridLinUCB(SumsPolicy[Derived]):
         return ridge_rows(A, b, self.ridge)
 
     def _solve(self, state: Derived) -> tuple[Float64, Float64, Float64]:
-        """Give W_a b_a, (K, d), F_a with F_a'F_a = W_a, (K, d, d), and M, (d, d)."""
+        """Return W_a b_a, (K, d), F_a with F_a'F_a = W_a, (K, d, d), and M, (d, d)."""
         rows = state.derived()
         F = rows[:, 1:]
         stacked = F.reshape(-1, state.dim)  # its square is the sum of all W_a
         return rows[:, 0], F, (1 + state.n_arms) * np.eye(state.dim) - self.ridge * (stacked.T @ stacked)
 
     def bounds(self, state: Derived, x: Float64) -> tuple[Float64, Float64]:
-        """Give the estimate and the width alpha sqrt(s_a) of every arm, (K,) each."""
+        """Return the estimate and the width alpha sqrt(s_a) of every arm, (K,) each."""
         own, F, M = self._solve(state)
         z = F @ x
         y = _pulled(F, z)  # (K, d): W_a x
@@ -92,17 +91,10 @@ class HybridLinUCB(SumsPolicy[Derived]):
         s = (z * z).sum(1) + self.ridge * (y * solved[:, 1:].T).sum(1)
         return own @ x + self.ridge * (y @ solved[:, 0]), self.width_factor() * np.sqrt(s)
 
-    def _scores(self, state: Derived, x: Float64) -> Float64:
+    def upper_bounds(self, state: Derived, x: Float64) -> Float64:
+        """Return the upper confidence bound of each arm, (K,)."""
         estimates, widths = self.bounds(state, x)
         return estimates + widths
-
-    def probabilities(self, state: Derived, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Share everything among the highest bounds."""
-        return best_chances(self._scores(state, x), eligible)
-
-    def decide(self, state: Derived, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
-        """Play the highest bound."""
-        return play_best(self._scores(state, x), eligible, coins)
 
 
 def _pulled(F: Float64, z: Float64) -> Float64:

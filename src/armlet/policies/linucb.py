@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 from armlet.inputs.settings import HUGE, Units, chance, number, optional, origin_like, positive, settle, units_word
 from armlet.kernel import Optimism, Statistics
-from armlet.policies.base import RidgePolicy
-from armlet.reference.choice import best_chances, play_best
+from armlet.policies.base import IndexPolicy, RidgePolicy
 from armlet.reference.elementary import log
-from armlet.types import Bool, Choice, Coins, Float64
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinUCB(RidgePolicy):
+class LinUCB(IndexPolicy[Statistics], RidgePolicy):
     """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
 
     Parameters
@@ -31,11 +30,9 @@ class LinUCB(RidgePolicy):
         The probability with which a single bound may fail, from which alpha follows if it is left out.
     ridge
         The ridge, a positive number.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -71,19 +68,10 @@ class LinUCB(RidgePolicy):
         return 1.0 + math.sqrt(log(2.0 / self.delta) / 2.0) if self.alpha is None else float(self.alpha)
 
     def rule(self) -> Optimism:
-        """Describe it to the kernel."""
         return Optimism.constant(self.width_factor, by_noise=self.units == "free")
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
-        """Give what each arm may pay at best, (K,)."""
+        """Return what each arm may pay at best, (K,)."""
         factor = self.width_factor * state.typical_noise() if self.units == "free" else self.width_factor
         bounds: Float64 = state.scores(x) + factor * state.widths(x)
         return bounds
-
-    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Share everything among the arms with the highest bound: the policy has no other randomness."""
-        return best_chances(self.upper_bounds(state, x), eligible)
-
-    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
-        """Play the arm with the highest bound, ties broken by the coins."""
-        return play_best(self.upper_bounds(state, x), eligible, coins)

@@ -85,11 +85,9 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     floor
         A share of all steps that explores for ever, all eligible arms alike, so that every arm has a propensity of at
         least floor / K and a log can be evaluated. Without it there are too few explored steps for that.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -122,7 +120,6 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         settle(self, units=units_word, origin=origin_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
         return {
             **sum_shapes(n_arms, dim, units=self.units),
             "solved": solved_shape(n_arms, dim + 1 if self.units == "free" else dim),
@@ -130,22 +127,20 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         }
 
     def init(self, n_arms: int, dim: int) -> LazyStatistics:
-        """Start sums without rows."""
         return LazyStatistics(n_arms, dim, ridge=self.ridge, units=self.units, origin=check_origin(self.origin, dim))
 
     def rule(self) -> LogBonus:
-        """Describe it to the kernel."""
         return LogBonus(
             p=self.p or 0.0, share=self.share, width_scale=self.width_scale, noise=self.noise, floor=self.floor
         )
 
     def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
-        """Say whether step t explores, and with which arm: by the rows that each arm has or waits for."""
+        """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         q = 0.1 if self.p is None else self.p / state.n_active
         return by_evidence(state.n + _waits(state), eligible, t, q=q, floor=self.floor)
 
     def exploration_rate(self, t: int, state: LazyStatistics) -> float:
-        """Give the probability that step t explores, if all arms that are not retired are eligible.
+        """Return the probability that step t explores, if all arms that are not retired are eligible.
 
         Examples
         --------
@@ -156,7 +151,7 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         return self.exploring(state, t, state.active).rate
 
     def upper_bounds(self, state: LazyStatistics, t: int, x: Float64, arms: Int64 | None = None) -> Float64:
-        """Give the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus.
+        """Return the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus.
 
         Parameters
         ----------
@@ -178,7 +173,7 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
 
     def probabilities(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
+        """Return the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
         law = self.exploring(state, t, eligible)
         return law.with_best(state.n_arms, lambda arms: self._best(state, t, x, arms))
 

@@ -16,14 +16,13 @@ import numpy as np
 
 from armlet.inputs.settings import HUGE, NOISE_SCALE, chance, number, one_of, positive, settle
 from armlet.kernel import Optimism, Statistics
-from armlet.policies.base import RidgePolicy
-from armlet.reference.choice import best_chances, play_best
+from armlet.policies.base import IndexPolicy, RidgePolicy
 from armlet.reference.elementary import log
-from armlet.types import Bool, Choice, Coins, Float64
+from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OFUL(RidgePolicy):
+class OFUL(IndexPolicy[Statistics], RidgePolicy):
     """Play argmax of x' theta_hat_a + beta_a sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
 
     beta_a = R sqrt(2 log(det(V_a)^(1/2) ridge^(-d/2) K / delta)) + sqrt(ridge) S for "per-arm"; for "joint" the
@@ -64,13 +63,12 @@ class OFUL(RidgePolicy):
         settle(self, radius=one_of("per-arm", "joint"))
 
     def rule(self) -> Optimism:
-        """Describe it to the kernel."""
         return Optimism.oful(
             self.radius, noise_scale=self.noise_scale, bound=self.theta_norm, delta=self.delta, scale=self.width_scale
         )
 
     def radii(self, state: Statistics) -> Float64:
-        """Give beta of every arm, (K,)."""
+        """Return beta of every arm, (K,)."""
         K, log_start = float(state.n_arms), float(state.dim) * log(self.ridge)
         grown = state.log_determinants()
         if self.radius == "joint":
@@ -83,14 +81,6 @@ class OFUL(RidgePolicy):
         return (self.noise_scale * math.sqrt(gained) + math.sqrt(self.ridge) * self.theta_norm) * self.width_scale
 
     def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
-        """Give what each arm may pay at best, (K,)."""
+        """Return what each arm may pay at best, (K,)."""
         bounds: Float64 = state.scores(x) + self.radii(state) * state.widths(x)
         return bounds
-
-    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Share everything among the arms with the highest bound: the policy has no other randomness."""
-        return best_chances(self.upper_bounds(state, x), eligible)
-
-    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
-        """Play the arm with the highest bound, ties broken by the coins."""
-        return play_best(self.upper_bounds(state, x), eligible, coins)

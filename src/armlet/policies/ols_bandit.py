@@ -39,11 +39,9 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
     ridge
         A positive number. The algorithm as printed is ordinary least squares; a ridge this small changes estimates
         only while the rows of an arm do not yet span all directions, where least squares has no unique solution.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -62,7 +60,6 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
         settle(self, q=whole(), h=positive(), ridge=positive(), units=units_word, origin=origin_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
         return sum_shapes(n_arms, dim, 2, units=self.units)
 
     def init(self, n_arms: int, dim: int) -> LayeredStatistics:
@@ -71,15 +68,12 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
         return LayeredStatistics(2, n_arms, dim, ridge="constant", value=self.ridge, units=self.units, origin=origin)
 
     def rule(self) -> ForcedSampling:
-        """Describe it to the kernel."""
         return ForcedSampling(q=self.q, h=self.h)
 
     def estimates(self, state: LayeredStatistics) -> Float64:
-        """Solve for theta_hat from all rows."""
         return state[ALL].estimates()
 
     def fitted(self, state: LayeredStatistics) -> Statistics:
-        """Predict from all rows."""
         return state[ALL]
 
     def _forced(self, state: LayeredStatistics, t: int, eligible: Bool) -> int | None:
@@ -92,7 +86,7 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
         return best_arms(state[ALL].scores(x), kept)
 
     def probabilities(self, state: LayeredStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give all to the forced arm, or share it among the best that are left."""
+        """Play the forced arm, or share probability among the best that are left."""
         forced, chances = self._forced(state, t, eligible), np.zeros(state.n_arms)
         if forced is not None:
             chances[forced] = 1.0
@@ -117,7 +111,7 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
 
 
 def forced_arm(t: int, n_arms: int, q: int) -> int | None:
-    """Give the arm (from 0 on) that step t >= 1 is forced to play; None if the step is free.
+    """Return the arm (from 0 on) that step t >= 1 is forced to play; None if the step is free.
 
     Examples
     --------

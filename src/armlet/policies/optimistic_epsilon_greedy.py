@@ -6,10 +6,11 @@ is worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x
 own rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
 sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
 may have any scale.
-What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the
-environment's own law. Theorem 2 does not hold, since estimates rest on contexts that earlier estimates chose, and
-neither does the analysis of LinUCB, whose widths are exact and whose estimates are fresh. Propensities are exact. What
-an arm was last solved for depends on the order of its rows, so states do not merge and rows cannot be taken back.
+What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
+own law. Theorem 2 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
+analysis of LinUCB, whose widths are exact and whose estimates are fresh.
+Propensities are exact. What an arm was last solved for depends on the order of its rows, so states do not merge and
+rows cannot be taken back.
 Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, mostly none to four; update O(d^2), of
 eight rows at a time; a solve is O(d^3), at most 1 + log(n) / log(1 + growth) times for an arm with n rows of weight 1;
 memory O(K d^2) whatever t, three times that of Algorithm 1.
@@ -68,11 +69,9 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         rows of any steps, as `AllDataEpsilonGreedy` does: seldom, since most have enough from being played.
     floor
         By evidence: a share of all steps that explores for ever, all eligible arms alike.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -105,7 +104,6 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         settle(self, units=units_word, origin=origin_like)
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
-        """Refuse a warm-up that is too short to see every arm."""
         if self.clock == "steps" and self.p is not None and t < self.p < n_arms:
             raise InvalidValueError(
                 f"p is {self.p} but there are {n_arms} arms, so the first ceil(p) steps cannot try them all; "
@@ -113,7 +111,6 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
             )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
         return sum_shapes(n_arms, dim, 2, units=self.units)
 
     def init(self, n_arms: int, dim: int) -> FrozenStatistics:
@@ -123,12 +120,11 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         return FrozenStatistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
 
     def rule(self) -> OptimisticGreedy:
-        """Describe it to the kernel."""
         how = {"width_scale": self.width_scale, "growth": self.growth, "floor": self.floor}
         return OptimisticGreedy(p=self.p or 0.0, by_evidence=self.clock == "evidence", **how)
 
     def estimates(self, state: FrozenStatistics) -> Float64:
-        """Give theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
+        """Return theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
         return state[SOLVED].estimates()
 
     def fitted(self, state: FrozenStatistics) -> Statistics:
@@ -136,7 +132,7 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         return state[SOLVED]
 
     def exploration_rate(self, t: int, n_arms: int) -> float:
-        """Give the probability that step t explores by the clock.
+        """Return the probability that step t explores by the clock.
 
         Examples
         --------
@@ -153,15 +149,15 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         return bounds
 
     def rough_bounds(self, state: FrozenStatistics, x: Float64) -> Float64:
-        """Give the bound of each arm by its rough width, (K,)."""
+        """Return the bound of each arm by its rough width, (K,)."""
         return self._bounds(state, x, state[SOLVED].rough_widths(x))
 
     def upper_bounds(self, state: FrozenStatistics, x: Float64) -> Float64:
-        """Give the bound of each arm by its width, (K,)."""
+        """Return the bound of each arm by its width, (K,)."""
         return self._bounds(state, x, state[SOLVED].widths(x))
 
     def leaders(self, state: FrozenStatistics, x: Float64, arms: Int64) -> Int64:
-        """Give those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
+        """Return those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
         bounds, exact = self.rough_bounds(state, x), self.upper_bounds(state, x)
         rough = state[SOLVED].inflations() >= FITS_BELOW
         while (waiting := (best := best_arms(bounds, arms))[rough[best]]).size:
@@ -169,7 +165,7 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         return best
 
     def exploring(self, state: FrozenStatistics, t: int, eligible: Bool) -> Exploring:
-        """Say whether step t explores, and with which arm, whatever x is."""
+        """Return whether step t explores, and with which arm, whatever x is."""
         if self.clock == "evidence":
             q = 1.0 if self.p is None else self.p / state[ALL].n_active
             return by_evidence(state[ALL].n, eligible, t, q=q, floor=self.floor)
@@ -177,7 +173,7 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         return turn(arms, t) if self._warming_up(t, K) else alike(arms, self.exploration_rate(t, K))
 
     def probabilities(self, state: FrozenStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm: exploration, plus the share of the arms in the lead."""
+        """Return the exact probability of each arm: exploration, plus the share of the arms in the lead."""
         law = self.exploring(state, t, eligible)
         return law.with_best(state.n_arms, lambda arms: self.leaders(state, x, arms))
 

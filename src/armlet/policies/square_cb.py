@@ -30,7 +30,7 @@ GROWTH = 16.0
 
 
 def theory_gamma(*, n_arms: int, dim: int, horizon: int, delta: float = 0.05) -> float:
-    """Give gamma = sqrt(K T / (R + log(2 / delta))) / 2, R the regret of the regression.
+    """Return gamma = sqrt(K T / (R + log(2 / delta))) / 2, R the regret of the regression.
 
     For R we take K d log(1 + T / d), which bounds ridge regression on K blocks of d values for contexts no longer
     than 1 and rewards in [0, 1], up to a constant.
@@ -45,7 +45,7 @@ def theory_gamma(*, n_arms: int, dim: int, horizon: int, delta: float = 0.05) ->
 
 
 def inverse_gap_chances(scores: Float64, eligible: Bool, gamma: float) -> Float64:
-    """Give 1 / (K + gamma gap) to the arms below the best, and the rest to the best, shared by those that tie.
+    """Assign 1 / (K + gamma gap) to the arms below the best, and the rest to the best, shared by those that tie.
 
     Examples
     --------
@@ -79,11 +79,9 @@ class SquareCB(RidgePolicy):
         play does.
     ridge
         A positive number; in units as given also "paper" or "1/n", see `armlet.inputs.settings.Ridge`.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -110,7 +108,7 @@ class SquareCB(RidgePolicy):
             raise InvalidValueError(f"ridge is {self.ridge!r}, but noise is estimated with a constant one; {fix}")
 
     def gamma_at(self, t: int) -> float:
-        """Give gamma at step t: the one that was set, or one that grows with sqrt(t)."""
+        """Return gamma at step t: the one that was set, or one that grows with sqrt(t)."""
         return self.gamma if self.gamma is not None else self._growth * math.sqrt(t)
 
     @property

@@ -118,7 +118,7 @@ def fresh(interaction: Interaction, policy: object) -> None:
 
 
 def subtract(later: Any, labels: Sequence[Arm], earlier: State, earlier_labels: Sequence[Arm]) -> None:
-    """Take the sums of an earlier state away from those of a later one, arm by arm; MergeError where they do not add.
+    """Subtract the sums of an earlier state from those of a later one, arm by arm; MergeError where they do not add.
 
     Arms that the later state no longer has are left out; it holds nothing of them.
 
@@ -142,7 +142,7 @@ def subtract(later: Any, labels: Sequence[Arm], earlier: State, earlier_labels: 
 
 
 def _definer(state: object, method: str) -> type:
-    """Give the class that a method is from: one that changes `merge` alone has another idea of what adds up."""
+    """Return the class that a method is from: one that changes `merge` alone has another idea of what adds up."""
     return next(base for base in type(state).__mro__ if method in vars(base))
 
 
@@ -208,15 +208,15 @@ class Arrays:
         return sum(array.nbytes for array in (*self._by_arm.values(), *self._whole.values()))
 
     def __getitem__(self, name: str) -> Float64:
-        """Give an array itself, to be read and changed in place."""
+        """Return an array itself, to be read and changed in place."""
         return cast(Float64, self._by_arm[name] if name in self._by_arm else self._whole[name])
 
     def arrays(self) -> dict[str, Array]:
-        """Give copies of all arrays."""
+        """Return copies of all arrays."""
         return {name: array.copy() for name, array in (*self._by_arm.items(), *self._whole.items())}
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         for name, array in (*self._by_arm.items(), *self._whole.items()):
             check_array(name, arrays[name], array, most=self._most.get(name, MOST))
         for mine in (self._by_arm, self._whole):
@@ -246,7 +246,7 @@ class Arrays:
         self._add(other, into, 1.0)
 
     def subtract(self, other: Self, into: list[int]) -> None:
-        """Take the other's arrays away, if they are sums."""
+        """Subtract the other arrays, if they are sums."""
         if not self._additive:
             raise MergeError("this policy's state is no sum of rows, so there is no difference of two of them")
         self._add(other, into, -1.0)

@@ -57,11 +57,9 @@ class ThompsonSampling(RidgePolicy):
         What the v of the theory is multiplied by.
     ridge
         The ridge, a positive number; 1 in the theory.
-    units
-        "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
-    origin
-        In free units: about where rewards and features lie, l, o_1, ..., o_d, if they are far from zero and no row may
-        be used to find out. Left out, it is zero, or beyond 1024 eight bits of the first row.
+    units, origin
+        "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
+        that is found if left out; or "as given". See `armlet.reference.units`.
 
     Examples
     --------
@@ -101,7 +99,6 @@ class ThompsonSampling(RidgePolicy):
             )
 
     def rule(self) -> Thompson:
-        """Describe it to the kernel."""
         if self.units == "free":
             return Thompson.constant(1.0 if self.v is None else self.v, by_noise=True)
         if self.v is not None:
@@ -109,7 +106,7 @@ class ThompsonSampling(RidgePolicy):
         return Thompson.theory(noise_scale=self.noise_scale, delta=self.delta, scale=self.width_scale)
 
     def spread(self, dim: int, t: int) -> float:
-        """Give v at step t, in free units as a multiple of the noise."""
+        """Return v at step t, in free units as a multiple of the noise."""
         if self.units == "free":
             return 1.0 if self.v is None else float(self.v)
         if self.v is not None:
@@ -117,12 +114,12 @@ class ThompsonSampling(RidgePolicy):
         return self.noise_scale * math.sqrt(9.0 * dim * log(t / self.delta)) * self.width_scale
 
     def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
-        """Give the standard deviation of x' theta under the posterior of each arm, (K,)."""
+        """Return the standard deviation of x' theta under the posterior of each arm, (K,)."""
         spread = self.spread(state.dim, t)
         return (spread * state.typical_noise() if self.units == "free" else spread) * state.widths(x)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the probability that each arm's sample is the highest."""
+        """Return the probability that each arm's sample is the highest."""
         arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
         chances[arms] = win_probabilities(state.scores(x)[arms], self.deviations(state, t, x)[arms])
         return chances

@@ -41,9 +41,7 @@ class Uniform(RidgePolicy):
         return Schedule(math.inf, round_robin=False, learn_always=True)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give each eligible arm the same."""
         return eligible / np.count_nonzero(eligible)
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
-        """Draw an eligible arm."""
         return draw(eligible, coins)

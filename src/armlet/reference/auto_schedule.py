@@ -41,7 +41,7 @@ NODES: Final = 24
 
 
 def regret(lead: float, deviation: float) -> float:
-    """Give E max(0, deviation z - lead) for a standard normal z: what playing the leader loses on average.
+    """Return E max(0, deviation z - lead) for a standard normal z: what playing the leader loses on average.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def regret(lead: float, deviation: float) -> float:
 
 
 def loss(lead: float, deviation: float, times: float) -> float:
-    """Give what exploiting still loses when there are so many times as many rows."""
+    """Return what exploiting still loses when there are so many times as many rows."""
     later = regret(lead, deviation * math.sqrt(1.0 - 1.0 / times))
     return max(0.0, regret(lead, deviation) - later)
 
@@ -164,7 +164,7 @@ def look(rows: Rows, sample: Float64, *, t: float, horizon: float, caution: floa
 
 
 def _known(rows: Rows, sample: Float64) -> tuple[Float64, Float64, float]:
-    """Give x'theta_hat and x'V^-1 x, (m, K) both, and the noise."""
+    """Return x'theta_hat and x'V^-1 x, (m, K) both, and the noise."""
     K, d = rows.b.shape
     # an arm without rows is known no better than after one
     shifts = np.array([rows.ridge.shift(n) if n > 0 else 1.0 for n in rows.n])
@@ -197,7 +197,7 @@ def _duels(means: Float64, variances: Float64) -> tuple[Float64, Float64]:
 
 
 def _expected_excess(lead: Float64, deviation: Float64) -> Float64:
-    """Give E max(0, deviation z - lead) for a standard normal z."""
+    """Return E max(0, deviation z - lead) for a standard normal z."""
     z = np.divide(lead, deviation, out=np.full_like(lead, np.inf), where=deviation > 0)
     tail = np.array([0.5 * erfc(value / math.sqrt(2.0)) for value in z.ravel()]).reshape(z.shape)
     near = np.minimum(z, 40.0)  # the density is 0 beyond, where z z could overflow

@@ -1,4 +1,4 @@
-"""How coins become arms: shared by policies in Python and by the reference."""
+"""Mirrors kernel/coins/philox.hpp and kernel/rules/choice.hpp: the coins of a step, and how they become an arm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def below(bits: int, n: int) -> int:
 
 
 def best_arms(scores: Float64, arms: Int64) -> Int64:
-    """Give those of `arms` that share the highest score.
+    """Return those of `arms` that share the highest score.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def best_arms(scores: Float64, arms: Int64) -> Int64:
 
 
 def best_chances(scores: Float64, eligible: Bool) -> Float64:
-    """Give the probabilities of a policy that plays the highest score and draws among those that tie, (..., K).
+    """Return the probabilities of a policy that plays the highest score and draws among those that tie, (..., K).
 
     Examples
     --------
@@ -139,7 +139,7 @@ def mixed(chances: Float64, eligible: Bool, rate: float) -> Float64:
 
 
 def shares(log_weights: Float64, eligible: Bool | None = None) -> Float64:
-    """Give the share of each in the sum of weights of all, or of the eligible ones; logarithms cannot overflow.
+    """Return the share of each in the sum of weights of all, or of the eligible ones; logarithms cannot overflow.
 
     Examples
     --------

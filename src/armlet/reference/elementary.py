@@ -1,5 +1,6 @@
-"""exp, log and erfc by fixed sequences of IEEE operations: no two libraries' agree to the last bit, these always do.
+"""Mirrors kernel/linear/elementary.cpp: exp, log and erfc by fixed sequences of IEEE operations.
 
+No two libraries agree to the last bit; these always do.
 What a decision or a propensity depends on is computed with these, in the kernel and here alike, so that a run has the
 same bits on every system. Some 1 to 10 microseconds a number; `exps` and `logs` take whole arrays.
 """
@@ -55,7 +56,7 @@ Number = TypeVar("Number", float, Float64)
 
 
 def exp(u: float) -> float:
-    """Give exp(u) within 2 units of the last place; 0 below -700, infinite above 709.78.
+    """Return exp(u) within 2 units of the last place; 0 below -700, infinite above 709.78.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def exp(u: float) -> float:
 
 
 def exps(u: Float64) -> Float64:
-    """Give exp(u) for an array of u <= 0, with the bits of `exp`.
+    """Return exp(u) for an array of u <= 0, with the bits of `exp`.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def exps(u: Float64) -> Float64:
 
 
 def log(v: float) -> float:
-    """Give log(v) within 4 units of the last place.
+    """Return log(v) within 4 units of the last place.
 
     With v = 2^e m it is e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), s = (m - 1) / (m + 1).
 
@@ -104,7 +105,7 @@ def log(v: float) -> float:
 
 
 def logs(v: Float64) -> Float64:
-    """Give log(v) for an array of v > 0, with the bits of `log`.
+    """Return log(v) for an array of v > 0, with the bits of `log`.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def logs(v: Float64) -> Float64:
 
 
 def erfc(x: float) -> float:
-    """Give 1 - erf(x) within 6 units of the last place; 0 above 26.4.
+    """Return 1 - erf(x) within 6 units of the last place; 0 above 26.4.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def _tail(x: float) -> float:
 
 
 def _falling_square(x: float) -> float:
-    """Give exp(-x^2): of x = h + l only h has a square without rounding."""
+    """Return exp(-x^2): of x = h + l only h has a square without rounding."""
     c = x * 134217729.0
     h = c - (c - x)
     return exp(-(h * h)) * exp(-((x - h) * (x + h)))

@@ -1,4 +1,4 @@
-"""What the kernel does for evaluation, in readable numpy: its oracle, equal to the last bit.
+"""Mirrors kernel/evaluate/evaluate.cpp: reward models, features of rows and their sums.
 
 Sums run over rows one after the other (`cumsum`), and over features in their order.
 """
@@ -77,7 +77,7 @@ def predict_target(theta: Float64, X: Float64, law: Int64 | Float64, arms: Int64
 def value_greedy(
     estimates: Float64, eligible: Bool, theta: Float64, inverse: Float64, X: Float64, *logged: Any
 ) -> tuple[Int64, Float64, Float64]:
-    """Give the best arms by x' estimates, what is expected of them, and of those that were played, 0 where another was.
+    """Return the best arms by x' estimates, what is expected of them, and of the played ones, 0 where another was.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _predict(theta: Float64, X: Float64, arms: Int64) -> Float64:
 
 
 def row_features(parts: Parts, most: float, shrink: float) -> Float64:
-    """Give the features of rows, (n, 13)."""
+    """Return the features of rows, (n, 13)."""
     pi, direct, r, chance, given, x, model, h = parts
     off, w, v = r - model, pi / chance, x * (pi / given)
     wq = w * off
@@ -112,12 +112,12 @@ def row_features(parts: Parts, most: float, shrink: float) -> Float64:
 
 
 def gram(F: Float64, G: Float64) -> Float64:
-    """Give F' G, each entry summed over rows one after the other."""
+    """Return F' G, each entry summed over rows one after the other."""
     return np.array([[np.cumsum(np.append(0.0, f * g))[-1] for g in G.T] for f in F.T])
 
 
 def sum_features(parts: Parts, most: float, shrink: float) -> tuple[Float64, float]:
-    """Give the products of features and reward, summed, (16, 16), and the largest weight."""
+    """Return the products of features and reward, summed, (16, 16), and the largest weight."""
     F = np.zeros((len(parts.rewards), COLUMNS))
     F[:, ALL] = row_features(parts, most, shrink)
     F[:, REWARD] = parts.rewards
@@ -125,6 +125,6 @@ def sum_features(parts: Parts, most: float, shrink: float) -> tuple[Float64, flo
 
 
 def sum_moments(X: Float64, origin: Float64) -> Float64:
-    """Give the sums of x - origin and of its squares, (2, d)."""
+    """Return the sums of x - origin and of its squares, (2, d)."""
     centred = np.vstack([np.zeros_like(origin), X - origin])
     return np.stack([np.cumsum(each, axis=0)[-1] for each in (centred, centred * centred)])

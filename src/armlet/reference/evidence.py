@@ -1,4 +1,4 @@
-"""When a step explores and which arm it takes then, whatever the context is: the laws of epsilon-greedy policies.
+"""Mirrors kernel/rules/evidence.cpp: when a step explores and which arm it takes then, independently of the context.
 
 By steps, Algorithm 1's: arms take turns, or one rate is shared by all alike. By evidence: an arm is explored the more
 the fewer rows its sums hold. An arm that is explored with probability exp(1 - n/q) has n = q (1 + log(t/q)) rows by
@@ -26,7 +26,7 @@ Best: TypeAlias = Callable[[Int64], Int64]
 
 
 def exploration_weights(n: Float64, q: float | Float64) -> Float64:
-    """Give min(1, exp(1 - n/q)), how much arms with n rows want to be explored: 1 up to q rows.
+    """Return min(1, exp(1 - n/q)), how much arms with n rows want to be explored: 1 up to q rows.
 
     Examples
     --------
@@ -50,11 +50,11 @@ class Exploring:
     smallest: float  # the smallest probability of an eligible arm, given that it explores
 
     def drawn(self, bits: int) -> int:
-        """Give the arm that 64 random bits point at, all alike."""
+        """Return the arm that 64 random bits point at, all alike."""
         return int(self.arms[below(bits, len(self.arms))])
 
     def with_best(self, n_arms: int, best: Best) -> Float64:
-        """Give the probability of every arm, where a step that does not explore draws one of the best."""
+        """Return the probability of every arm, where a step that does not explore draws one of the best."""
         chances = np.zeros(n_arms)
         chances[self.arms] = self.chances
         if self.rate < 1.0:
@@ -72,7 +72,7 @@ class Exploring:
         return Choice(arm, chance, explored, 0, self.given_exploring(arm), self.rate, self.smallest, greedy)
 
     def given_exploring(self, arm: int) -> float:
-        """Give the probability of an arm, given that the step explores."""
+        """Return the probability of an arm, given that the step explores."""
         return float(self.given[np.searchsorted(self.arms, arm)])
 
 
@@ -80,14 +80,14 @@ class Weighted(Exploring):
     """The same with arms that are not alike."""
 
     def drawn(self, bits: int) -> int:
-        """Give the first arm at which the running sum of chances passes the bits' share of the whole."""
+        """Return the first arm at which the running sum of chances passes the bits' share of the whole."""
         running = np.cumsum(self.chances)  # from left to right, as the kernel adds
         found = int(np.searchsorted(running, (bits >> 11) * 2.0**-53 * running[-1], side="right"))
         return int(self.arms[min(found, len(self.arms) - 1)])  # the product may round to the whole
 
 
 def turn(arms: Int64, t: int) -> Exploring:
-    """Give the law of a step that plays arm t mod K.
+    """Return the law of a step that plays arm t mod K.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def turn(arms: Int64, t: int) -> Exploring:
 
 
 def alike(arms: Int64, rate: float) -> Exploring:
-    """Give the law of a step that explores at a rate, all arms alike.
+    """Return the law of a step that explores at a rate, all arms alike.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def alike(arms: Int64, rate: float) -> Exploring:
 def by_evidence(
     n: Float64, eligible: Bool, t: int, *, q: float | Float64, cap: float = 1.0, floor: float = 0.0
 ) -> Weighted:
-    """Give the law of a step that explores what lacks rows.
+    """Return the law of a step that explores what lacks rows.
 
     An arm weighs w = max(min(1, q/t), min(1, exp(1 - n/q))). With probability `floor` an eligible arm is drawn, all
     alike; else the step explores with probability min(cap, sum of w), and takes an arm with its share of that sum.

@@ -19,7 +19,7 @@ BEYOND_ANY = 1e100
 
 
 def cholesky(M: Float64) -> tuple[Float64, Float64]:
-    """Give L with M = L L' (its diagonal left as pivots) and 1 / L_kk.
+    """Return L with M = L L' (its diagonal left as pivots) and 1 / L_kk.
 
     A feature that is, to rounding, a combination of those before it gets 1 / L_kk = 0, hence theta_k = 0.
     """
@@ -46,7 +46,7 @@ def solve(M: Float64, b: Float64) -> Float64:
 
 
 def width(M: Float64, x: Float64) -> float:
-    """Give sqrt(x' M^-1 x) = |L^-1 x|; the squares are added in eight columns, then across."""
+    """Return sqrt(x' M^-1 x) = |L^-1 x|; the squares are added in eight columns, then across."""
     L, inverse = cholesky(M)
     y = x.copy()
     for k in range(len(x)):
@@ -63,7 +63,7 @@ def width(M: Float64, x: Float64) -> float:
 
 
 def log_determinant(M: Float64) -> float:
-    """Give log det M from the pivots; one that rounding has eaten counts as what is negligible."""
+    """Return log det M from the pivots; one that rounding has eaten counts as what is negligible."""
     (L, _), d = cholesky(M), len(M)
     pivots = np.maximum(np.maximum(np.diag(L), d * 2.0**-52 * np.diag(M)), 2.0**-1022)
     total = 0.0
@@ -73,7 +73,7 @@ def log_determinant(M: Float64) -> float:
 
 
 def smallest_eigenvalue(second_moment: Float64) -> float:
-    """Give the smallest eigenvalue of E xx' that is not zero.
+    """Return the smallest eigenvalue of E xx' that is not zero.
 
     An eigenvalue counts as zero up to 10 d eps times the largest: eigvalsh is exact up to a small multiple
     of d eps times the norm of the matrix.

@@ -1,4 +1,4 @@
-"""A bonus for what is uncertain that grows with the logarithm of time: in numpy, to the last bit as the kernel has it.
+"""Mirrors kernel/rules/log_bonus.cpp, with kernel/state/{paced,noise,under_way}: a bonus that grows with log t.
 
 `PacedReference` is the oracle of a state whose arms are solved rarely, with everything in the open.
 """
@@ -23,7 +23,7 @@ PRIOR: Final = 4.0
 
 
 def is_optimistic(t: int, share: float) -> bool:
-    """Say whether step t is one of the share that is optimistic: by t alone, as the mixing of SplitMix64 spreads it.
+    """Return whether step t is one of the share that is optimistic: by t alone, as the mixing of SplitMix64 spreads it.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def is_optimistic(t: int, share: float) -> bool:
 
 
 def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_scale: float) -> Float64:
-    """Give c sigma w sqrt(2 log(1 + t w^2 / (K D))) of every arm; `ways` is K D.
+    """Return c sigma w sqrt(2 log(1 + t w^2 / (K D))) of every arm; `ways` is K D.
 
     An arm whose rows are as many as all arms' together over K has a width of sqrt(K D / t) on average: the logarithm
     says how many times fewer rows tell something about this x than that.
@@ -57,7 +57,7 @@ def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_sca
 
 
 def expected_rows(n: Float64, m: Float64) -> Float64:
-    """Give e = rho (n + m) - n, at least 0: the rows that an arm's decisions under way still stand for.
+    """Return e = rho (n + m) - n, at least 0: the rows that an arm's decisions under way still stand for.
 
     rho = N / (N + M) is how often decisions of all arms have come back so far, 1 before the first. Where rewards of all
     arms are lost alike, what is under way is mostly lost, and hardly counts; for one arm among others whose rewards
@@ -77,7 +77,7 @@ def expected_rows(n: Float64, m: Float64) -> Float64:
 
 
 def shrinkage(n: Float64, expected: Float64) -> Float64:
-    """Give sqrt((n + 1) / (n + 1 + e)): how much narrower widths will be once e more rows have come back.
+    """Return sqrt((n + 1) / (n + 1 + e)): how much narrower widths will be once e more rows have come back.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def shrinkage(n: Float64, expected: Float64) -> Float64:
 
 
 def silent(n: Float64, m: Float64) -> Bool:
-    """Say which arms were played without anything having come back yet: they have no estimate.
+    """Return which arms were played without anything having come back yet: they have no estimate.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def silent(n: Float64, m: Float64) -> Bool:
 
 
 def skip_silent(scores: Float64, n: Float64, m: Float64, arms: Int64) -> Float64:
-    """Give scores, minus infinity for silent arms if any of these arms has rows.
+    """Return scores, minus infinity for silent arms if any of these arms has rows.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def skip_silent(scores: Float64, n: Float64, m: Float64, arms: Int64) -> Float64
 
 
 def lower_silent(scores: Float64, n: Float64, m: Float64, deviations: Float64, arms: Int64) -> Float64:
-    """Give scores, for silent arms sigma e / (e + 1) less than they are, or than the best known of these arms.
+    """Return scores, for silent arms sigma e / (e + 1) less than they are, or than the best known of these arms.
 
     What is still to come counts as one reward, a deviation lower. Silent arms start at the mean of all rewards: without
     the others' best they would lead wherever a context is a poor one for all arms.
@@ -136,7 +136,7 @@ def lower_silent(scores: Float64, n: Float64, m: Float64, deviations: Float64, a
 
 
 def freedom(n: Float64, rank: int) -> Float64:
-    """Give what residuals of n rows are divided by: an estimate of d numbers takes d rows, a ridge rather fewer.
+    """Return what residuals of n rows are divided by: an estimate of d numbers takes d rows, a ridge rather fewer.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def freedom(n: Float64, rank: int) -> Float64:
 
 
 def deviations(residuals: Float64, free: Float64, noise: Noise) -> Float64:
-    """Say how noisy each arm is, from the squared residuals of every arm and their freedom.
+    """Return how noisy each arm is, from the squared residuals of every arm and their freedom.
 
     "pool" is one deviation for all arms. "max" is at least the mean of all, in which an arm with few rows counts less,
     and more where its own residuals say so. "median" takes the median for the mean, so that one arm that is far noisier
@@ -221,7 +221,7 @@ class PacedReference(Reference):
         self.squares[arm], self.residuals[arm] = self._fit(arm)
 
     def _fit(self, arm: int) -> tuple[float, float]:
-        """Give the squares of rewards and of residuals: sum r^2 - b'theta - penalty of theta, since V theta = b."""
+        """Return the squares of rewards and of residuals: sum r^2 - b'theta - penalty of theta, since V theta = b."""
         n, theta = float(self.n[arm]), self.theta[arm].tolist()
         b, squares, shift, extra = self.b[arm], float(self.sum_rr[arm]), self.ridge.shift(n), 0.0
         if self.free is not None:
@@ -235,7 +235,7 @@ class PacedReference(Reference):
         return squares, max(squares - explained - shift * square - extra * (theta[0] * theta[0]), 0.0)
 
     def is_due(self, arm: int) -> bool:
-        """Say whether an arm has gained a fiftieth; or up to a tenth, while a solve takes longer than that."""
+        """Return whether an arm has gained a fiftieth; or up to a tenth, while a solve takes longer than that."""
         d, k, solved = float(self.size), float(self.n_arms), float(self.solved_n[arm])
         return float(self.n[arm]) - solved >= max(0.02 * solved, min(0.1 * solved, d * d / (6.0 * (k + d))))
 
@@ -246,7 +246,7 @@ class PacedReference(Reference):
             self.solve_now(arm)
 
     def has_leverage(self, arm: int, x: Float64) -> bool:
-        """Say whether a row is so much of what its arm knows that estimates from before it are of no use."""
+        """Return whether a row is so much of what its arm knows that estimates from before it are of no use."""
         shift = self.ridge.shift(max(float(self.n[arm]), 1.0))
         return self.free is not None and self.free.has_leverage(self.free.row(x), self.A[arm], shift)
 
@@ -257,18 +257,18 @@ class PacedReference(Reference):
             self.solve_now(arm)
 
     def deviations(self) -> Float64:
-        """Say how noisy each arm is taken to be."""
+        """Return how noisy each arm is taken to be."""
         raw, squares = float(np.cumsum(self.raw)[-1]), float(np.cumsum(self.squares)[-1])
         if raw > 0.0 and squares <= 2.0**-46 * raw:  # all rewards are the same, to rounding
             return np.zeros(self.n_arms)
         return deviations(self.residuals, freedom(self.solved_n, self._rank), self.noise)
 
     def widths(self, x: Float64) -> Float64:
-        """Give sqrt(z' V^-1 z) of every arm, V of its last solve."""
+        """Return sqrt(z' V^-1 z) of every arm, V of its last solve."""
         return np.array([width(V, self.view(x)) for V in self.V])
 
     def scores(self, x: Float64) -> Float64:
-        """Give z' theta_hat of every arm, of its last solve."""
+        """Return z' theta_hat of every arm, of its last solve."""
         scores, z = np.zeros(self.n_arms), self.view(x)
         for j in range(self.size):
             scores += z[j] * self.theta[:, j]
@@ -288,7 +288,7 @@ class PacedReference(Reference):
         return self.n + self.under_way
 
     def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:
-        """Give the estimate of every arm, and on the steps that are optimistic its bonus."""
+        """Return the estimate of every arm, and on the steps that are optimistic its bonus."""
         scores = self.scores(x)
         if not is_optimistic(t, self.share):
             return skip_silent(scores, self.n, self.under_way, arms)

@@ -1,4 +1,4 @@
-"""What a p that sets itself looks at in free units: how much to explore, and which arms, in readable numpy.
+"""Mirrors kernel/rules/auto/outlook.cpp: how a p that sets itself forecasts regret in free units, arm by arm.
 
 As in `tuning`, the lead of the arm that looks best over a rival is about normal, N(g, s^2): exploiting
 loses E max(0, -lead) a step, and less of it with more rows. What is different here:
@@ -158,7 +158,7 @@ def look(
 
 
 def soon(wanted: float, rows: float, n_arms: int, t: float) -> float:
-    """Give the most that p may be, for the evidence clock to explore no more often than p/t with the p wanted.
+    """Return the most that p may be, for the evidence clock to explore no more often than p/t with the p wanted.
 
     At so many rows: half of the way to the next look. It would make up at once for all that it has not explored so far,
     and the next look may think better of it.
@@ -197,7 +197,7 @@ def _know(rows: FreeRows, sample: Float64) -> _Known:
 
 
 def _estimate(rows: FreeRows, arm: int, A: Float64, b: Float64) -> tuple[Float64, float]:
-    """Give theta_hat of z, and the residual sum of squares."""
+    """Return theta_hat of z, and the residual sum of squares."""
     n = float(rows.n[arm])
     shift = rows.ridge.shift(max(n, 1.0))
     V = A.copy()
@@ -213,7 +213,7 @@ def _estimate(rows: FreeRows, arm: int, A: Float64, b: Float64) -> tuple[Float64
 
 
 def _weigh(known: _Known) -> tuple[list[_Match], list[float], list[float]]:
-    """Give the match of every context, what each arm loses on average, and what is in doubt about it."""
+    """Return the match of every context, what each arm loses on average, and what is in doubt about it."""
     m, K = known.means.shape
     matches, gaps, doubts = [], [0.0] * K, [0.0] * K
     for means, variances in zip(known.means.tolist(), known.variances.tolist(), strict=True):

@@ -55,7 +55,7 @@ class Reference:
         return self.dim if self.free is None else self.dim + 1
 
     def view(self, x: Float64) -> Float64:
-        """Give the context as it is looked at: x, or z."""
+        """Return the context as it is looked at: x, or z."""
         return x if self.free is None else self.free.view(x)
 
     def estimate(self, arm: int) -> Float64:
@@ -80,7 +80,7 @@ class Reference:
         return penalty
 
     def _system(self, arm: int) -> tuple[Float64, Float64]:
-        """Give V and the right side of V theta = b."""
+        """Return V and the right side of V theta = b."""
         if self.free is None:
             return self.A[arm] + self._penalty(arm), self.b[arm]
         A, b = self.free.system(self.A[arm], self.b[arm])
@@ -89,27 +89,27 @@ class Reference:
         return A + shift * np.eye(self.size), b
 
     def estimates(self) -> Float64:
-        """Give theta_hat of every arm, (K, d), or of z, (K, D)."""
+        """Return theta_hat of every arm, (K, d), or of z, (K, D)."""
         return np.array([self.estimate(arm) for arm in range(self.n_arms)])
 
     def scores(self, x: Float64) -> Float64:
-        """Give x' theta_hat, or z' theta_hat, of every arm, summed in the order of the features."""
+        """Return x' theta_hat, or z' theta_hat, of every arm, summed in the order of the features."""
         theta, scores, z = self.estimates(), np.zeros(self.n_arms), self.view(x)
         for j in range(self.size):
             scores += z[j] * theta[:, j]
         return scores
 
     def precision(self, arm: int) -> Float64:
-        """Give V = ridge I + A, what the widths of LinUCB and its kin are made of."""
+        """Return V = ridge I + A, what the widths of LinUCB and its kin are made of."""
         V: Float64 = self._penalty(arm) if self._solve(arm) is None else self._system(arm)[0]
         return V
 
     def widths(self, x: Float64) -> Float64:
-        """Give sqrt(x' V^-1 x) of every arm."""
+        """Return sqrt(x' V^-1 x) of every arm."""
         return np.array([width(self.precision(arm), self.view(x)) for arm in range(self.n_arms)])
 
     def log_determinants(self) -> Float64:
-        """Give log det V of every arm."""
+        """Return log det V of every arm."""
         return np.array([log_determinant(self.precision(arm)) for arm in range(self.n_arms)])
 
     def decide(self, t: int, x: Float64, eligible: Bool | None = None) -> Choice:
@@ -134,7 +134,7 @@ class Reference:
         return Choice(arm, chance, explored, 0, 1.0 / m, rate, 1.0 / m, greedy)
 
     def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:  # noqa: ARG002
-        """Give what the best of these arms has the most of, between explored steps."""
+        """Return what the best of these arms has the most of, between explored steps."""
         return self.scores(x)
 
     @property

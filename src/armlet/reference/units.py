@@ -1,11 +1,12 @@
-"""Units in which a policy sees features and rewards: as they are given, or free of them.
+"""Mirrors kernel/state/units.cpp: units in which a policy sees features and rewards, as given or free of them.
 
 Free: a row (x, r) is kept as y = (1, x - o) and r - l, about an origin that stays, and looked at as
 z = (1, (x - o - m) / s) and r - l - r0, where m, s and r0 are the means and deviations of all rows of all arms. The
 ridge acts on z, so neither the zero nor the size of a feature or of rewards matters. All of it follows from the sums of
 y y' and r y, which add up as before.
 
-`FreeUnits` is the numpy twin of the kernel's, to the last bit.
+The origin is that of rewards, then those of the features. It is zero, or beyond 1024 eight bits of the first row; give
+one to a policy if values are far from zero and no row may be used to find out.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LEAST_SHARE = 0.25
 
 
 def rounded(value: float) -> float:
-    """Give eight bits of a value, or zero for ordinary sizes: nobody's row can be read off an origin.
+    """Return eight bits of a value, or zero for ordinary sizes: nobody's row can be read off an origin.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class FreeUnits:
 
     @classmethod
     def of(cls, values: Float64) -> FreeUnits:
-        """Take back what `values` gave, or the array "units" of a state."""
+        """Restore what `values` returned, or the array "units" of a state."""
         out = cls((len(values) - 1) // 3 - 1, float(values[0]))
         out.origin, out.middle, out.spread = values[1:].reshape(3, -1).copy()
         return out
@@ -88,11 +89,11 @@ class FreeUnits:
             self.origin[:] = [rounded(value) for value in (reward, *x.tolist())]
 
     def row(self, x: Float64) -> Float64:
-        """Give y, what sums are of."""
+        """Return y, what sums are of."""
         return np.concatenate([[1.0], x - self.origin[1:]])
 
     def view(self, x: Float64) -> Float64:
-        """Give z, what estimates are of."""
+        """Return z, what estimates are of."""
         return np.concatenate([[1.0], ((x - self.origin[1:]) - self.middle[1:]) * self._scales()[1:]])
 
     def _scales(self) -> Float64:
@@ -120,12 +121,12 @@ class FreeUnits:
         self.middle, self.spread = mean, np.sqrt(np.where(is_spread, variance, 0.0))
 
     def _worth(self, n_arms: int) -> float:
-        """Give the rows in which steps take as long as solving all arms does; 0 if that takes no time."""
+        """Return the rows in which steps take as long as solving all arms does; 0 if that takes no time."""
         d, k = float(self.dim + 1), float(n_arms)
         return k * (d * d) / (6.0 * (k + d)) if self.dim + 1 >= MANY else 0.0
 
     def leaves(self, row: Float64, weight: float, n: float) -> bool:
-        """Say whether a row, of this weight among n, is outside of what a feature has been.
+        """Return whether a row, of this weight among n, is outside of what a feature has been.
 
         It lies further than eight deviations from the mean and doubles the deviation; or it differs where nothing did.
 
@@ -148,7 +149,7 @@ class FreeUnits:
         return bool(np.where(variance > 0.0, is_far, begins).any())
 
     def has_leverage(self, row: Float64, A: Float64, shift: float) -> bool:
-        """Say whether a row is more than a quarter of what its arm knows about a feature, beyond the arm's own mean.
+        """Return whether a row is more than a quarter of what its arm knows about a feature, beyond the arm's own mean.
 
         With S what V leaves once the constant is solved and x~ what x leaves, x'V^-1 x >= x~_j^2 / S_jj.
         """
@@ -161,7 +162,7 @@ class FreeUnits:
         return bool((left * left > LEAST_SHARE * (V - lean * total))[1:].any())
 
     def system(self, A: Float64, b: Float64) -> tuple[Float64, Float64]:
-        """Give A_z = M A M' and b_z = M (b - r0 A_0) of one arm, where z = M y."""
+        """Return A_z = M A M' and b_z = M (b - r0 A_0) of one arm, where z = M y."""
         t, m, r0 = self._scales(), self.middle.copy(), self.middle[0]
         m[0] = 0.0
         out = np.zeros_like(A)
@@ -173,12 +174,12 @@ class FreeUnits:
         return out, ((b - r0 * A[0]) - m * left) * t
 
     def centred_squares(self, n: float, sum_r: float, sum_rr: float) -> float:
-        """Give the sum of (r - l - r0)^2 of one arm."""
+        """Return the sum of (r - l - r0)^2 of one arm."""
         r0 = float(self.middle[0])
         return (sum_rr - r0 * sum_r) - r0 * (sum_r - r0 * n)
 
     def to_user(self, theta: Float64) -> tuple[Float64, float]:
-        """Give slopes and intercept in the user's units."""
+        """Return slopes and intercept in the user's units."""
         slopes = theta * self._scales()
         intercept = self.base + float(theta[0])
         for j in range(1, self.dim + 1):
@@ -186,5 +187,5 @@ class FreeUnits:
         return slopes[1:], intercept
 
     def values(self) -> Float64:
-        """Give all that must be kept, (1 + 3 D,)."""
+        """Return all that must be kept, (1 + 3 D,)."""
         return np.concatenate([[self.left], self.origin, self.middle, self.spread])

@@ -111,7 +111,7 @@ def _needs(kind: type[Policy], name: str) -> bool:
 
 USUAL = (
     "OccasionalOptimism",
-    "ContextualEpsilonGreedy:p=auto,horizon={horizon}",
+    "AutoEpsilonGreedy:horizon={horizon}",
     "OptimisticEpsilonGreedy",
     "LinUCB",
     "OFUL",

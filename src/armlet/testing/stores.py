@@ -14,7 +14,7 @@ from warnings import catch_warnings, simplefilter
 
 from armlet.bandit import Bandit
 from armlet.errors import EventError, StoreError
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
+from armlet.policies import Algorithm1, AutoEpsilonGreedy, LinUCB
 from armlet.stores import (
     Aggregation,
     ClockWarning,
@@ -28,6 +28,7 @@ from armlet.stores import (
     Transaction,
 )
 from armlet.stores.rows import rebuild
+from armlet.types import Policy
 
 Place: TypeAlias = Callable[[], Ledger]
 """Opens a ledger; called again after it was closed, it opens the same one, with what was written."""
@@ -325,7 +326,7 @@ def _replayed(store: Store, name: str) -> Bandit:
 
 def check_state_is_what_the_rows_say(place: Place) -> None:
     """Bit for bit: the living bandit, the one after a restart, and the replay without a snapshot."""
-    policies = {"one": Algorithm1(p=30), "auto": ContextualEpsilonGreedy(p="auto"), "ucb": LinUCB()}
+    policies: dict[str, Policy] = {"one": Algorithm1(p=30), "auto": AutoEpsilonGreedy(), "ucb": LinUCB()}
     for part in range(3):
         with Store(place()) as store:
             for name, policy in policies.items():

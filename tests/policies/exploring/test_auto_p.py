@@ -1,4 +1,4 @@
-"""p="auto" in free units, by evidence: what it looks at, when, which arms it explores, and what is kept of that."""
+"""A p that sets itself in free units, by evidence: what it looks at, when, which arms it explores, what is kept."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import armlet
-from armlet import ContextualEpsilonGreedy, kernel
+from armlet import kernel
 from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import RidgeLike
 from armlet.kernel import AutoEvidence, AutoTunedStatistics
 from armlet.parallel.seeds import Seeds
-from armlet.policies import auto_p
-from armlet.policies.auto_p import EVEN, MOST, START
+from armlet.policies import AutoEpsilonGreedy
+from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START, quotas
 from armlet.reference import outlook
 from armlet.reference.evidence import Exploring
 from armlet.types import Float64
 from support.examples import scaled
 
 
-def auto(horizon: int | None = None, **settings: Any) -> ContextualEpsilonGreedy:
-    return ContextualEpsilonGreedy(p="auto", horizon=horizon, **settings)
+def auto(horizon: int | None = None, **settings: Any) -> AutoEpsilonGreedy:
+    return AutoEpsilonGreedy(horizon=horizon, **settings)
 
 
-def rule_of(policy: ContextualEpsilonGreedy) -> AutoEvidence:
+def rule_of(policy: AutoEpsilonGreedy) -> AutoEvidence:
     rule = policy.rule()
     assert isinstance(rule, AutoEvidence)
     return rule
@@ -46,7 +46,7 @@ def tuned(bandit: armlet.Bandit) -> AutoTunedStatistics:
     return state
 
 
-def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
+def explored(policy: AutoEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
     """Learn rows as if every step had explored."""
     state, rule = policy.init(max(arms) + 1, X.shape[1]), rule_of(policy)
     assert isinstance(state, AutoTunedStatistics)
@@ -86,19 +86,19 @@ def test_kernel_sees_what_numpy_sees_to_the_last_bit(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
-    environment, policy = draw_problem(family, Seeds(3), 0), auto(3000)
+    world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-    class Slow(ContextualEpsilonGreedy):
+    class Slow(AutoEpsilonGreedy):
         def rule(self) -> None:  # type: ignore[override]
             return None
 
-    X = environment.contexts(np.random.default_rng(1), 1500)
-    R = environment.rewards(np.random.default_rng(2), X)
+    X = world.contexts(np.random.default_rng(1), 1500)
+    R = world.rewards(np.random.default_rng(2), X)
     fast = kernel.rollout(
-        np.ascontiguousarray(X), R, start=policy.init(environment.n_arms, environment.dim), rule=rule_of(policy), seed=9
+        np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), rule=rule_of(policy), seed=9
     )
-    slow = armlet.Bandit(range(environment.n_arms), environment.dim, policy=Slow(p="auto", horizon=3000), seed=9)
+    slow = armlet.Bandit(range(world.n_arms), world.dim, policy=Slow(horizon=3000), seed=9)
     for t, (x, row) in enumerate(zip(X, R, strict=True)):
         decision = slow.decide(x)
         assert decision.arm == fast.arms[t]
@@ -109,10 +109,10 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
 
 
 def run(steps: int, seed: int, horizon: int | None = None, **settings: Any) -> tuple[list[float], armlet.Bandit]:
-    environment, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
-    bandit = armlet.Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=seed)
-    X = environment.contexts(np.random.default_rng([seed, 1]), steps)
-    R, ps = environment.rewards(np.random.default_rng([seed, 2]), X), []
+    world, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
+    bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+    X = world.contexts(np.random.default_rng([seed, 1]), steps)
+    R, ps = world.rewards(np.random.default_rng([seed, 2]), X), []
     for x, row in zip(X, R, strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
@@ -154,9 +154,9 @@ def test_p_never_falls_and_stays_within_its_cap(horizon: int | None) -> None:
 def test_no_arm_is_given_up() -> None:
     """The share that all have alike is what Theorem 2's counting needs; rounding is 2^-21 at most."""
     _, bandit = run(3000, 2)
-    quotas = auto_p.quotas(tuned(bandit), 1.0)
-    assert quotas.min() >= EVEN / 6 - 2.0**-19
-    assert quotas.sum() == pytest.approx(1.0)
+    found = quotas(tuned(bandit), 1.0)
+    assert found.min() >= EVEN / 6 - 2.0**-19
+    assert found.sum() == pytest.approx(1.0)
 
 
 class Drawn(NamedTuple):
@@ -282,8 +282,8 @@ def test_merged_bandits_keep_the_higher_p_and_mix_shares_by_rows() -> None:
     both = one + two
     assert auto().current_p(both.state) == max(ps[-1], others[-1])
     n = one.state.n.sum(), two.state.n.sum()
-    mine, theirs = (auto_p.quotas(tuned(each), 1.0) for each in (one, two))
-    mixed = auto_p.quotas(tuned(both), 1.0)
+    mine, theirs = (quotas(tuned(each), 1.0) for each in (one, two))
+    mixed = quotas(tuned(both), 1.0)
     np.testing.assert_allclose(mixed, (n[0] * mine + n[1] * theirs) / (n[0] + n[1]), rtol=1e-12)
     assert tuned(both).next_look == 0.0
 
@@ -292,7 +292,7 @@ def test_a_new_arm_has_a_share_of_middle_size_and_is_tried_at_once() -> None:
     _, bandit = run(2000, 8)
     bandit.add_arm("new")
     assert tuned(bandit).next_look == 0.0
-    assert auto_p.quotas(tuned(bandit), 1.0)[-1] == pytest.approx(1 / 7)
+    assert quotas(tuned(bandit), 1.0)[-1] == pytest.approx(1 / 7)
     played = [bandit.decide([0.6, 0.8, 0.0]).arm for _ in range(10)]
     assert played.count("new") >= 8  # it weighs 1, and what the others weigh is small
     bandit.remove_arm("new")
@@ -303,8 +303,8 @@ def test_retired_arms_have_no_part_in_p() -> None:
     _, bandit = run(1000, 9)
     before = tuned(bandit).shares
     bandit.retire_arm(0)
-    quotas = auto_p.quotas(tuned(bandit), 10.0)
-    assert quotas[1:].sum() == pytest.approx(10.0)
+    found = quotas(tuned(bandit), 10.0)
+    assert found[1:].sum() == pytest.approx(10.0)
     np.testing.assert_array_equal(tuned(bandit).shares, before)
 
 
@@ -326,7 +326,7 @@ def test_near_ties_are_explored_and_a_bad_arm_is_not() -> None:
         decision = bandit.decide(x)
         mean = {"a": 0.0, "b": 0.001, "bad": -2.0}[str(decision.arm)]
         bandit.learn(decision, mean + 0.5 * rng.standard_normal())
-    a, b, bad = auto_p.quotas(tuned(bandit), 1.0)
+    a, b, bad = quotas(tuned(bandit), 1.0)
     assert bad < 0.5 * min(a, b)
 
 
@@ -347,9 +347,9 @@ def test_late_rewards_are_waited_for() -> None:
 def test_units_do_not_matter_to_the_bit_where_they_are_exact(change: tuple[float, float, float, float]) -> None:
     """Powers of two leave all digits as they are. A level of 512 does not, but decisions are the same."""
     size, offset, unit, level = change
-    environment = FigureA.draw(np.random.default_rng(4))
-    X = np.ascontiguousarray(environment.contexts(np.random.default_rng(1), 2000))
-    R = environment.rewards(np.random.default_rng(2), X)
+    world = FigureA.draw(np.random.default_rng(4))
+    X = np.ascontiguousarray(world.contexts(np.random.default_rng(1), 2000))
+    R = world.rewards(np.random.default_rng(2), X)
     policy = auto()
     start = policy.init(6, 3)
     one = kernel.rollout(X, R, start=start, rule=rule_of(policy), seed=1)
@@ -373,7 +373,7 @@ def test_events_have_the_law_of_steps() -> None:
                     rule=rule_of(policy),
                     horizon=3000,
                     checkpoints=np.array([3000]),
-                    environment_seed=1000 + seed,
+                    world_seed=1000 + seed,
                     policy_seed=seed,
                 ).regret[0]
             )
@@ -382,19 +382,11 @@ def test_events_have_the_law_of_steps() -> None:
     assert stats.ks_2samp(regret["steps"], regret["events"]).pvalue > 0.01  # seeds are fixed: it passes or it does not
 
 
-def test_what_goes_together_and_what_does_not() -> None:
+def test_wrong_settings_are_named() -> None:
     assert auto().horizon is None
-    with pytest.raises(ValueError, match="horizon is 0; give p='auto' the number of decisions"):
+    with pytest.raises(ValueError, match="horizon is 0; give the number of decisions that there are going to be"):
         auto(0)
-    with pytest.raises(ValueError, match="units is 'as given' and clock is 'evidence'; give units='free'"):
+    with pytest.raises(TypeError, match="units"):
         auto(units="as given")
-    with pytest.raises(ValueError, match="units is 'free' and clock is 'steps'; give units='free'"):
-        auto(100, clock="steps")
-    with pytest.raises(ValueError, match="horizon is 5 but p is 3; only p='auto' has a use for it"):
-        ContextualEpsilonGreedy(p=3, horizon=5)
-    with pytest.raises(ValueError, match="AllDataEpsilonGreedy cannot do"):
-        armlet.AllDataEpsilonGreedy(p="auto")
     with pytest.raises(ValueError, match="pass state"):
         auto().exploration_rate(5)
-    with pytest.raises(ValueError, match="only p='auto' looks"):
-        ContextualEpsilonGreedy(p=4).look(AutoTunedStatistics(2, 1), 1)

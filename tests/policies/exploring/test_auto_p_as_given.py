@@ -1,4 +1,4 @@
-"""p="auto" in units as given, by p/t: what it looks at, when it looks, and that the rest is still Algorithm 1."""
+"""A p that sets itself in units as given, by p/t: what it looks at and when; the rest is still Algorithm 1."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import armlet
-from armlet import ContextualEpsilonGreedy, kernel
+from armlet import kernel
 from armlet.environments import Customers, FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import AutoSchedule, AutoTunedStatistics
-from armlet.model_file import encoding
 from armlet.parallel.seeds import Seeds
-from armlet.policies.auto_p import MOST, START
+from armlet.policies import AutoAlgorithm1
+from armlet.policies.auto_epsilon_greedy import MOST, START
 from armlet.reference import auto_schedule
 from armlet.simulation.run import simulate
 from armlet.types import Float64
@@ -31,17 +31,17 @@ from support.examples import scaled
 T = 100_000
 
 
-def auto(horizon: int = T, **settings: Any) -> ContextualEpsilonGreedy:
-    return ContextualEpsilonGreedy(p="auto", horizon=horizon, units="as given", clock="steps", **settings)
+def auto(horizon: int = T, **settings: Any) -> AutoAlgorithm1:
+    return AutoAlgorithm1(horizon=horizon, **settings)
 
 
-def rule_of(policy: ContextualEpsilonGreedy) -> AutoSchedule:
+def rule_of(policy: AutoAlgorithm1) -> AutoSchedule:
     rule = policy.rule()
     assert isinstance(rule, AutoSchedule)
     return rule
 
 
-def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
+def explored(policy: AutoAlgorithm1, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
     """Learn rows as if every step had explored."""
     state, rule = policy.init(max(arms) + 1, X.shape[1]), rule_of(policy)
     assert isinstance(state, AutoTunedStatistics)
@@ -75,31 +75,22 @@ def test_kernel_sees_what_numpy_sees(K: int, d: int, n: int, ridge: RidgeLike, s
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
-    environment, policy = draw_problem(family, Seeds(3), 0), auto(3000)
+    world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-    class Slow(ContextualEpsilonGreedy):
+    class Slow(AutoAlgorithm1):
         def rule(self) -> None:  # type: ignore[override]
             return None
 
-        def current_p(self, state: armlet.Statistics) -> float:
-            assert isinstance(state, AutoTunedStatistics)
-            return state.p(rule_of(policy))
-
-        def update(self, state: armlet.Statistics, interaction: armlet.types.Interaction) -> None:
+        def update(self, state: AutoTunedStatistics, interaction: armlet.types.Interaction) -> None:
             policy.update(state, interaction)
 
-    X = environment.contexts(np.random.default_rng(1), 1500)
-    R = environment.rewards(np.random.default_rng(2), X)
+    X = world.contexts(np.random.default_rng(1), 1500)
+    R = world.rewards(np.random.default_rng(2), X)
     fast = kernel.rollout(
-        np.ascontiguousarray(X), R, start=policy.init(environment.n_arms, environment.dim), rule=rule_of(policy), seed=9
+        np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), rule=rule_of(policy), seed=9
     )
-    slow = armlet.Bandit(
-        range(environment.n_arms),
-        environment.dim,
-        policy=Slow(p="auto", horizon=3000, units="as given", clock="steps"),
-        seed=9,
-    )
+    slow = armlet.Bandit(range(world.n_arms), world.dim, policy=Slow(horizon=3000), seed=9)
     for t, (x, row) in enumerate(zip(X, R, strict=True)):
         decision = slow.decide(x)
         assert decision.arm == fast.arms[t]
@@ -110,11 +101,11 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
 
 
 def run(horizon: int, seed: int, **settings: Any) -> tuple[list[float], list[bool], armlet.Bandit]:
-    environment, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
-    bandit = armlet.Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=seed)
+    world, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
+    bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
     contexts, noise = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
-    X = environment.contexts(contexts, horizon)
-    R, ps, coins = environment.rewards(noise, X), [], []
+    X = world.contexts(contexts, horizon)
+    R, ps, coins = world.rewards(noise, X), [], []
     for x, row in zip(X, R, strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
@@ -188,19 +179,6 @@ def test_file_round_trip_goes_on_with_the_same_decisions(tmp_path: Path) -> None
     assert all(np.array_equal(now, loaded.state.arrays()[name]) for name, now in bandit.state.arrays().items())
 
 
-def test_files_from_before_the_horizon_still_load(tmp_path: Path) -> None:
-    bandit = armlet.Bandit(["a", "b"], 1, policy=ContextualEpsilonGreedy(p=4), seed=1)
-    bandit.save(tmp_path / "new.armlet")
-    header, arrays = encoding.read_model(tmp_path / "new.armlet")
-    policy: Any = header["policy"]
-    del policy["settings"]["horizon"]
-    encoding.write_model(tmp_path / "model.armlet", header, arrays)
-    assert armlet.load(tmp_path / "model.armlet").policy == bandit.policy
-    assert armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=4)).policy == bandit.policy
-    with pytest.raises(armlet.errors.ModelFileError, match="it was saved with"):
-        armlet.load(tmp_path / "model.armlet", policy=ContextualEpsilonGreedy(p=5))
-
-
 def test_merged_bandits_keep_the_higher_p_and_the_latest_contexts() -> None:
     ps, _, one = run(600, 6)
     others, _, two = run(600, 7)
@@ -251,7 +229,7 @@ def test_events_have_the_law_of_steps() -> None:
                     rule=rule_of(policy),
                     horizon=3000,
                     checkpoints=np.array([3000]),
-                    environment_seed=1000 + seed,
+                    world_seed=1000 + seed,
                     policy_seed=seed,
                 ).regret[0]
             )
@@ -282,16 +260,16 @@ def test_forecast_of_a_loss_is_that_of_a_simulation() -> None:
 
 
 def test_by_steps_auto_needs_a_horizon() -> None:
-    with pytest.raises(ValueError, match="horizon is None; give p='auto' the number of decisions"):
-        ContextualEpsilonGreedy(p="auto", units="as given", clock="steps")
+    with pytest.raises(ValueError, match="horizon is None; give the number of decisions"):
+        AutoAlgorithm1(horizon=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="for instance horizon=100_000"):
         auto(0)
 
 
 def test_two_customers_click_at_least_3_8_percent_of_the_time() -> None:
     """Random play earns 3.5 %, knowing everything 4 %. The mean of 40 runs, from expected clicks: regret is exact."""
-    environment = Customers.draw(np.random.default_rng(1))
-    regret = simulate(environment, auto(T), horizon=T, runs=40, seed=20, engine="serial").regret[:, -1]
+    world = Customers.draw(np.random.default_rng(1))
+    regret = simulate(world, auto(T), horizon=T, runs=40, seed=20, engine="serial").regret[:, -1]
     rates = 0.04 - regret / T
     assert rates.mean() - 2 * rates.std() / math.sqrt(len(rates)) > 0.038
 

@@ -17,6 +17,7 @@ from scipy import stats
 
 import armlet
 from armlet import AllDataEpsilonGreedy, Bandit, ContextualEpsilonGreedy, kernel
+from armlet.policies import Algorithm1
 from armlet.types import Bool, Float64, Int64
 from support.in_python import EvidenceInPython
 
@@ -285,14 +286,10 @@ def test_floor_is_the_least_propensity_for_ever() -> None:
     [
         ({"p": 0}, "p is 0; give a number above 0"),
         ({"p": -1.0}, "p is -1.0"),
-        ({"p": 0.5, "clock": "steps"}, "p is 0.5; give a number of at least 1"),
-        ({"p": 5, "clock": "rows"}, "clock is 'rows'; choose 'evidence' or 'steps'"),
+        ({"p": "auto"}, "p is 'auto'; give a number above 0"),
         ({"p": 5, "cap": 0.0}, "cap is 0.0"),
         ({"p": 5, "cap": 1.1}, "cap is 1.1"),
         ({"p": 5, "floor": -0.1}, "floor is -0.1"),
-        ({"p": 5, "warmup": "uniform"}, "warmup is 'uniform' but clock is 'evidence', which has none"),
-        ({"p": 5, "clock": "steps", "floor": 0.1}, "floor is 0.1, but only clock='evidence' has one"),
-        ({"p": 5, "clock": "steps", "cap": 0.1}, "cap is 0.1, but only"),
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, object], named: str) -> None:
@@ -301,18 +298,6 @@ def test_wrong_settings_are_named(settings: dict[str, object], named: str) -> No
 
 
 def test_rate_by_evidence_needs_the_state() -> None:
-    with pytest.raises(ValueError, match="state is None but clock is 'evidence'"):
+    with pytest.raises(ValueError, match="state is None but ContextualEpsilonGreedy explores by evidence"):
         ContextualEpsilonGreedy(p=5).exploration_rate(10)
-    assert ContextualEpsilonGreedy(p=5, clock="steps").exploration_rate(10) == 0.5
-
-
-def test_by_steps_it_is_algorithm_1_to_the_last_bit() -> None:
-    policies = armlet.Algorithm1(p=9.5), ContextualEpsilonGreedy(p=9.5, clock="steps", units="as given")
-    played = []
-    for policy in policies:
-        bandit = Bandit(range(3), 2, policy=policy, seed=4)
-        for x in np.random.default_rng(1).normal(size=(500, 2)):
-            decision = bandit.decide(x)
-            played.append(repr(decision))
-            bandit.learn(decision, float(x[0]))
-    assert played[:500] == played[500:]
+    assert Algorithm1(p=5, units="free").exploration_rate(10) == 0.5

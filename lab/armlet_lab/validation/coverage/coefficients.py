@@ -16,17 +16,17 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy
+from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.types import Bool, Float64, Policy
 
 Environment: TypeAlias = Literal["equal arms", "gaps", "0/1"]
 
 ENVIRONMENTS: Final[tuple[Environment, ...]] = ("equal arms", "gaps", "0/1")
 POLICIES: Final[dict[str, Policy]] = {
-    "p/t": ContextualEpsilonGreedy(p=60, clock="steps", warmup="uniform"),
+    "p/t": Algorithm1(p=60, warmup="uniform", units="free"),
     "evidence": ContextualEpsilonGreedy(p=60),
     "evidence, late rewards": ContextualEpsilonGreedy(p=60),
-    "auto": ContextualEpsilonGreedy(p="auto"),
+    "auto": AutoEpsilonGreedy(),
     "Algorithm 1": Algorithm1(p=60),
 }
 HORIZON: Final = 2000
