@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
-    from armlet.evaluation.replay import replay as replay
     from armlet.inputs.encoding.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
@@ -55,7 +54,6 @@ _ELSEWHERE = {
     "evaluate": "armlet.evaluation.evaluate",
     "fit": "armlet.log.fitting.fit",
     "open": "armlet.stores",
-    "replay": "armlet.evaluation.replay",
 }
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
@@ -88,7 +86,6 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "from_bytes",
         "load",
         "policies",
-        "replay",
         *_MODULES,
         *policies.POLICIES,
     ]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armlet.evaluation.checks import Check, Checks, Word, bets
-from armlet.evaluation.checks.support import effective
-from armlet.evaluation.checks.trained import Trained
+from armlet.evaluation import checks as bets
+from armlet.evaluation.checks import Check, Trained, Word, check_ess
+from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
 from armlet.types import Arm
@@ -134,9 +134,9 @@ def test_a_target_that_the_logger_hardly_ever_plays_cannot_be_evaluated() -> Non
 
 
 def test_few_effective_rows_are_a_warning_and_none_refuse() -> None:
-    assert effective("new", 100, 30.0, 2.0).word is Word.FINE
-    assert effective("new", 100, 29.9, 2.0).word is Word.WARNING
-    none = effective("new", 100, 50.0, 0.0)  # an estimator may count rows that say nothing of its arms
+    assert check_ess("new", 100, 30.0, 2.0).word is Word.FINE
+    assert check_ess("new", 100, 29.9, 2.0).word is Word.WARNING
+    none = check_ess("new", 100, 50.0, 0.0)  # an estimator may count rows that say nothing of its arms
     assert none.word is Word.REFUSED
     assert "nothing to value it by" in none.sentence
 
@@ -214,7 +214,7 @@ def test_wealth_grows_by_one_on_average_if_chances_are_right() -> None:
     arm = rng.choice(3, p=chances, size=20_000)
     grown = np.array(
         [
-            np.exp(bets.on_draws(np.array([one]), chances[[one]], np.array([0.2]), np.ones((1, 3), dtype=np.bool_)))
+            np.exp(bets.bet_on_draws(np.array([one]), chances[[one]], np.array([0.2]), np.ones((1, 3), dtype=np.bool_)))
             for one in range(3)
         ]
     )

@@ -33,7 +33,6 @@ OPTIONS = {
     "weights": "--weights",
     "level": "--level",
 }
-ESTIMATORS = ("auto", "weighted", "explored", "replay", "ips", "snips", "dm", "dr", "sndr", "switch", "shrunk")
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,12 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add("log", type=Path, metavar="LOG", help="a log, .jsonl or .parquet")
     add("--policy", action="append", required=True, metavar="POLICY", help="what to value; may be given several times")
     add("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged")
-    add("--estimator", default="auto", choices=ESTIMATORS, help="default: auto, which says why it chose")
+    add(
+        "--estimator",
+        default="auto",
+        metavar="NAME",
+        help="default: auto, which says why it chose",
+    )
     add("--exploring", action="store_true", help="models play as their next decision would, exploring included")
     add("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards, for intervals that hold at every look")
     add("--level", type=float, default=0.95, metavar="SHARE", help="how often an interval covers; default: 0.95")
@@ -58,7 +62,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 def _evaluate(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.evaluate import evaluate
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.log import open_rows
     from armlet.parallel.progress import reporter, silent
 
     a = arguments

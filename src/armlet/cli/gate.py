@@ -42,7 +42,7 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 def _gate(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
     from armlet.evaluation.gate import gate
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.log import open_rows
 
     try:
         blocks = open_rows(arguments.log)

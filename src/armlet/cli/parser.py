@@ -111,7 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_data(commands.add_parser("data", help="bring tables of real data here, to be played as bandits"))
     add_log(commands.add_parser("log", help="read, compact, export and import logs of decisions"))
     add_evaluate(commands.add_parser("evaluate", help="say what policies would have earned on the decisions of a log"))
-    add_replay(commands.add_parser("replay", help="let policies learn from a log, as if they had run themselves"))
+    add_replay(commands.add_parser("rejection-replay", help="let policies learn from a log as if they had run"))
     add_audit(commands.add_parser("audit", help="prove a log by replaying it from its start model"))
     add_gate(commands.add_parser("gate", help="say whether a candidate should replace what plays: keep, kill, not yet"))
     add_search(commands.add_parser("search", help="find the best of many policies about a model, by a log"))

@@ -1,4 +1,4 @@
-"""The command line of `armlet replay`: what policies that learn would have earned on a log."""
+"""The command line of `armlet rejection-replay`: what policies that learn would have earned on a log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from armlet.cli.arguments import fail
 
 EXAMPLES = """\
 examples:
-  armlet replay decisions.jsonl --policy LinUCB:alpha=1
-  armlet replay decisions.parquet --policy OccasionalOptimism --policy Greedy --policy Uniform --seed 3
+  armlet rejection-replay decisions.jsonl --policy LinUCB:alpha=1
+  armlet rejection-replay decisions.parquet --policy OccasionalOptimism --policy Greedy --policy Uniform --seed 3
 
-The log must have rows whose arms were drawn whatever the context: explored rows of a bandit that explores so, or rows
-of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
+The log must have rows whose arms were drawn regardless of the context: explored rows of a bandit that explores so, or
+rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
 """
 
 
@@ -30,8 +30,8 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 def _replay(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
-    from armlet.evaluation.replay import replay
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.learners import rejection_replay
+    from armlet.evaluation.log import open_rows
     from armlet.simulation.compare import parse_policy
     from armlet.simulation.named import make_policy
 
@@ -41,7 +41,7 @@ def _replay(arguments: argparse.Namespace) -> None:
         rows = open_rows(arguments.log)
         print(f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy")
         for name, policy in zip(names, policies, strict=True):
-            found = replay(rows, policy, seed=arguments.seed)
+            found = rejection_replay(rows, policy, seed=arguments.seed)
             between = "" if found.interval is None else f"{found.interval.low:.4f} to {found.interval.high:.4f}"
             print(f"{found.mean:13.4f}  {between:22}{found.accepted:9,}{found.rows:10,}  {name}")
     except ArgumentError as error:

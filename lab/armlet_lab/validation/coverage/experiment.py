@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from armlet.evaluation.checks import Checks, Word
+from armlet.evaluation.checks import Word
+from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform

@@ -11,14 +11,10 @@ import math
 
 import numpy as np
 
-from armlet.evaluation.basis import Basis
-from armlet.evaluation.estimators import estimate
-from armlet.evaluation.model import RIDGE
-from armlet.evaluation.predictable import SUMS, contributions, row_weights
-from armlet.evaluation.rows import Rows
-from armlet.evaluation.spans import plain, wilson
-from armlet.evaluation.sums import MOST, SHRINK
-from armlet.evaluation.targets import chance_of_played
+from armlet.evaluation.estimators import ESTIMATORS, estimate, kernel_constants, t_interval, wilson
+from armlet.evaluation.model import RIDGE, RUNNING, contributions, row_weights
+from armlet.evaluation.rows import Design, Rows
+from armlet.evaluation.targets import prob_of_played
 from armlet.kernel import gram, row_features
 from armlet.types import Bool, Float64, Int64
 
@@ -52,15 +48,16 @@ def _thetas(Y: Float64, rewards: Float64) -> Float64:
 
 def value_by_past(rows: Rows, law: Float64, level: float) -> tuple[float, float, float]:
     """Give the value of a target that plays by a law, (n, K), and the ends of its interval."""
-    basis = Basis.of(rows)
-    q = expected(rows.X, rows.arm, rows.reward, basis.learned, law.shape[1])
-    pi = chance_of_played(law, rows.arm)
-    h = row_weights(contributions(law, pi, basis), np.zeros(SUMS), basis)
+    design = Design.of(rows)
+    q = expected(rows.X, rows.arm, rows.reward, design.learned, law.shape[1])
+    pi = prob_of_played(law, rows.arm)
+    h = row_weights(contributions(law, pi, design), np.zeros(RUNNING), design)
     played = np.ascontiguousarray(q[np.arange(len(rows)), rows.arm])
-    direct, explored = (law * q).sum(axis=1), basis.explored.astype(np.float64)
-    F = row_features(pi, direct, rows.reward, basis.chance, basis.given, explored, played, h, MOST, SHRINK)
+    direct, explored = (law * q).sum(axis=1), design.explored.astype(np.float64)
+    parts = (pi, direct, rows.reward, design.propensity, design.given, explored, played, h)
+    F = row_features(*parts, **kernel_constants(ESTIMATORS.values()))
     own = gram(F, F)
     found = estimate("weighted", own)
     told = (found.value, math.sqrt(found.variance(own)), found.ess, level)
     clicks = bool(np.isin(rows.reward, (0.0, 1.0)).all())
-    return (found.value, *(wilson(*told, (0.0, 1.0)) if clicks else plain(*told)))
+    return (found.value, *(wilson(*told, (0.0, 1.0)) if clicks else t_interval(*told)))

@@ -10,8 +10,8 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.evaluation.evaluate import evaluate
+from armlet.evaluation.monitor import AnytimeIntervals
 from armlet.evaluation.rows import Rows
-from armlet.evaluation.watch import Sequences
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.types import Bool, Float64
 from armlet_lab.validation.coverage.logs import Held, play
@@ -57,14 +57,14 @@ def _at_looks(log: Held, rows: Rows, target: Function, truth: float) -> dict[str
     if log.reward_range is None:
         return dict.fromkeys(("at all looks", "fixed at all looks", "anytime low", "anytime high"), math.nan)
     ends = np.unique(np.geomspace(FIRST_LOOK, len(rows), LOOKS).astype(np.int64))
-    sequences = Sequences([NAME], log.reward_range, LEVEL)
+    sequences = AnytimeIntervals([NAME], log.reward_range, LEVEL)
     law = target(rows.X, rows.eligible)
     explored = rows.explored == 1
     w = law[np.arange(len(rows)), rows.arm][explored] / rows.given_exploring[explored]
     held = fixed = True
     start, low, high = 0, -math.inf, math.inf
     for end in ends:
-        sequences.look(rows.take(slice(start, end)), {NAME: law[start:end]})
+        sequences.add(rows.take(slice(start, end)), {NAME: law[start:end]})
         low, high = sequences.interval(NAME)
         held &= low <= truth <= high
         fixed &= _covered(rows.reward[:end][explored[:end]], w[: int(explored[:end].sum())], truth)

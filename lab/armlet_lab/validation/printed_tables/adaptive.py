@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from armlet import kernel
-from armlet.evaluation.arrays import ArrayBlocks
 from armlet.evaluation.evaluate import evaluate
+from armlet.evaluation.rows import ArrayBlocks
 from armlet.policies.algorithm_1 import Algorithm1
 from armlet.types import Float64, Int64
 
