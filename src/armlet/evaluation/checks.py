@@ -130,16 +130,8 @@ def p_value(logs: Float64) -> float:
 def bet_on_draws(arm: Int64, chance: Float64, smallest: Float64, eligible: Bool, sizes: Float64 = BOTH) -> Float64:
     """Return the logarithms of wealth, (arms, bets), after rows of which the probability of the drawn arm is known.
 
-    For an arm that may be drawn, y = [it is drawn] / chance - 1 has the mean 0 and lies between -1 and 1/smallest - 1.
-
-    Parameters
-    ----------
-    arm, chance
-        (n,): the arm that was drawn, and how likely that was.
-    smallest
-        (n,): the smallest probability of an eligible arm; known before the draw.
-    eligible
-        (n, K): the arms that might be drawn.
+    For an arm that may be drawn, y = [it is drawn] / chance - 1 has the mean 0 and lies between -1 and 1/smallest - 1,
+    where `smallest` is that of the eligible arms and known before the draw.
 
     Examples
     --------
@@ -466,12 +458,7 @@ def unreachable(part: float) -> str:
 
 
 def check_ess(name: str, rows: int, ess: float, largest: float) -> Check:
-    """Check how many rows of equal weight tell as much of a target as a log does.
-
-    Parameters
-    ----------
-    ess, largest
-        Effective rows of the estimator that values it, and the largest weight.
+    """Check how many rows of equal weight tell as much of a target as a log does; `largest` is the largest weight.
 
     Examples
     --------
@@ -522,10 +509,7 @@ class Trained:
 def check_trained(targets: Sequence[Target], blocks: Blocks, totals: Iterable[float]) -> tuple[Check, ...]:
     """Check of every model that counts its rows whether it learned from this log.
 
-    Parameters
-    ----------
-    totals
-        How many rows a model may have that did: rows are read, arm by arm, only for one that has as many.
+    `totals` are how many rows a model may have that did: rows are read, arm by arm, only for one that has as many.
     """
     models = {each: rows for each in targets if isinstance(each, BanditTarget) and (rows := each.learned())}
     trained = Trained(len(blocks.arms))

@@ -427,7 +427,9 @@ def hull(one: Interval, other: Interval, ends: Range) -> Interval:
     return Interval(max(ends[0], min(one.low, other.low)), min(ends[1], max(one.high, other.high)))
 
 
-def difference_interval(one: tuple[float, Interval], other: tuple[float, Interval], correlation: float) -> Interval:
+def difference_interval(
+    one: tuple[float, Interval | None], other: tuple[float, Interval | None], correlation: float
+) -> Interval | None:
     """Return the interval of one - other, each a value with its own interval: reaches are added as those of normals.
 
     It keeps the room that an interval leaves for clicks that were not seen, where a standard error of 0 would not.
@@ -439,9 +441,11 @@ def difference_interval(one: tuple[float, Interval], other: tuple[float, Interva
     >>> round(low, 3), round(high, 3)
     (-0.02, 0.03)
     """
-    (a, (a_low, a_high)), (b, (b_low, b_high)) = one, other
-    below = _reach(a - a_low, b_high - b, correlation)
-    above = _reach(a_high - a, b - b_low, correlation)
+    (a, mine), (b, theirs) = one, other
+    if mine is None or theirs is None:
+        return None
+    below = _reach(a - mine.low, theirs.high - b, correlation)
+    above = _reach(mine.high - a, b - theirs.low, correlation)
     return Interval(a - b - below, a - b + above)
 
 

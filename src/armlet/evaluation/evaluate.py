@@ -124,7 +124,8 @@ def evaluate(
     if declared is not None:
         check_range(declared, "refuse")
     wanted, own = split_own(targets, blocks.arms, playing)
-    base = read_target(_base_name(baseline), baseline, blocks.arms, playing)
+    base_name = baseline if isinstance(baseline, str) else "baseline"
+    base = read_target(base_name, baseline, blocks.arms, playing)
     several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
     if interval == "both" and declared is not None:
@@ -138,7 +139,7 @@ def evaluate(
     judge = Judge(survey, blocks, level, declared, estimator, estimators)
     judge.trained = {str(check.target) for check in trained if check.word is not Word.FINE}
     if monitor is not None:
-        judge.is_checked, judge.checks = True, (*monitor.checks(), *trained)
+        judge.is_checked, judge.checks = True, (*monitor.checks.found(), *trained)
     sums = _sum(blocks, several, survey, tuple(estimators.values()), pool, workers, progress)
     judge.refuse_deterministic(several, sums, own)
     found, owned = judge.values(several, sums, sequences), judge.own(own)
@@ -160,10 +161,6 @@ def evaluate(
         paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(found[path.name].value)),
         spreads=() if monitor is None else monitor.spreads(),
     )
-
-
-def _base_name(baseline: object) -> str:
-    return baseline.name if isinstance(baseline, Target) else baseline if isinstance(baseline, str) else "baseline"
 
 
 def _check_options(interval: str, weights: str, level: float) -> None:
@@ -219,17 +216,7 @@ class Found:
 
 
 class Judge:
-    """Chooses estimators and intervals, with the reasons.
-
-    Parameters
-    ----------
-    survey, blocks
-        What the first pass found, and the log.
-    level, declared, estimator
-        As of `armlet.evaluate`; the range of rewards is that of the log where none was given.
-    estimators
-        All of them.
-    """
+    """Chooses the estimator among all, and intervals, with the reasons; `declared` is the range of rewards, if any."""
 
     def __init__(
         self,
@@ -410,7 +397,7 @@ class Judge:
             return None if span == EVERYWHERE else span
         both = mine.se * base.se
         ends = [mean_interval(each.value, each.se, each.ess, level, self._rewards)[0] for each in (mine, base)]
-        return _between((mine.value, ends[0]), (base.value, ends[1]), shared / both if both > 0.0 else 0.0)
+        return difference_interval((mine.value, ends[0]), (base.value, ends[1]), shared / both if both > 0.0 else 0.0)
 
     def _ahead(self, own: SelfEvaluation, base: Value, level: float, is_log: bool) -> Interval | None:
         """Compare what policies that had learned from earlier rows earned with the baseline.
@@ -424,20 +411,12 @@ class Judge:
         both = ahead.se * base.se
         known = is_log and both > 0.0
         shared = ahead.covariance(base.value, self._survey.rewarded) / both if known else -1.0
-        return _between((ahead.value, one), (base.value, other), shared)
+        return difference_interval((ahead.value, one), (base.value, other), shared)
 
 
 def stands(value: Value) -> bool:
     """Return whether a value may be believed, by what is known of the log and of the target's training."""
     return not math.isnan(value.value) and value.doubtful != TRAINED
-
-
-def _between(
-    one: tuple[float, Interval | None], other: tuple[float, Interval | None], correlation: float
-) -> Interval | None:
-    if one[1] is None or other[1] is None:
-        return None
-    return difference_interval((one[0], one[1]), (other[0], other[1]), correlation)
 
 
 def verdict(mine: Value, base: Value, adjusted: Interval | None, objective: Objective) -> str:

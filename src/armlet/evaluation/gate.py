@@ -218,7 +218,7 @@ def gate(
         rows=counts.rows,
         drawn=counts.drawn,
         waiting=counts.waiting,
-        against=_name(against),
+        against=str(against) if isinstance(against, str | int) else getattr(against, "name", type(against).__name__),
         notes=tuple(_notes(counts)),
     )
 
@@ -270,10 +270,6 @@ def _notes(counts: _Counts) -> Iterable[str]:
         yield f"{counts.turns:,} rows had their turn in a round-robin and were not drawn; they are left out."
     if counts.drawn == 0:
         yield "No row was drawn by chance, so nothing is known of the candidate; log with a policy that explores."
-
-
-def _name(against: object) -> str:
-    return str(against) if isinstance(against, str | int) else getattr(against, "name", type(against).__name__)
 
 
 @dataclass(frozen=True, slots=True)

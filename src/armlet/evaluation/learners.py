@@ -22,7 +22,7 @@ import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -142,83 +142,59 @@ def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None =
     about: Any = {"features": blocks.features, "objective": blocks.objective, "seed": chosen}
     bandit = Bandit(blocks.arms, blocks.dim, policy=policy, **about)
     steps = _walk(blocks, thinning, bandit, Seeds(chosen, "replay").rng("kept"))
-    if not len(steps.rewards):
-        raise LogError(f"{type(policy).__name__} would have played none of the {steps.kept:,} rows that were drawn")
-    return RejectionReplay(bandit=bandit, rows=blocks.n, seed=chosen, **steps._asdict())
+    if not len(steps["rewards"]):
+        raise LogError(f"{type(policy).__name__} would have played none of the {steps['kept']:,} rows that were drawn")
+    return RejectionReplay(bandit=bandit, rows=blocks.n, seed=chosen, **steps)
 
 
-class _Steps(NamedTuple):
-    rewards: Float64
-    t: Int64
-    explored: Bool
-    drawn: int
-    kept: int
-
-
-class _Learner(Protocol):
-    state: Any
-
-    def learn(self, rows: Rows, rewards: Float64, t: int) -> tuple[Int64, Bool]:
-        """Return which rows were accepted, and which of those the learner explored."""
-
-
-class _InKernel:
-    def __init__(self, rule: kernel.Rule, state: Any, seed: int) -> None:
-        self.state = state
-        self._rule, self._seed = rule, seed
-
-    def learn(self, rows: Rows, rewards: Float64, t: int) -> tuple[Int64, Bool]:
-        X, allowed = np.ascontiguousarray(rows.X), None if rows.eligible.all() else rows.eligible
-        how: Any = {"rule": self._rule, "seed": self._seed, "t": t, "eligible": allowed}
-        found = kernel.replay(X, np.ascontiguousarray(rows.arm), rewards, start=self.state, **how)
-        self.state = found.statistics
-        return found.rows, found.explored
-
-
-class _InPython:
-    def __init__(self, policy: Policy, state: Any, seed: int) -> None:
-        self.state = state
-        self._policy, self._seed = policy, seed
-
-    def learn(self, rows: Rows, rewards: Float64, t: int) -> tuple[Int64, Bool]:
-        accepted: list[int] = []
-        explored: list[bool] = []
-        coins = kernel.coins(self._seed, t + 1)
-        for i, (x, arm) in enumerate(zip(rows.X, rows.arm.tolist(), strict=True)):
-            choice = self._policy.decide(self.state, t + 1, x, coins, rows.eligible[i])
-            if choice.arm != arm:
-                continue
-            t += 1
-            drawn: Any = {"propensity": choice.propensity, "explored": choice.explored, "tag": choice.tag}
-            self._policy.update(self.state, Interaction(t=t, x=x, arm=arm, reward=float(rewards[i]), **drawn))
-            accepted.append(i)
-            explored.append(choice.explored)
-            coins = kernel.coins(self._seed, t + 1)
-        return np.array(accepted, dtype=np.int64), np.array(explored, dtype=np.bool_)
-
-
-def _learner(bandit: Bandit, seed: int) -> _Learner:
-    policy = bandit.policy
+def _walk(blocks: Blocks, thinning: Thinning, bandit: Bandit, coins: np.random.Generator) -> dict[str, Any]:
+    """Let the bandit learn from the rows, block by block, and set its state and clock; return columns and counts."""
+    policy, sign = bandit.policy, -1.0 if blocks.objective == "min" else 1.0
     rule, state = compiled_rule(policy), policy.init(len(bandit.arms), bandit.dim)
-    return _InPython(policy, state, seed) if rule is None else _InKernel(rule, state, seed)
-
-
-def _walk(blocks: Blocks, thinning: Thinning, bandit: Bandit, coins: np.random.Generator) -> _Steps:
-    """Let the bandit learn from the rows, block by block, and set its state and clock."""
-    learner = _learner(bandit, bandit._seed)
-    sign = -1.0 if blocks.objective == "min" else 1.0
     taken: list[tuple[Float64, Int64, Bool]] = []
-    n_drawn = n_kept = t = 0
+    drawn = kept = t = 0
     for block in blocks:
         some = block.take(thinning.which(block))
         rows = some.take(coins.random(len(some)) < thinning.probabilities(some))
-        at, explored = learner.learn(rows, sign * rows.reward, t)
-        n_drawn, n_kept, t = n_drawn + len(some), n_kept + len(rows), t + len(at)
+        rewards = sign * rows.reward
+        if rule is None:
+            at, explored = _learn_in_python(policy, state, bandit._seed, rows, rewards, t)
+        else:
+            state, at, explored = _learn_in_kernel(rule, state, bandit._seed, rows, rewards, t)
+        drawn, kept, t = drawn + len(some), kept + len(rows), t + len(at)
         taken.append((rows.reward[at], rows.t[at], explored))
-    bandit._restore(learner.state, list(bandit.arms), 0)
+    bandit._restore(state, list(bandit.arms), 0)
     bandit.advance_to(t)
-    rewards, steps, tried = (np.concatenate(column) for column in zip(*taken, strict=True))
-    return _Steps(rewards, steps, tried, n_drawn, n_kept)
+    columns = zip(("rewards", "t", "explored"), zip(*taken, strict=True), strict=True)
+    return {"drawn": drawn, "kept": kept, **{name: np.concatenate(column) for name, column in columns}}
+
+
+def _learn_in_kernel(
+    rule: kernel.Rule, state: Any, seed: int, rows: Rows, rewards: Float64, t: int
+) -> tuple[Any, Int64, Bool]:
+    """Return the state, which rows were accepted, and which of those the learner explored."""
+    how: Any = {"rule": rule, "seed": seed, "t": t, "eligible": None if rows.eligible.all() else rows.eligible}
+    columns = (np.ascontiguousarray(rows.X), np.ascontiguousarray(rows.arm), rewards)
+    found = kernel.replay(*columns, start=state, **how)
+    return found.statistics, found.rows, found.explored
+
+
+def _learn_in_python(policy: Policy, state: Any, seed: int, rows: Rows, rewards: Float64, t: int) -> tuple[Int64, Bool]:
+    """Change the state; return which rows were accepted, and which of those the learner explored."""
+    accepted: list[int] = []
+    explored: list[bool] = []
+    coins = kernel.coins(seed, t + 1)
+    for i, (x, arm) in enumerate(zip(rows.X, rows.arm.tolist(), strict=True)):
+        choice = policy.decide(state, t + 1, x, coins, rows.eligible[i])
+        if choice.arm != arm:
+            continue
+        t += 1
+        drawn: Any = {"propensity": choice.propensity, "explored": choice.explored, "tag": choice.tag}
+        policy.update(state, Interaction(t=t, x=x, arm=arm, reward=float(rewards[i]), **drawn))
+        accepted.append(i)
+        explored.append(choice.explored)
+        coins = kernel.coins(seed, t + 1)
+    return np.array(accepted, dtype=np.int64), np.array(explored, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,14 +378,9 @@ class SelfEvaluation(NamedTuple):
 def self_evaluate(
     blocks: Blocks, survey: Survey, level: float, rewards: Rewards, name: str, *, doubt: str, refused: str
 ) -> SelfEvaluation:
-    """Value the policy that the randomized rows of a log teach; without an interval where the log is in doubt.
+    """Value the policy that the randomized rows of a log teach.
 
-    Parameters
-    ----------
-    rewards
-        What is known of them.
-    doubt, refused
-        Why there is no interval, or no number at all; nothing if there is.
+    `doubt` and `refused` say why there is no interval, or no number at all; they are empty if there is.
     """
     if adaptive := survey.rewarded - survey.known - survey.foreign:
         raise EvaluationError(

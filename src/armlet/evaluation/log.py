@@ -13,11 +13,12 @@ import importlib
 import json
 import os
 import shutil
+import struct
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -48,12 +49,7 @@ _PART: Final = 2**12  # events that are in memory at a time
 
 
 def open_rows(log: Source | Blocks) -> Blocks:
-    """Open a log to be read in blocks of columns.
-
-    Parameters
-    ----------
-    log
-        A path, .jsonl or .parquet, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
+    """Open a log to be read in blocks of columns: a path, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
 
     Examples
     --------
@@ -373,8 +369,7 @@ class _Spooler:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._names = _Records((folder / "names").open("wb"), _NAME)
-        self._rewards = _Records((folder / "rewards").open("wb"), _REWARD)
+        self._names, self._rewards = (folder / "names").open("wb"), (folder / "rewards").open("wb")
         self._buffer: list[Event] = []
         self._eligible: list[Any] = []
         self._probabilities: list[Float64 | None] = []
@@ -407,7 +402,7 @@ class _Spooler:
                 self._roster.apply(event)
 
     def _decide(self, event: Event) -> None:
-        self._names.add((event["t"], int(event["id"].partition("-")[2], 16)))
+        self._names.write(struct.pack("<qQ", event["t"], int(event["id"].partition("-")[2], 16)))
         self._buffer.append(event)
         self._eligible.append(self._may_play(event))
         self._probabilities.append(self._all_probabilities(event))
@@ -448,7 +443,7 @@ class _Spooler:
             paid = event["new_reward" if event["kind"] == "correct" else "reward"]
             weight = event.get("weight", 1.0)
         t, _, mark = event["id"].partition("-")
-        self._rewards.add((int(t), int(mark, 16), paid, weight))
+        self._rewards.write(struct.pack("<qQdd", int(t), int(mark, 16), paid, weight))
 
     def _convert(self) -> None:
         """Turn events into columns, which are much smaller."""
@@ -502,27 +497,6 @@ class _Spooler:
                 for name in ("reward", "weight"):
                     paid[name][rows[rows >= 0]] = some[name][rows >= 0]  # of several the last stays
         paid.flush()
-
-
-class _Records:
-    """Records on their way into a file."""
-
-    def __init__(self, file: IO[bytes], kind: Any) -> None:
-        self._file, self._kind = file, kind
-        self._held: list[tuple[Any, ...]] = []
-
-    def add(self, record: tuple[Any, ...]) -> None:
-        self._held.append(record)
-        if len(self._held) == _CHUNK:
-            self._write()
-
-    def _write(self) -> None:
-        self._file.write(np.array(self._held, dtype=self._kind).tobytes())
-        self._held.clear()
-
-    def close(self) -> None:
-        self._write()
-        self._file.close()
 
 
 class _Finder:

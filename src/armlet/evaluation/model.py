@@ -23,7 +23,7 @@ from armlet.evaluation.targets import ActionDist, BanditTarget, Logged, Target, 
 from armlet.kernel import gram, predict_played, predict_target, row_features, sum_features, sum_rows, value_greedy
 from armlet.reference import evaluation as reference
 from armlet.reference.evaluation import ALL, AS_LOGGED, Parts
-from armlet.types import Bool, Float64, Int64
+from armlet.types import Bool, Float64
 
 RIDGE: Final = 1.0
 """Constant: one that changes with the number of rows would not be the same without one of them."""
@@ -321,33 +321,3 @@ def _parts(rows: Rows, design: Design, prediction: Prediction, start: Float64) -
         h = row_weights(contributions(dist, pi, design), start, design)
     explored = design.explored.astype(np.float64)
     return Parts(pi, direct, rows.reward, design.propensity, design.given, explored, played, h)
-
-
-def gram_with(
-    arms: Int64, rewards: Float64, propensities: Float64, pi: Float64, q: Float64, *estimators: Estimator
-) -> Float64:
-    """Return the sums that estimators read, for a target and a reward model given row by row.
-
-    Parameters
-    ----------
-    arms, rewards, propensities
-        (n,): the arm played, its reward and its propensity.
-    pi, q
-        (n, K): the target's probabilities, and the expected rewards.
-    estimators
-        Those whose constants are not the usual ones.
-
-    Examples
-    --------
-    >>> pi, q = np.array([[1.0, 0.0], [0.0, 1.0]]), np.full((2, 2), 0.5)
-    >>> sums = gram_with(np.array([0, 0]), np.array([1.0, 0.0]), np.array([0.5, 0.5]), pi, q)
-    >>> from armlet.evaluation.estimators import estimate
-    >>> estimate("ips", sums).value, estimate("dr", sums).value
-    (1.0, 1.0)
-    """
-    at = np.arange(len(arms))
-    mine, played = np.ascontiguousarray(pi[at, arms]), np.ascontiguousarray(q[at, arms])
-    direct, ones = (pi * q).sum(axis=1), np.ones(len(arms))
-    parts = Parts(mine, direct, rewards, propensities, propensities, ones, played, ones)
-    F = row_features(*parts, **kernel_constants((*ESTIMATORS.values(), *estimators)))
-    return gram(F, F)

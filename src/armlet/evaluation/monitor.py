@@ -169,18 +169,10 @@ class Missing:
 
 
 class Checks:
-    """All checks of a log and of the targets that it values; `check_trained` looks at the training of models.
-
-    Parameters
-    ----------
-    arms, dim
-        All arms of the log, and the values of a context.
-    targets, features
-        Names of the targets, and of the values of a context.
+    """All checks of a log and of the targets that it values, by name; `check_trained` looks at the training of models.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from armlet.evaluation.log import open_rows
     >>> from armlet.log import from_obp
     >>> draw = np.random.default_rng(1)
@@ -327,25 +319,17 @@ class Observer(Protocol):
 
 
 class Monitor:
-    """Checks, weights and running values of all targets.
-
-    Parameters
-    ----------
-    blocks, targets
-        The log, and what is valued by it.
-    reward_range
-        For a confidence sequence along the path of each value; None leaves it out.
-    """
+    """Checks, weights and running values of all targets; a range of rewards adds sequences along the paths."""
 
     def __init__(self, blocks: Blocks, targets: Sequence[Target], reward_range: Range | None = None) -> None:
         names = [target.name for target in targets if not isinstance(target, Logged)]
-        self._checks = Checks(blocks.arms, blocks.dim, names, blocks.features)
+        self.checks = Checks(blocks.arms, blocks.dim, names, blocks.features)
         self._spreads = {name: WeightCounts() for name in names}
         self._running = {name: RunningValue(reward_range) for name in names}
 
     def add(self, rows: Rows, dists: Mapping[str, ActionDist]) -> None:
         """Add a block, and what each target would have done."""
-        self._checks.add(rows, dists)
+        self.checks.add(rows, dists)
         paid, rewarded = rows.rewarded, rows.with_reward()
         design = Design.of(rewarded)
         used, chance = design.randomized()
@@ -353,10 +337,6 @@ class Monitor:
             pi = prob_of_played(dists[name][paid], rewarded.arm)
             self._spreads[name].add(pi / design.propensity)
             running.add(rewarded.reward[used], pi[used] / chance[used])
-
-    def checks(self) -> tuple[Check, ...]:
-        """Return what the checks found."""
-        return self._checks.found()
 
     def paths(self) -> tuple[ValuePath, ...]:
         """Return what values were after so many rows."""
@@ -372,13 +352,6 @@ class AnytimeIntervals:
 
     They bet on rows whose arm was drawn regardless of the context, or where that is not known on all rows. Where all
     arms were equally likely and a target plays one arm, its rows are those that match, and weigh the same.
-
-    Parameters
-    ----------
-    names
-        Of the targets.
-    reward_range, level
-        As of `MeanSequence`.
     """
 
     def __init__(self, names: Sequence[str], reward_range: Range, level: float) -> None:

@@ -115,15 +115,7 @@ class Blocks(ABC):
 
 
 class HeldBlocks(Blocks):
-    """Rows in memory, cut into blocks here.
-
-    Parameters
-    ----------
-    rows, arms
-        All rows, in their order, and all labels.
-    about
-        What else the start of a log would hold, such as `objective`, `reward_range` or `policy`.
-    """
+    """Rows in memory, cut into blocks here; `about` may hold `objective`, `reward_range` and `policy`."""
 
     def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
         super().__init__({"dim": rows.X.shape[1], "policy": None, **(about or {})})
@@ -134,73 +126,6 @@ class HeldBlocks(Blocks):
 
     def __getitem__(self, block: int) -> Rows:
         return self._rows.take(slice(block * BLOCK, (block + 1) * BLOCK))
-
-
-class ArrayBlocks(Blocks):
-    """Decisions of another system as arrays, cut into blocks; nothing is copied but what a block takes.
-
-    Parameters
-    ----------
-    X, arms, rewards, propensities
-        (n, d), (n,) indices of labels, (n,) and (n,).
-    labels
-        Of the arms.
-    explored, rate, given
-        (n,): whether a step explored, its exploration probability, and the probability of its arm given exploring;
-        not known if left out.
-
-    Examples
-    --------
-    >>> log = ArrayBlocks(np.ones((3, 1)), np.array([0, 1, 1]), np.ones(3), np.full(3, 0.5), labels=("a", "b"))
-    >>> log.n, log.dim, [len(rows) for rows in log]
-    (3, 1, [3])
-    """
-
-    def __init__(
-        self,
-        X: Float64,
-        arms: Int64,
-        rewards: Float64,
-        propensities: Float64,
-        *,
-        labels: Sequence[Arm],
-        explored: Bool | None = None,
-        rate: Float64 | None = None,
-        given: Float64 | None = None,
-    ) -> None:
-        super().__init__({"dim": X.shape[1], "arms": list(labels), "objective": "max", "policy": None})
-        self.arms, self.n = tuple(labels), len(X)
-        # int64 under one name, however C calls it
-        arms = arms.view(np.int64) if arms.dtype == np.int64 else arms.astype(np.int64)
-        self._columns: dict[str, Any] = {"X": X, "arm": arms, "reward": rewards, "propensity": propensities}
-        known = {"explored": None if explored is None else explored.astype(np.int8), "rate": rate}
-        known["given_exploring"] = given
-        self._columns |= {name: column for name, column in known.items() if column is not None}
-        self._unknown = _unknown_columns(min(self.n, BLOCK), len(self.arms))
-
-    def __len__(self) -> int:
-        return -(-self.n // BLOCK)
-
-    def __getitem__(self, block: int) -> Rows:
-        start, end = block * BLOCK, min((block + 1) * BLOCK, self.n)
-        columns = {name: column[: end - start] for name, column in self._unknown.items()}
-        columns |= {name: column[start:end] for name, column in self._columns.items()}
-        return Rows(t=np.arange(start, end, dtype=np.int64) + 1, probabilities=None, **columns)
-
-
-def _unknown_columns(n: int, n_arms: int) -> dict[str, Any]:
-    """Return the columns of a log that holds arms, rewards and propensities alone."""
-    unknown, unsaid = np.full(n, np.nan), np.full(n, -1, dtype=np.int8)
-    return {
-        "explored": unsaid,
-        "greedy": unsaid,
-        "rate": unknown,
-        "given_exploring": unknown,
-        "smallest": unknown,
-        "turn": np.zeros(n, dtype=np.bool_),
-        "eligible": np.ones((n, n_arms), dtype=np.bool_),
-        "weight": np.ones(n),
-    }
 
 
 def rows_of(
@@ -216,7 +141,19 @@ def rows_of(
     """
     n, k = len(X), int(arms.max(initial=0)) + 1 if n_arms is None else n_arms
     columns = {"t": np.arange(1, n + 1), "X": X, "arm": arms, "reward": rewards, "propensity": propensities}
-    return Rows(**(_unknown_columns(n, k) | columns | {"probabilities": None} | known))
+    return Rows(**(unknown_columns(n, k) | columns | {"probabilities": None} | known))
+
+
+def unknown_columns(n: int, n_arms: int) -> dict[str, Any]:
+    """Return the other columns of a log that holds arms, rewards and propensities alone."""
+    unknown, unsaid = np.full(n, np.nan), np.full(n, -1, dtype=np.int8)
+    return {
+        **dict.fromkeys(("explored", "greedy"), unsaid),
+        **dict.fromkeys(("rate", "given_exploring", "smallest"), unknown),
+        "turn": np.zeros(n, dtype=np.bool_),
+        "eligible": np.ones((n, n_arms), dtype=np.bool_),
+        "weight": np.ones(n),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import numpy as np
 
 from armlet.datasets import Table
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.rows import ArrayBlocks
 from armlet.types import Bool, Float64, Int64
+from armlet_lab.validation.printed_tables.arrays import ArrayBlocks
 
 TABLES: Final = {
     "letter": "balanced/letter",

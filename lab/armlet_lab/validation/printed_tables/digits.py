@@ -18,9 +18,8 @@ import numpy as np
 from armlet.datasets import Table, load
 from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.model import gram_with
-from armlet.evaluation.rows import ArrayBlocks
 from armlet.types import Float64, Int64
+from armlet_lab.validation.printed_tables.arrays import ArrayBlocks, gram_with
 
 PRINTED: Final = {
     "dm": (0.093439, 0.015391),
