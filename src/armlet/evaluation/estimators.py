@@ -263,13 +263,7 @@ EstimatorLike: TypeAlias = str | Estimator
 
 
 def choose_from(estimator: EstimatorLike) -> dict[str, Estimator]:
-    """Return all estimators, with the one that is given in place of its namesake.
-
-    Examples
-    --------
-    >>> choose_from(Switch(20))["switch"], len(choose_from("auto"))
-    (Switch(threshold=20), 10)
-    """
+    """Return all estimators, with the one that is given in place of its namesake."""
     if isinstance(estimator, Estimator):
         return ESTIMATORS | {estimator.name: estimator}
     if estimator != "auto" and estimator not in ESTIMATORS:

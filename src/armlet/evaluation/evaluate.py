@@ -131,7 +131,7 @@ def evaluate(
     if interval == "both" and declared is not None:
         sequences = AnytimeIntervals([target.name for target in several], declared, level)
     monitor = Monitor(blocks, several, declared if interval == "both" else None) if checks == "all" else None
-    observers = [each for each in (monitor, sequences) if each is not None]
+    observers = [each.add for each in (monitor, sequences) if each is not None]
     # sequences check the rewards that they read themselves
     survey = survey_log(blocks, several, observers, progress, None if sequences is not None else declared)
     _check_log(survey, weights)
@@ -140,7 +140,7 @@ def evaluate(
     judge.trained = {str(check.target) for check in trained if check.word is not Word.FINE}
     if monitor is not None:
         judge.is_checked, judge.checks = True, (*monitor.checks.found(), *trained)
-    sums = _sum(blocks, several, survey, tuple(estimators.values()), pool, workers, progress)
+    sums = _sum(blocks, several, survey, estimators, pool, workers, progress)
     judge.refuse_deterministic(several, sums, own)
     found, owned = judge.values(several, sums, sequences), judge.own(own)
     values = {name: found[name].value for name in [base.name, *(target.name for target in several[:-1])]}
@@ -187,14 +187,13 @@ def _sum(
     blocks: Blocks,
     targets: Sequence[Target],
     survey: Survey,
-    estimators: tuple[Estimator, ...],
+    estimators: Mapping[str, Estimator],
     pool: PoolLike,
     workers: int | None,
     progress: Progress,
 ) -> Sums:
-    model = solve(survey.records(blocks.dim))
-    shared = {"blocks": blocks, "targets": tuple(targets), "baseline": len(targets) - 1, "estimators": estimators}
-    tasks = [SumTask(block=i, model=model, starts=survey.starts[i], **shared) for i in range(len(blocks))]  # type: ignore[arg-type]
+    model, every = solve(survey.records(blocks.dim)), tuple(estimators.values())
+    tasks = [SumTask(blocks, i, tuple(targets), model, start, every) for i, start in enumerate(survey.starts)]
     done = 0
 
     def count(_index: int, _sums: Sums) -> None:

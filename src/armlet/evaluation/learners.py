@@ -323,16 +323,11 @@ class LinearPolicy(NamedTuple):
         return np.asarray(np.column_stack([np.ones(len(X)), X]) @ self.turn.T)
 
 
-@dataclass(slots=True)
 class Ratio:
     """S v r / S v, its error and its effective rows, from sums."""
 
-    v: float = 0.0
-    vv: float = 0.0
-    vr: float = 0.0
-    vrr: float = 0.0
-    vvr: float = 0.0
-    vvrr: float = 0.0
+    def __init__(self) -> None:
+        self.v = self.vv = self.vr = self.vrr = self.vvr = self.vvrr = 0.0
 
     def add(self, v: Float64, r: Float64) -> None:
         """Add rows."""

@@ -67,15 +67,7 @@ def open_rows(log: Source | Blocks) -> Blocks:
 
 
 class Roster:
-    """All arms that a log has had so far, each under one index, and which of them may be played.
-
-    Examples
-    --------
-    >>> roster = Roster({"arms": ["a", "b"], "retired": ["b"]})
-    >>> roster.apply({"kind": "add_arm", "arm": "c"})
-    >>> roster.labels, roster.active().tolist()
-    (['a', 'b', 'c'], [True, False, True])
-    """
+    """All arms that a log has had so far, each under one index, and which of them may be played."""
 
     def __init__(self, about: Mapping[str, Any]) -> None:
         self.labels: list[Arm] = list(about["arms"])
@@ -180,7 +172,8 @@ class CompactedBlocks(Blocks):
                 raise LogError(f"{name} has a row without {column}; read the log that it was made from")
         seq = _whole(batch.column("seq"))
         columns: dict[str, Any] = {each: _floats(batch.column(each), np.nan) for each in _NUMBERS}
-        columns |= {each: _truths(batch.column(each)) for each in ("explored", "greedy")}
+        for each in ("explored", "greedy"):
+            columns[each] = batch.column(each).cast("int8").fill_null(-1).to_numpy(zero_copy_only=False)
         columns["arm"] = self._places(batch.column("arm"))
         columns |= {"t": _whole(batch.column("t")), "weight": _floats(batch.column("weight"), 1.0)}
         columns["weight"][np.isnan(columns["reward"])] = 1.0
@@ -323,11 +316,6 @@ def _whole(column: Any) -> Int64:
 def _floats(column: Any, missing: float) -> Float64:
     filled = column.fill_null(missing) if column.null_count else column
     return filled.to_numpy(zero_copy_only=False).astype(np.float64)  # type: ignore[no-any-return]
-
-
-def _truths(column: Any) -> Any:
-    pa = importlib.import_module("pyarrow")
-    return column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def _is_turn(column: Any) -> Bool:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.evaluation.estimators import ESTIMATORS, Estimator, kernel_constants
+from armlet.evaluation.estimators import Estimator, kernel_constants
 from armlet.evaluation.rows import Blocks, Design, Rows
 from armlet.evaluation.targets import ActionDist, BanditTarget, Logged, Target, prob_of_played
 from armlet.kernel import gram, predict_played, predict_target, row_features, sum_features, sum_rows, value_greedy
@@ -246,17 +246,16 @@ class Sums:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SumTask:
-    """A block to be summed, and by what."""
+    """A block to be summed for targets, the last of which is the baseline."""
 
     blocks: Blocks
     block: int
     targets: tuple[Target, ...]
-    baseline: int
     model: RewardModel
     starts: Float64  # (J, RUNNING): of the running sums
-    estimators: tuple[Estimator, ...] = tuple(ESTIMATORS.values())
+    estimators: tuple[Estimator, ...]
 
 
 def sum_block(task: SumTask) -> Sums:
@@ -270,7 +269,7 @@ def sum_block(task: SumTask) -> Sums:
     ]
     beyond = np.array([_beyond(design, part) for part in parts])
     constants, extra = kernel_constants(task.estimators), [each for each in task.estimators if each.has_column]
-    if parts[task.baseline] is None and len(parts) > 1 and not extra:
+    if parts[-1] is None and len(parts) > 1 and not extra:
         return _next_to_logged(parts, constants, beyond)
     whole = [_logged(rows, design) if part is None else part for part in parts]
     features = [row_features(*part, **constants) for part in whole]
@@ -278,7 +277,7 @@ def sum_block(task: SumTask) -> Sums:
     if extra:
         columns = [[each.column(part) for each in extra] for part in whole]
         features = [np.column_stack([F, *more]) for F, more in zip(features, columns, strict=True)]
-    base = features[task.baseline]
+    base = features[-1]
     own = [product(F, F) for F in features]
     return Sums(
         own=np.stack(own),

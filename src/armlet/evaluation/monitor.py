@@ -7,9 +7,9 @@ memory does not grow with the log.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,10 @@ FIRST: Final = 8  # rows at the first look
 STEP: Final = 1.35  # times as many rows from one look to the next
 LOWEST: Final = -40  # powers of 2 that are told apart
 BINS: Final = 100
+
+
+Observer: TypeAlias = Callable[[Rows, Mapping[str, ActionDist]], None]
+"""Called with every block of a log in order, and what each target would have done."""
 
 
 class Drift:
@@ -169,21 +173,7 @@ class Missing:
 
 
 class Checks:
-    """All checks of a log and of the targets that it values, by name; `check_trained` looks at the training of models.
-
-    Examples
-    --------
-    >>> from armlet.evaluation.log import open_rows
-    >>> from armlet.log import from_obp
-    >>> draw = np.random.default_rng(1)
-    >>> columns = {"action": draw.integers(2, size=500), "reward": draw.random(500), "pscore": np.full(500, 0.5)}
-    >>> blocks = open_rows(from_obp({**columns, "context": draw.random((500, 1))}))
-    >>> checks = Checks(blocks.arms, 1, ["always 1"])
-    >>> for rows in blocks:
-    ...     checks.add(rows, {"always 1": np.tile([0.0, 1.0], (len(rows), 1))})
-    >>> all(check.word is Word.FINE for check in checks.found())
-    True
-    """
+    """All checks of a log and of the targets that it values by name; `check_trained` looks at training."""
 
     def __init__(
         self, arms: Sequence[Arm], dim: int, targets: Sequence[str], features: Sequence[str] | None = None
@@ -223,16 +213,7 @@ class WeightHistogram:
 
 
 class WeightCounts:
-    """Counts rows by the size of their weight.
-
-    Examples
-    --------
-    >>> counts = WeightCounts()
-    >>> counts.add(np.array([0.0, 1.0, 1.5, 4.0]))
-    >>> found = counts.found("new")
-    >>> found.zeros, found.powers.tolist(), found.rows.tolist()
-    (1, [0, 1, 2], [2, 0, 1])
-    """
+    """Counts rows by the size of their weight."""
 
     def __init__(self) -> None:
         self._rows, self._zeros = np.zeros(BINS, dtype=np.int64), 0
@@ -263,16 +244,7 @@ class ValuePath:
 
 
 class RunningValue:
-    """The weighted mean reward of a policy at looks that are `STEP` times as far each, and its sequence there.
-
-    Examples
-    --------
-    >>> running = RunningValue((0.0, 1.0))
-    >>> running.add(np.tile([0.0, 1.0], 50), np.ones(100))
-    >>> path = running.found("new")
-    >>> path.rows[-1], path.value[-1], bool(path.low[-1] < 0.5 < path.high[-1])
-    (np.int64(100), np.float64(0.5), True)
-    """
+    """The weighted mean reward of a policy at looks that are `STEP` times as far each, and its sequence there."""
 
     def __init__(self, reward_range: Range | None) -> None:
         self._sequence = None if reward_range is None else MeanSequence(reward_range)
@@ -309,13 +281,6 @@ class RunningValue:
         looks = np.array(self._looks, dtype=np.float64).reshape(-1, 4)
         rows, value, low, high = looks.T
         return ValuePath(name=name, rows=rows.astype(np.int64), value=value, low=low, high=high)
-
-
-class Observer(Protocol):
-    """Anything that wants the rows of a log in order."""
-
-    def add(self, rows: Rows, dists: Mapping[str, ActionDist]) -> None:
-        """Add a block, and what each target would have done."""
 
 
 class Monitor:
@@ -483,5 +448,5 @@ def survey_log(
         if declared is not None:
             check_rewards(paid.reward, declared)
         for observer in observers:
-            observer.add(rows, dists)
+            observer(rows, dists)
     return found

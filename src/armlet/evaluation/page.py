@@ -229,15 +229,7 @@ def _in_words(line: Value) -> str:
 
 
 def running(paths: Sequence[ValuePath], *, ylabel: str) -> Picture:
-    """Draw how values settled as rows came in, with their confidence sequences.
-
-    Examples
-    --------
-    >>> rows, value = np.array([10, 100]), np.array([0.4, 0.5])
-    >>> path = ValuePath(name="new", rows=rows, value=value, low=value - 0.1, high=value + 0.1)
-    >>> running([path], ylabel="mean reward").caption[:11]
-    'Every value'
-    """
+    """Draw how values settled as rows came in, with their confidence sequences."""
     paths = list(paths)[:MOST]
     faint = 0.16 if len(paths) < 3 else 0.06  # bands lie over each other
     with plots.frame(height=3.2, labels=[cut(path.name) for path in paths]) as (figure, axes):
@@ -274,14 +266,7 @@ def _window(paths: Sequence[ValuePath]) -> tuple[float, float]:
 
 
 def weights(spreads: Sequence[WeightHistogram]) -> Picture:
-    """Draw how many rows have which weight.
-
-    Examples
-    --------
-    >>> spread = WeightHistogram(name="new", powers=np.array([0, 1]), rows=np.array([20, 3]), zeros=40)
-    >>> weights([spread]).caption[:5]
-    'Rows '
-    """
+    """Draw how many rows have which weight."""
     spreads = list(spreads)[:MOST]
     with plots.frame(height=2.8, labels=[cut(spread.name) for spread in spreads]) as (figure, axes):
         for index, spread in enumerate(spreads):

@@ -131,14 +131,7 @@ class HeldBlocks(Blocks):
 def rows_of(
     X: Float64, arms: Int64, rewards: Float64, propensities: Float64, *, n_arms: int | None = None, **known: Any
 ) -> Rows:
-    """Return rows from arrays: those of a log where nothing else is known, unless other columns are given.
-
-    Examples
-    --------
-    >>> rows = rows_of(np.ones((2, 1)), np.array([0, 1]), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
-    >>> rows.eligible.tolist(), rows.explored.tolist()
-    ([[True, True], [True, True]], [-1, -1])
-    """
+    """Return rows from arrays: those of a log where nothing else is known, unless other columns are given."""
     n, k = len(X), int(arms.max(initial=0)) + 1 if n_arms is None else n_arms
     columns = {"t": np.arange(1, n + 1), "X": X, "arm": arms, "reward": rewards, "propensity": propensities}
     return Rows(**(unknown_columns(n, k) | columns | {"probabilities": None} | known))

@@ -218,14 +218,7 @@ def _uniform(eligible: Bool) -> Float64:
 
 
 def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
-    """Return the different rows of a matrix, and which of them each row is.
-
-    Examples
-    --------
-    >>> sets, which = distinct_sets(np.array([[True, True], [True, False], [True, True]]))
-    >>> len(sets), which.tolist()
-    (2, [0, 1, 0])
-    """
+    """Return the different rows of a matrix, and which of them each row is."""
     if len(eligible) == 0 or eligible.all() or (eligible == eligible[0]).all():
         return eligible[:1], np.zeros(len(eligible), dtype=np.int64)
     keys = np.packbits(eligible, axis=1)
@@ -332,13 +325,7 @@ def read_target(name: str, target: object, arms: tuple[Arm, ...], playing: Playi
 
 
 def through_encoders(log: L, *targets: object) -> L:
-    """Encode the contexts of a raw table with the encoder of the models among the targets; return other logs as is.
-
-    Examples
-    --------
-    >>> through_encoders("decisions.parquet", "uniform")
-    'decisions.parquet'
-    """
+    """Encode the contexts of a raw table with the encoder of the models among the targets; return other logs as is."""
     encode = getattr(log, "encoded", None)  # what `armlet.log.from_table` returns without an encoder has it
     if encode is None:
         return log
