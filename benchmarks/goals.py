@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from armlet.inference.means import paired_difference
+from armlet.inference.intervals import paired_difference
 from exploiter_report import ExploiterReport, mean_ratio, median_ratio
 from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
 from report import (

@@ -22,7 +22,7 @@ from armlet.advice.comparison import DEFAULT, StepTask, play_steps, played
 from armlet.advice.sources import as_source
 from armlet.advice.spread import Sample, mean_interval
 from armlet.environments.finite import FiniteWorld
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.simulation.player import play_table
 
 ARMS, DIM, ENVIRONMENTS = 4, 6, 40

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from armlet.inference.means import bootstrap
+from armlet.inference.intervals import bootstrap
 from peers import ALGORITHM_1, ARMLET, Learner, Rule
 from timing import Cell, Size
 

@@ -19,7 +19,7 @@ from armlet import datasets
 from armlet.datasets.open_bandit_sample import OPEN_BANDIT
 from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.inference.betting import mixed_margin
-from armlet.inference.means import Z
+from armlet.inference.intervals import Z
 from armlet.inference.sequences import MeanSequence
 from armlet.types import Bool, Float64, Int64
 from armlet_lab.validation.printed_tables.arrays import gram_with

@@ -13,9 +13,9 @@ import pytest
 import armlet
 from armlet import Bandit
 from armlet.model_file import model
-from armlet.policies import POLICIES
 from fuzz import files, logs, policies, runner, threads
 from fuzz.faults import Fault
+from support.policies import REGISTRY
 
 HERE = Path(__file__).parent
 
@@ -138,8 +138,8 @@ def test_books_that_do_not_balance_are_told() -> None:
 
 
 def test_every_policy_has_its_turn() -> None:
-    drawn = {policies.name_of(policies.draw(Random(case), case)) for case in range(0, 8 * len(POLICIES), 8)}
-    assert drawn == set(POLICIES)
+    drawn = {policies.name_of(policies.draw(Random(case), case)) for case in range(0, 8 * len(REGISTRY), 8)}
+    assert drawn == set(REGISTRY)
 
 
 def test_edits_of_one_header_do_not_reach_the_next() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import package
 import release
-from armlet.inputs.extras import EXTRAS
+from armlet.errors import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

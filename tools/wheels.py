@@ -35,7 +35,7 @@ TESTS: Final = (
     "support",
     "bandit/test_bandit_loop.py",
     "bandit/test_bandit_files.py",
-    "core/test_elementary.py",
+    "reference/test_elementary.py",
     "kernel/test_digest.py",
     "kernel/test_widths.py",
 )

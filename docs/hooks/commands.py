@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from armlet.cli.parser import make_parser
+from armlet_lab.cli import make_parser as make_lab_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     --------
     >>> names = [each.prog for each in found(make_parser())]
     >>> names[:2], "armlet log compact" in names
-    (['armlet', 'armlet-lab paper'], True)
+    (['armlet', 'armlet list'], True)
     """
     yield parser
     for action in parser._actions:
@@ -52,11 +53,12 @@ def page(text: str) -> str:
     Examples
     --------
     >>> [line for line in page("# Commands").splitlines() if line.startswith("#")][:3]
-    ['# Commands', '## armlet', '## armlet-lab paper']
+    ['# Commands', '## armlet', '## armlet list']
     """
     sections = [
         f"{'#' * max(2, len(each.prog.split()))} {each.prog}\n\n```text\n{helped(each)}\n```"
-        for each in found(make_parser())
+        for parser in (make_parser(), make_lab_parser())
+        for each in found(parser)
     ]
     return "\n\n".join([text.rstrip(), *sections, ""])
 

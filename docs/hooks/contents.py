@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import armlet
 from armlet.policies import POLICIES as REGISTRY
+from armlet_lab.literature import POLICIES as LITERATURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def unlisted(page: str) -> list[str]:
     >>> "load" in found, "Bandit" in found, "LinUCB" in found, "Log" in found, "log" in found
     (True, False, False, False, False)
     """
-    stems = {path.stem for path in API.glob("*.rst")} - {"armlet"}
+    stems = {path.stem for path in API.glob("*.rst")} - {"armlet", "lab"}
     modules = [import_module(f"armlet.{stem}") for stem in stems]
     pages = "\n".join([page, *((API / f"{stem}.rst").read_text() for stem in stems)])
     listed = {*stems, *re.findall(r":: armlet\.(\w+)$", pages, re.MULTILINE), "__version__"}
@@ -92,7 +93,8 @@ def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
         entries = (f".. auto{kind}:: armlet.{name}" for name, kind in kinds.items())
         source[0] = "\n".join([source[0], "", "More", "----", "", *entries])
     elif docname == POLICIES:
-        source[0] = "\n".join([source[0], *(f".. autoclass:: armlet.policies.{name}" for name in REGISTRY)])
+        of_both = [f"armlet.policies.{name}" for name in REGISTRY] + [f"armlet_lab.literature.{n}" for n in LITERATURE]
+        source[0] = "\n".join([source[0], *(f".. autoclass:: {name}" for name in of_both)])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -16,7 +16,7 @@ namespace armlet {
 
 namespace nb = nanobind;
 
-// Of contexts, rewards, weights and settings; core/border/columns.py says why. NaN fails the comparison too.
+// Of contexts, rewards, weights and settings; armlet/inputs/columns.py says why. NaN fails the comparison too.
 constexpr double largest_value = 1e40;
 constexpr double least_weight = 1e-40;
 constexpr double largest_sum = 1e200;  // no sum of rows comes near it

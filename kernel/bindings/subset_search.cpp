@@ -44,7 +44,9 @@ Subset search(const std::string& how, const Past& past, const double* x) {
     if (how == "counts") return search_counts(past, x);
     if (how != "exact") fail(PyExc_ValueError, "how is '" + how + "'; choose 'exact', 'relaxed' or 'counts'");
     if (count_subsets(past) > most_subsets)
-        fail(PyExc_ValueError, "rows have more than 65536 subsets, too many to try them all; use another search");
+        fail(PyExc_ValueError, "rows has " + std::to_string(past.size) +
+                                   " rows and more than 65536 subsets, too many to try them all; use search='relaxed', "
+                                   "or keep at most 16 rows");
     return search_exactly(past, x);
 }
 
@@ -54,14 +56,7 @@ auto search_subset(const std::string& how, nb::handle x, nb::handle rows, nb::ha
     const Past past = read_past(rows, counts, dim);
     Subset found = search(how, past, values);
     const std::size_t size = past.size;
-    return std::tuple(to_numpy(std::move(found.weights), {size}), found.value, found.bound, found.exact, found.tried);
-}
-
-double bound_subsets(nb::handle x, nb::handle rows, nb::handle counts, double value, double tolerance,
-                     std::size_t steps) {
-    const std::size_t dim = nb::len(x);
-    const double* values = read_x(x, dim);
-    return find_bound(read_past(rows, counts, dim), values, value / (1.0 + tolerance), tolerance / 8.0, steps);
+    return std::tuple(to_numpy(std::move(found.weights), {size}), found.value, found.exact, found.tried);
 }
 
 auto estimate_subset(nb::handle rows, nb::handle counts, nb::handle sums, nb::handle weights, std::size_t dim) {
@@ -73,21 +68,17 @@ auto estimate_subset(nb::handle rows, nb::handle counts, nb::handle sums, nb::ha
 }  // namespace
 
 void bind_subset_search(nb::module_& m) {
-    m.def("search_subset", &search_subset, nb::arg("how"), nb::arg("x"), nb::arg("rows"), nb::arg("counts"),
-          nb::sig("def search_subset(how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "
-                  "NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], float, float, bool, int]"),
-          "The weights, f, a bound below it (0 if none is known), whether it is proved to be the minimum, and how many "
-          "subsets were tried where that is counted.");
-    m.def("bound_subsets", &bound_subsets, nb::arg("x"), nb::arg("rows"), nb::arg("counts"), nb::arg("value"),
-          nb::arg("tolerance"), nb::arg("steps"),
-          nb::sig("def bound_subsets(x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "
-                  "NDArray[numpy.float64], value: float, tolerance: float, steps: int) -> float"),
-          "A bound below f of all subsets, improved until it is near `value` or no more steps are left.");
+    m.def(
+        "search_subset", &search_subset, nb::arg("how"), nb::arg("x"), nb::arg("rows"), nb::arg("counts"),
+        nb::sig("def search_subset(how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: "
+                "NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], float, bool, int]"),
+        "Return the weights, f, whether it is proved to be the minimum, and how many subsets were tried where that is "
+        "counted.");
     m.def("estimate_subset", &estimate_subset, nb::arg("rows"), nb::arg("counts"), nb::arg("sums"), nb::arg("weights"),
           nb::arg("dim"),
           nb::sig("def estimate_subset(rows: NDArray[numpy.float64], counts: NDArray[numpy.float64], sums: "
                   "NDArray[numpy.float64], weights: NDArray[numpy.float64], dim: int) -> NDArray[numpy.float64]"),
-          "theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b.");
+          "Return theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b.");
 }
 
 }  // namespace armlet

@@ -1,5 +1,5 @@
 // exp, log and erfc as fixed sequences of IEEE operations, so that they have the same bits everywhere: no two
-// libraries' agree to the last one. core/elementary.py has the same in Python.
+// libraries' agree to the last one. armlet/reference/elementary.py has the same in Python.
 #pragma once
 
 namespace armlet::elementary {

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "linear/linear.hpp"
 
@@ -35,19 +34,13 @@ double Width::operator()(const double* A, double n) {
         const double whole = 1.0 + L[i * d + i];
         double pivot = whole;
         for (std::size_t j = 0; j < i; ++j) pivot -= L[i * d + j] * L[i * d + j];
-        // B >= I, whatever rounding makes of it; and a pivot that it has eaten must not blow up what it left below
+        // B >= I, even after rounding; and a pivot lost to rounding must not blow up the rows below it
         inverse_[i] = 1.0 / std::sqrt(std::max({pivot, 1.0, negligible * whole}));
     }
     solve(x_, y_);
     double f = 0.0;
     for (const double v : y_) f += v * v;
     return f <= most_ ? f : most_;  // B >= I; for NaN too
-}
-
-double Width::inner() const {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < x_.size(); ++j) sum += x_[j] * y_[j];
-    return sum;
 }
 
 void Width::solve(const std::vector<double>& b, std::vector<double>& out) const {
@@ -111,6 +104,13 @@ void Columns::dot(const std::vector<double>& v, std::vector<double>& out) const 
     out.resize(width_);
     score(values_.data(), v.data(), dim_, width_, out.data());
     out.resize(size_);
+}
+
+void Columns::slopes(Width& width, std::vector<double>& out) {
+    width.find_z();
+    dot(width.y(), out);
+    dot(width.z(), other_);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] *= other_[i];
 }
 
 void Order::operator()(const std::vector<double>& scores) {

@@ -1,18 +1,18 @@
 // What Contextual UCB (Algorithm 2) minimises: f(T) = |(I + A_T / sqrt(n))^-1 x|^2 over subsets T of an arm's past.
 //
-// A subset is given by how often it counts each row, so that rows met many times need to be kept only once.
+// A subset is given by how often it counts each row, so that equal rows need to be kept only once.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <numeric>
 #include <vector>
 
 #include "linear/linear.hpp"
 
 namespace armlet {
 
-// What is known of one arm: rows, one after the other, and how often each was met.
+// The rows of one arm and how often each occurred.
 struct Past {
     const double* rows;    // (size, dim)
     const double* counts;  // (size,): whole numbers of at least 1
@@ -27,21 +27,19 @@ using Weights = std::vector<double>;  // how often each row counts: whole number
 struct Subset {
     Weights weights;
     double value = 0.0;     // f
-    double bound = 0.0;     // no subset is below it; 0 where nothing is known
     bool exact = false;     // proved to be the minimum
-    std::size_t tried = 0;  // subsets that were looked at, where the search keeps count
+    std::size_t tried = 0;  // subsets evaluated, where the search counts them
 };
 
-// f for one x, and the directions in which it falls.
+// f for one x, and what its slopes need.
 class Width {
   public:
     Width(const double* x, std::size_t dim);
 
     // f of the subset with this A, packed, and this n; it is finite.
     double operator()(const double* A, double n);
-    // With B = I + A / sqrt(n) of the last call: z = B^-1 y, beside y = B^-1 x.
+    // With B = I + A / sqrt(n) of the last call: z = B^-1 y, where y = B^-1 x.
     void find_z() { solve(y_, z_); }
-    double inner() const;  // x'y = x'B^-1 x
     const std::vector<double>& y() const { return y_; }
     const std::vector<double>& z() const { return z_; }
     void solve(const std::vector<double>& b, std::vector<double>& out) const;
@@ -51,7 +49,7 @@ class Width {
     double most_ = 0.0;  // |x|^2
 };
 
-// A sum of w x x' that grows, packed; rows are added some at a time.
+// A growing sum of w x x', packed; rows are added in blocks.
 class Sum {
   public:
     explicit Sum(std::size_t dim) : dim_(dim), A_(packed_size(dim)), rows_(at_once * padded(dim)), weights_(at_once) {}
@@ -71,6 +69,8 @@ class Sum {
     std::vector<double> A_, rows_, weights_;
 };
 
+inline double dot(const double* a, const double* b, std::size_t d) { return std::inner_product(a, a + d, b, 0.0); }
+
 // sum of w x x', packed
 std::vector<double> gram(const Past& past, const Weights& weights);
 // f of a subset from its definition.
@@ -84,10 +84,12 @@ class Columns {
     explicit Columns(const Past& past);
     // out[i] = v' x_i
     void dot(const std::vector<double>& v, std::vector<double>& out) const;
+    // How steeply f falls with the weight of each row, up to a factor, at the subset that `width` last saw.
+    void slopes(Width& width, std::vector<double>& out);
 
   private:
     std::size_t size_, dim_, width_;
-    std::vector<double> values_;
+    std::vector<double> values_, other_;
 };
 
 // Rows by falling score, the first of equal ones first; scores are compared as float32, relative to the largest, of

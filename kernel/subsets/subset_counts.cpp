@@ -1,7 +1,7 @@
-// Searches where rows were met many times: how often each should count, in a number of looks that their counts do not
-// change.
+// Searches how often each row should count where rows occurred many times, by a number of evaluations of f that does
+// not depend on the counts.
 //
-// Fractional weights scale: f falls as all of them grow, so at the best ones some row counts as often as it was met.
+// Fractional weights scale: f falls as all of them grow, so at the best ones some row counts as often as it occurred.
 // Whole numbers only come close to that, so those next to it are tried too.
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double cheap_subsets = 4096.0;  // so few that trying them all costs no more than a heuristic
 constexpr std::size_t few_contexts = 24;  // so few that their counts are changed one by one
-constexpr int grid = 32;                  // counts that are looked at along an edge, from 1 to all in equal ratios
+constexpr int grid = 32;                  // counts evaluated along an edge, from 1 to all in equal ratios
 constexpr int cuts = 24;                  // of the interval around the best of them, golden sections
 constexpr int shorter = 16;               // rows left out of the context that is taken whole, to match a ratio better
 constexpr double golden = 0.61803398874989485;
@@ -25,11 +25,9 @@ constexpr int most_sweeps = 24;  // over the contexts
 constexpr double first_ratio = 2.0, last_ratio = 1.01;
 constexpr double few_chosen = 512.0;                    // so few that one row more or less matters
 constexpr std::size_t single_starts = 4, finished = 3;  // the best of the starts are followed to the end
-constexpr std::size_t coarse = 8;    // counts of a context that are looked at first, each a quarter of the one before
+constexpr std::size_t coarse = 8;    // counts of a context evaluated first, each a quarter of the one before
 constexpr double sweep_gain = 1e-4;  // relative: less is not worth another sweep at the same ratio
 constexpr double least_gain = 1e-12;
-
-double dot(const double* a, const double* b, std::size_t d) { return std::inner_product(a, a + d, b, 0.0); }
 
 // f for two rows a and b, less a constant, in their plane: a = (a1, 0), b = (b1, b2), x = (u1, u2) and what is across.
 class Plane {
@@ -74,9 +72,9 @@ struct Pair {
     }
 };
 
-// The weight of the other row, fractional, that suits `whole` of one; it is at most `most`.
+// The fractional weight of the other row, at most `most`, that minimises f.
 template <class F>
-double best_beside(F&& f, double most) {
+double best_weight(F&& f, double most) {
     std::array<double, grid + 2> at{};  // 0, 1, ..., most
     for (int j = 0; j <= grid; ++j)
         at[static_cast<std::size_t>(j) + 1] =
@@ -95,10 +93,10 @@ double best_beside(F&& f, double most) {
     return w;
 }
 
-// All of one row, or nearly, and what suits it of the other, in whole numbers.
+// All of one row, or nearly, and the best count of the other, in whole numbers.
 template <class Attempt, class F>
 void search_edge(double whole, double most, Attempt&& attempt, F&& f) {
-    const double ratio = best_beside(f, most) / whole;
+    const double ratio = best_weight(f, most) / whole;
     attempt(whole, 0.0), attempt(whole, most);
     for (int k = 0; k < shorter && whole - k >= 0.0; ++k)
         for (const double more : {0.0, 1.0}) attempt(whole - k, std::min(most, std::floor(ratio * (whole - k)) + more));
@@ -120,7 +118,6 @@ Subset search_two(const Past& past, const double* x) {
     }
     found.weights = {best.v, best.w}, found.tried = best.f.tried;
     found.value = width_of(past, found.weights, x);
-    if (found.exact) found.bound = found.value;
     return found;
 }
 
@@ -130,7 +127,7 @@ class Counting {
   public:
     Counting(const Past& past, const double* x, Weights start)
         : past_(&past), width_(x, past.dim), A_(packed_size(past.dim)), weights_(std::move(start)) {
-        look_again();
+        evaluate();
     }
 
     void leap() {
@@ -158,7 +155,7 @@ class Counting {
     void round() {
         for (double& w : weights_) w = std::round(w);
         if (!(std::accumulate(weights_.begin(), weights_.end(), 0.0) > 0.0)) weights_[0] = 1.0;
-        look_again();
+        evaluate();
         for (int sweep = 0; sweep < 2; ++sweep)
             for (std::size_t i = 0; i < past_->size; ++i) {
                 set_aside(i);
@@ -172,7 +169,7 @@ class Counting {
     std::size_t tried() const { return tried_; }
 
   private:
-    void look_again() {
+    void evaluate() {
         ++tried_;
         value_ = width_(gram(*past_, weights_).data(), std::accumulate(weights_.begin(), weights_.end(), 0.0));
     }
@@ -254,7 +251,7 @@ Subset search_few(const Past& past, const double* x) {
 Subset take_whole(const Past& past, const double* x) {
     Subset found;
     found.weights.assign(past.counts, past.counts + past.size);
-    found.value = found.bound = width_of(past, found.weights, x);
+    found.value = width_of(past, found.weights, x);
     found.exact = true, found.tried = 1;
     return found;
 }

@@ -11,10 +11,9 @@ from armlet.environments.families import draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import as_floats
-from armlet_lab.paper.section_4_2.advisor import experiment as advisor
-from armlet_lab.paper.section_4_2.advisor.report import Family, judge
-from armlet_lab.runner.experiment import SEED
-from armlet_lab.runner.verdicts import Outcome, Role
+from armlet_lab.paper import advisor
+from armlet_lab.paper.advisor import Family, judge
+from armlet_lab.runner.experiment import SEED, Outcome, Role
 
 
 def made_up(*, law: float, pilot: float, theorem: float, covered: float) -> Family:

@@ -11,17 +11,16 @@ import pytest
 
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
-from armlet_lab.paper.algorithm_2 import experiment
-from armlet_lab.runner import verdicts
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.verdicts import Outcome, Role, Verdict
+from armlet_lab.paper import algorithm_2
+from armlet_lab.runner.experiment import Findings, Outcome, Role, Verdict
+from armlet_lab.runner.reproduce import _cell
 
-TINY = experiment.Settings(rare=(10, 100), rows=6, histories=4, horizon=80, runs=5, lengths=(20, 40), doubling=(6, 10))
+TINY = algorithm_2.Settings(rare=(10, 100), rows=6, histories=4, horizon=80, runs=5, lengths=(20, 40), doubling=(6, 10))
 
 
 @cache
 def found() -> Findings:
-    return experiment.find(TINY, Lab(seed=5))
+    return algorithm_2.find(TINY, Lab(seed=5))
 
 
 def verdict(key: str) -> Verdict:
@@ -36,7 +35,7 @@ def test_three_claims_are_judged_in_the_order_of_their_sections() -> None:
 @pytest.mark.parametrize("m", [10, 100, 1000])
 def test_algorithm_1_forgets_and_the_best_subset_remembers(m: int) -> None:
     """m rows among m^2: the ridge sqrt(n) = m holds half of them back, whatever m."""
-    estimates = experiment.remembered(m)
+    estimates = algorithm_2.remembered(m)
     assert abs(estimates["Algorithm 1"] - 0.5) < 0.1
     assert estimates["Algorithm 1, ridge 1/n"] > m / (m + 3)
     assert estimates["Contextual UCB"] > np.sqrt(m) / (np.sqrt(m) + 1) - 0.02  # as if there were the m rows only
@@ -47,19 +46,19 @@ def test_memory_is_judged_without_any_draw() -> None:
 
 
 def test_no_search_beats_brute_force() -> None:
-    task = experiment.Small(seeds=Seeds(5), family="gaussian, d = 3", rows=6, histories=4)
-    ratios = np.asarray(experiment.search_small(task)["ratios"], dtype=np.float64)
-    assert ratios.shape == (12, 1)
+    task = algorithm_2.Small(seeds=Seeds(5), family="gaussian, d = 3", rows=6, histories=4)
+    ratios = np.asarray(algorithm_2.search_small(task)["ratios"], dtype=np.float64)
+    assert ratios.shape == (12,)
     assert (ratios >= 1 - 1e-12).all()
 
 
 def test_the_same_problems_for_all_policies() -> None:
     def regret(policy: str) -> list[float]:
-        task = experiment.Play(seeds=Seeds(5), world="I = 10", policy=policy, horizon=40, first=0, runs=2)
-        return np.asarray(experiment.play(task)["regret"], dtype=np.float64).tolist()  # type: ignore[no-any-return]
+        task = algorithm_2.Play(seeds=Seeds(5), world="I = 10", policy=policy, horizon=40, first=0, runs=2)
+        return np.asarray(algorithm_2.play(task)["regret"], dtype=np.float64).tolist()  # type: ignore[no-any-return]
 
     assert regret("LinUCB") == regret("LinUCB")
-    assert len(set(map(tuple, map(regret, experiment.POLICIES)))) > 1
+    assert len(set(map(tuple, map(regret, algorithm_2.POLICIES)))) > 1
 
 
 def test_regret_is_judged_against_algorithm_1_with_linucb_as_control() -> None:
@@ -75,9 +74,9 @@ def test_the_page_has_the_words_of_the_experiment() -> None:
             line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| {each.claim.key} |")
         )
         where, says, outcome, reason = row[1:]
-        assert [where, says] == [verdicts._cell(text) for text in (each.claim.where, each.claim.says)]
-        assert _shape(reason).endswith(_shape(verdicts._cell(each.explanations[Outcome(outcome)])))
-        names = [_shape(verdicts._cell(statistic.name)) for statistic in each.statistics]
+        assert [where, says] == [_cell(text) for text in (each.claim.where, each.claim.says)]
+        assert _shape(reason).endswith(_shape(_cell(each.explanations[Outcome(outcome)])))
+        names = [_shape(_cell(statistic.name)) for statistic in each.statistics]
         told = [any(_shape(part).startswith(f"{name} is ") for name in names) for part in reason.split(" passed: ")[1:]]
         assert told
         assert all(told)

@@ -17,12 +17,10 @@ from armlet.policies.auto_p import CAUTION
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab
 from armlet.simulation.player import block_size
-from armlet_lab.paper.section_4_2 import calibration
-from armlet_lab.paper.section_4_2.choosing_p import experiment as choosing_p
-from armlet_lab.paper.section_4_2.choosing_p.report import Family, Literal, judge
+from armlet_lab.paper import calibration, choosing_p
+from armlet_lab.paper.choosing_p import Family, ToTheLetter, judge
 from armlet_lab.runner import hindsight, together
-from armlet_lab.runner.experiment import SEED
-from armlet_lab.runner.verdicts import Outcome
+from armlet_lab.runner.experiment import SEED, Outcome
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 
@@ -68,7 +66,7 @@ def test_one_p_for_all_is_the_rival_where_problems_are_alike() -> None:
     assert hindsight.best(noisy).mean() == noisy.mean(axis=1)[:, 1].mean()
 
 
-def made_up(auto: float, literal: float) -> tuple[list[Family], Literal]:
+def made_up(auto: float, literal: float) -> tuple[list[Family], ToTheLetter]:
     """Twenty problems on which the best p regrets about 0.1 of random play."""
     share = 0.1 * np.linspace(1.0, 1.2, 20)
     mine = auto * share
@@ -76,7 +74,7 @@ def made_up(auto: float, literal: float) -> tuple[list[Family], Literal]:
     best, steps = np.linspace(1.0, 2.0, 20), np.array([10.0, 1000.0])
     paths = np.tile([20.0, 2000.0], (20, 1))
     regret = np.stack([best, literal * best], axis=1)
-    return [family], Literal(1000, steps, best, paths, regret, paths, regret)
+    return [family], ToTheLetter(1000, steps, best, paths, regret, paths, regret)
 
 
 @pytest.mark.parametrize(

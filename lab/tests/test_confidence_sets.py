@@ -10,10 +10,11 @@ from scipy.linalg import sqrtm
 
 from armlet import Bandit
 from armlet.environments import FigureA
+from armlet.inputs.settings import Ridge
 from armlet.kernel import coins
 from armlet.policies import Uniform
+from armlet.policies.base import sums
 from armlet.policies.derived import Derived
-from armlet.reference.ridge import Ridge
 from armlet.simulation.run import simulate
 from armlet.types import Float64, Policy
 from armlet_lab.literature.confidence_ball import ConfidenceBall1, ConfidenceBall2, theory_beta
@@ -205,7 +206,7 @@ def test_long_contexts_do_not_make_a_ball_singular(policy: ConfidenceBall2 | Con
 
 def test_derived_counts_what_it_keeps() -> None:
     state = Derived(N_ARMS, DIM, Ridge.parse(1.0), lambda A, _: A[:, 0])
-    assert state.nbytes == Ridge.parse(1.0).statistics(N_ARMS, DIM).nbytes + 8 * N_ARMS * (DIM + 1)
+    assert state.nbytes == sums(Ridge.parse(1.0), N_ARMS, DIM).nbytes + 8 * N_ARMS * (DIM + 1)
 
 
 @pytest.mark.parametrize(

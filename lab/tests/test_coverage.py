@@ -10,15 +10,13 @@ import pytest
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
+from armlet.testing.logs import HeldBlocks, play
 from armlet.types import Float64
-from armlet_lab.runner.verdicts import Outcome, Verdict
+from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
-from armlet_lab.validation.coverage.logs import Held, play
-from armlet_lab.validation.coverage.past import expected
-from armlet_lab.validation.coverage.report import SPOILT, judge
+from armlet_lab.validation.coverage.experiment import SPOILT, judge
 from armlet_lab.validation.coverage.shares import Columns, share
-from armlet_lab.validation.coverage.values import own_values, values
-from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world
+from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world, expected, own_values, values
 
 SMALL = experiment.Settings(worlds=("p/t", "auto"), logs=3, own=3, runs=2, tested=3, laws=("evidence",), horizon=300)
 
@@ -52,7 +50,9 @@ def test_a_uniform_log_values_an_arm_by_its_mean() -> None:
     rng = np.random.default_rng(2)
     X, rewards = rng.standard_normal((500, 2)), (rng.random((500, 2)) < 0.5).astype(float)
     rows, _ = play(Uniform(), X, rewards, seed=5)
-    found = values(Held(rows, range(2), (0.0, 1.0)), lambda X, _: np.tile([0.0, 1.0], (len(X), 1)), 0.5)
+    found = values(
+        HeldBlocks(rows, range(2), {"reward_range": (0.0, 1.0)}), lambda X, _: np.tile([0.0, 1.0], (len(X), 1)), 0.5
+    )
     assert found["auto value"] == pytest.approx(rows.reward[rows.arm == 1].mean(), abs=0.03)
     assert found["naive low"] < 0.5 < found["naive high"]
     assert found["anytime low"] < found["auto low"] < found["auto high"] < found["anytime high"]
@@ -138,7 +138,7 @@ def verdicts(
     judged = judge(
         worlds=(worlds or {"p/t": world(covers=0.95)}) | {"evidence": world(covers=0.945)} | (by_evidence or {}),
         own=own_values or own(),
-        coefficients={"gaps, p/t": {"coefficients": hits, "contrasts": hits, "anytime": hits}},
+        slopes={"gaps, p/t": {"coefficients": hits, "contrasts": hits, "anytime": hits}},
         propensities=tested,
         horizon=5000,
         rng=np.random.default_rng(1),

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 from armlet.environments.figure_a import FigureA
 from armlet.environments.figure_b import FigureB
+from armlet.environments.finite import FiniteWorld
+from armlet.kernel import Simulated
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab
+from armlet.simulation.player import play_table
+from armlet.types import Int64
 from armlet_lab.paper import figure_a, figure_b
-from armlet_lab.runner import events, verdicts
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import render
-from armlet_lab.runner.verdicts import Finding, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Experiment, Finding, Findings, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.reproduce import render, to_json
 
 SEED = 5
 TINY_A = figure_a.Settings(thetas=3, runs=40, long_runs=40, long_p_runs=3, long_p=1200)
@@ -34,6 +37,11 @@ def found_a() -> Findings:
 @cache
 def found_b() -> Findings:
     return figure_b.find(TINY_B, Lab(seed=SEED))
+
+
+def play_runs(table: FiniteWorld, policy: Algorithm1, steps: Int64, runs: int, world: int = 0) -> list[Simulated[Any]]:
+    pairs = [streams.of_table(Seeds(1), world, run) for run in range(runs)]
+    return [play_table(table, policy, steps, pair, jumps=True) for pair in pairs]
 
 
 def by_role(verdict: Verdict, role: Role) -> list[Statistic]:
@@ -59,13 +67,13 @@ def test_both_experiments_share_a_page() -> None:
 def test_the_same_seed_gives_the_same_bytes() -> None:
     lab = Lab(seed=SEED)
     for first, again in ((found_a(), figure_a.find(TINY_A, lab)), (found_b(), figure_b.find(TINY_B, lab))):
-        assert verdicts.to_json(first.verdicts) == verdicts.to_json(again.verdicts)
+        assert to_json(first.verdicts) == to_json(again.verdicts)
         assert first.sections == again.sections
 
 
 def test_another_seed_gives_other_numbers() -> None:
     (other,) = figure_b.find(TINY_B, Lab(seed=SEED + 1)).verdicts
-    assert verdicts.to_json([other]) != verdicts.to_json(found_b().verdicts)
+    assert to_json([other]) != to_json(found_b().verdicts)
     assert figure_a.select(Seeds(SEED), 5) != figure_a.select(Seeds(SEED + 1), 5)
 
 
@@ -97,8 +105,7 @@ def test_exploring_enough_makes_the_line_straight() -> None:
     table = FigureA(theta=((3.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 3.0))).table()
     assert table is not None
     steps = np.array([25_000, 100_000])
-    played = events.play(table, Algorithm1(p=1200), steps, [streams.of_table(Seeds(1), 0, run) for run in range(12)])
-    early, late = played.regret.mean(axis=0)
+    early, late = np.mean([run.regret for run in play_runs(table, Algorithm1(p=1200), steps, 12)], axis=0)
     assert abs((late - early) / (1200 * table.gap * np.log(4)) - 1) < 0.04
 
 
@@ -110,21 +117,19 @@ def test_the_rule_selects_the_first_theta_whose_arms_are_apart() -> None:
 
 def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> None:
     table, steps, policy = FigureB.draw(np.random.default_rng(0)).table(), np.array([30, 1000]), TINY_POLICY
-    two, three, other = (
-        events.play(table, policy, steps, [streams.of_table(Seeds(1), world, run) for run in range(runs)])
-        for world, runs in ((0, 2), (0, 3), (1, 2))
-    )
-    for few, many in zip(two, three, strict=True):
-        np.testing.assert_array_equal(few, many[:2])
-    assert (other.regret != two.regret).any()
+    two, three, other = (play_runs(table, policy, steps, runs, world=world) for world, runs in ((0, 2), (0, 3), (1, 2)))
+    for few, many in zip(two, three[:2], strict=True):
+        np.testing.assert_array_equal(few.regret, many.regret)
+        np.testing.assert_array_equal(few.statistics.n, many.statistics.n)
+    assert (other[0].regret != two[0].regret).any()
 
 
 def test_the_rows_of_the_arms_are_the_steps_that_explored() -> None:
     # within the warm-up every step explores, each arm in turn
     table, steps = FigureB.draw(np.random.default_rng(0), n_arms=6).table(), np.array([30, 60])
-    played = events.play(table, TINY_POLICY, steps, [streams.of_table(Seeds(1), 0, run) for run in range(2)])
-    np.testing.assert_array_equal(played.rows, np.full((2, 6), 10))
-    np.testing.assert_array_equal(played.exploring, played.regret)
+    for run in play_runs(table, TINY_POLICY, steps, 2):
+        np.testing.assert_array_equal(run.statistics.n, np.full(6, 10))
+        np.testing.assert_array_equal(run.exploring, run.regret)
 
 
 def test_a_task_of_figure_a_says_all_there_is_to_know() -> None:
@@ -164,12 +169,3 @@ def test_figure_b_says_that_the_caption_is_wrong_and_what_exploiting_cost() -> N
 def test_experiments_have_the_name_of_their_first_claim(experiment: Experiment, name: str) -> None:
     assert experiment.name == name
     assert experiment.title
-
-
-def test_the_scale_chooses_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    for module in (figure_a, figure_b):
-        monkeypatch.setattr(module, "find", lambda settings, _lab: asked.append(settings))
-        module.EXPERIMENT.run(Lab(seed=SEED, scale="quick"))
-        module.EXPERIMENT.run(Lab(seed=SEED, scale="full"))
-    assert asked == [figure_a.QUICK, figure_a.FULL, figure_b.QUICK, figure_b.FULL]

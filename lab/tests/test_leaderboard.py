@@ -21,8 +21,7 @@ from armlet_lab.contests.leaderboard.costs import Cost
 from armlet_lab.contests.leaderboard.report import relative
 from armlet_lab.contests.leaderboard.verdicts import Rank, Standing
 from armlet_lab.runner.arena import ARENAS, brief, draw_world
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.verdicts import Role
+from armlet_lab.runner.experiment import Findings, Role
 
 TINY = leaderboard.Settings(arenas=("Figure (a)", "Section 7"), horizon=60, runs=2, trials=1, timed=(20, 40))
 EVERYONE = {**CONTENDERS, **ONE_BIT}

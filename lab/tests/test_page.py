@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Curve, Picture
-from armlet_lab.runner.page import Section, render
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Role, Section, Statistic, Verdict
+from armlet_lab.runner.reproduce import render
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = '</style><script>alert(\'x\')</script><img src=http://evil.example/a.png onerror="y"> & "quoted"'

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from armlet.datasets import read_table
-from armlet_lab.runner.verdicts import Outcome, Verdict
+from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.printed_tables import adaptive, classifiers, digits
-from armlet_lab.validation.printed_tables.report import Adaptive, Classified, Digits, judge
+from armlet_lab.validation.printed_tables.experiment import Adaptive, Classified, Digits, judge
 from support.tables import made_text
 
 
@@ -63,9 +63,9 @@ def verdicts(shift: float = 0.0, bias: float = 0.0, uniform: int = 3) -> tuple[V
     hits[0] = np.arange(400)[:, None] % 10 >= uniform
     design = Adaptive(rng.normal(size=(5, 400, 3)), hits)
     found = judge(
-        digits=Digits(np.array(rows)),
+        split=Digits(np.array(rows)),
         classified={"ecoli": table, "glass": table},
-        adaptive={"no signal": design, "low signal": design},
+        designs={"no signal": design, "low signal": design},
         horizon=100,
         rng=rng,
     )

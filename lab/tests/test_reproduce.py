@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -13,19 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.cli import main
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.parallel.pool import WorkerError
 from armlet.parallel.progress import Progress, silent
 from armlet.report import plots
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import Arrays
+from armlet_lab.cli import main
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import lemma_2
 from armlet_lab.runner import reproduce as paper
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings, Section, Statistic, Verdict
 
 
 def quiet(_: str) -> Progress:
@@ -207,7 +206,7 @@ def data_of(folder: Path) -> dict[str, bytes]:
 
 def test_a_reproduction_that_was_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     """kill -9 of the whole run, as a machine that loses its power would."""
-    command = [sys.executable, "-m", "armlet.cli", "paper", "--only", "fig-b", "--workers", "2", "--out"]
+    command = [sys.executable, "-m", "armlet_lab", "paper", "--only", "fig-b", "--workers", "2", "--out"]
     subprocess.run([*command, tmp_path / "whole"], check=True, capture_output=True)
     killed = subprocess.Popen(
         [*command, tmp_path / "killed"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -224,3 +223,22 @@ def test_a_reproduction_that_was_killed_goes_on_to_the_same_bytes(tmp_path: Path
     assert data_of(tmp_path / "killed") == data_of(tmp_path / "whole")
     for name in ("verdicts.json", "figures/fig-b.svg"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+ONE_SHAPE = [name for name, module in paper.ALL.items() if "contests" not in module]
+
+
+@pytest.mark.parametrize("name", ONE_SHAPE)
+def test_all_experiments_have_one_shape(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scale of the lab chooses the settings, which `find` plays and `judge` turns into findings."""
+    module = importlib.import_module(paper.ALL[name])
+    asked: list[object] = []
+    monkeypatch.setattr(module, "find", lambda settings, _lab: asked.append(settings))
+    for scale in ("quick", "full"):
+        module.EXPERIMENT.run(Lab(seed=3, scale=scale))
+    assert asked == [module.SCALES["quick"], module.SCALES["full"]]
+    assert all(isinstance(settings, module.Settings) for settings in asked)
+    assert module.EXPERIMENT.name == name
+    assert module.EXPERIMENT.run is module.run
+    assert callable(module.judge)
+    assert module.__doc__

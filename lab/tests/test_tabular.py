@@ -10,14 +10,13 @@ import pytest
 
 import armlet
 from armlet.environments import FigureA
-from armlet.policies.state import ContextUse
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
 from armlet.testing.policies import check_memory
 from armlet.types import Coins, Float64, Interaction, Policy
 from armlet_lab.literature.epsilon_n_greedy import EpsilonNGreedy
 from armlet_lab.literature.exp3 import Exp3
-from armlet_lab.literature.parts.tabular import Means
+from armlet_lab.literature.parts.tabular import ContextUse, Means
 from armlet_lab.literature.ucb1 import UCB1
 from support.contract import check_settings
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,12 +12,9 @@ from armlet import theory
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab
 from armlet.simulation.shelf import as_floats
-from armlet_lab.paper import lemma_2, theorem_1
-from armlet_lab.paper.theorem_2 import experiment as theorem_2
-from armlet_lab.paper.theorem_2 import worlds
-from armlet_lab.runner.experiment import SEED, Findings
-from armlet_lab.runner.page import render
-from armlet_lab.runner.verdicts import Finding, Outcome, Role, to_json
+from armlet_lab.paper import lemma_2, theorem_1, theorem_2
+from armlet_lab.runner.experiment import SEED, Finding, Findings, Outcome, Role
+from armlet_lab.runner.reproduce import render, to_json
 
 LEMMA = lemma_2.Settings(p=60, steps=(100, 200, 400, 3_000), checked=400, runs=60)
 THEOREM = theorem_2.Settings(runs=5, horizon=10**5, long_runs=2, long_horizon=10**6, cap=2_000, thetas=8)
@@ -52,22 +48,14 @@ def test_what_is_not_timed_repeats_to_the_byte() -> None:
         assert one.sections == other.sections
 
 
-@pytest.mark.parametrize("module", [theorem_2, lemma_2])
-def test_the_scale_chooses_the_settings(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(module, "find", lambda settings, _lab: asked.append(settings))
-    for scale in module.SCALES:
-        module.EXPERIMENT.run(Lab(seed=SEED, scale=scale))
-    assert asked == list(module.SCALES.values())
-
-
 def test_runs_do_not_depend_on_how_they_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab(seed=7)
-    whole = theorem_2.find_small(THEOREM, lab), lemma_2.simulate(LEMMA, lab)
+    whole = theorem_2.play_small(THEOREM, lab), lemma_2.simulate(LEMMA, lab)
     monkeypatch.setattr(theorem_2, "BATCH", 2)
     monkeypatch.setattr(lemma_2, "BATCH", 7)
-    parts = theorem_2.find_small(THEOREM, lab), lemma_2.simulate(LEMMA, lab)
-    assert to_json([parts[0][0]]) == to_json([whole[0][0]])
+    parts = theorem_2.play_small(THEOREM, lab), lemma_2.simulate(LEMMA, lab)
+    for name, played in parts[0].items():
+        np.testing.assert_array_equal(played.regret, whole[0][name].regret)
     np.testing.assert_array_equal(parts[1], whole[1])
 
 
@@ -124,7 +112,7 @@ def test_lemma_2_fails_as_printed_and_holds_in_our_reading() -> None:
 
 
 def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
-    one, two = worlds.one_context(), worlds.two_contexts()
+    one, two = theorem_2.one_context(), theorem_2.two_contexts()
     assert [one.p, two.p] == pytest.approx([256, 1024])
     T = np.array([10**4])
     by_hand = 256 + 14 * 2 * math.exp(1 / 4) + 256 * math.log(1e4)
@@ -134,7 +122,7 @@ def test_the_printed_p_and_bound_are_those_computed_by_hand() -> None:
 
 
 def test_a_p_below_the_condition_is_held_against_a_theorem_with_a_smaller_constant() -> None:
-    one, T = worlds.one_context(), np.array([10**4])
+    one, T = theorem_2.one_context(), np.array([10**4])
     with pytest.raises(theory.AssumptionError, match="C = 128"):
         theory.theorem_bound(one.known, p=2.0, horizon=10**4, C=128)
     for p in (2.0, 100.0):
@@ -156,19 +144,22 @@ def test_regret_at_the_theorems_p_is_the_price_of_exploring() -> None:
 
 def test_theorem_2_holds_where_p_is_small_and_a_p_too_small_breaks_the_bound() -> None:
     settings = theorem_2.Settings(runs=100, horizon=10**6)
-    verdict, _ = theorem_2.find_small(settings, Lab(seed=SEED))
+    lab = Lab(seed=SEED)
+    verdict, _ = theorem_2.judge_small(settings, theorem_2.play_small(settings, lab), lab.seeds)
     assert verdict.outcome is Outcome.HOLDS
     assert [each.passed for each in verdict.statistics if each.role is Role.CONTROL] == [True]
 
 
 def test_a_capped_p_is_called_a_reading() -> None:
-    verdict, _ = theorem_2.find_own(THEOREM, Lab(seed=SEED))
+    lab = Lab(seed=SEED)
+    verdict, _ = theorem_2.judge_own(THEOREM, theorem_2.play_own(THEOREM, lab), lab.seeds)
     assert {each.role for each in verdict.statistics} == {Role.READING}
     assert "2,000" in verdict.claim.reading
 
 
 def test_the_theorems_p_outlasts_the_figures_horizon() -> None:
-    verdict, section = theorem_2.find_size(theorem_2.Settings(thetas=40), Lab(seed=SEED))
+    settings, lab = theorem_2.Settings(thetas=40), Lab(seed=SEED)
+    verdict, section = theorem_2.judge_size(settings, theorem_2.ask(settings, lab), lab.seeds)
     assert verdict.outcome is Outcome.FAILS
     assert "inside the warm-up" in section.notes[0]
 
@@ -199,3 +190,18 @@ def test_the_clock_moves_to_each_t_before_timing() -> None:
     bandit, contexts = theorem_1.make(2, 3, 10, Seeds(1), 0)
     assert theorem_1.steps(bandit, contexts, 25) > 0
     assert bandit.t == 25
+
+
+def test_the_p_of_the_experiment_is_equation_4_with_C_of_128() -> None:
+    for world in (theorem_2.one_context(), theorem_2.figure_a(np.random.default_rng(1))):
+        c, K = world.constants, world.table.means.shape[1]
+        by_hand = 128 * K * max(1, c.L) ** 2 / (min(1, c.delta_min) ** 2 * min(1, c.sigma_min) ** 2)
+        assert world.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
+
+
+def test_the_bound_of_the_experiment_is_the_printed_one_to_the_letter() -> None:
+    world, T = theorem_2.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
+    c, (K, d) = world.constants, (world.table.means.shape[1], world.table.contexts.shape[1])
+    assert c.Q > 1  # so that e^(Q/4) tells rewards in their own unit from divided ones
+    by_hand = c.delta_max * math.sqrt(d) * (world.p + 14 * K * math.exp(c.Q / 4) + world.p * np.log(T))
+    assert world.bound(world.p, T) == pytest.approx(by_hand, rel=1e-14)

@@ -15,7 +15,7 @@ from armlet.types import Float64
 from armlet_lab.contests.tournament.experiment import Task, Waiting, play, regret
 from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
 from armlet_lab.contests.tournament.report import Cell, judge
-from armlet_lab.runner.verdicts import Outcome
+from armlet_lab.runner.experiment import Outcome
 
 SEEDS = Seeds(1)
 

@@ -20,7 +20,7 @@ from armlet_lab.contests.units.problems import LENGTHS, LEVELS, draw_problem
 from armlet_lab.contests.units.report import Played, judge
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner import reproduce
-from armlet_lab.runner.verdicts import Outcome, Verdict
+from armlet_lab.runner.experiment import Outcome, Verdict
 
 
 def test_they_are_run_only_if_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

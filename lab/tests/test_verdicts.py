@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.numbers import show
-from armlet_lab.runner import verdicts
-from armlet_lab.runner.verdicts import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.reproduce import count, to_json, to_markdown, to_text
 
 CLAIM = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600, theta fixed.")
 AROUND_ONE = Criterion("within", 0.8, 1.3)
@@ -142,24 +142,24 @@ def many() -> list[Verdict]:
 
 
 def test_the_terminal_table_holds_every_verdict_and_counts_them() -> None:
-    text = verdicts.table(many(), width=80)
+    text = to_text(many(), width=80)
     assert max(map(len, text.splitlines()[:-1])) <= 80
     for each in many():
         assert f"{each.claim.key}  {each.claim.where}  {each.outcome}\n" in text
         assert " ".join(each.reason.split()) in " ".join(text.split())
-    assert text.endswith(f"\n{verdicts.count(many())}")
-    assert verdicts.count(many()) == (
+    assert text.endswith(f"\n{count(many())}")
+    assert count(many()) == (
         "Claims: 9; holds: 3; holds only under a stated reading: 2; does not hold: 1; not settled by these runs: 3"
     )
 
 
 def test_a_table_of_nothing_is_still_a_table() -> None:
-    assert verdicts.table([]).strip() == "Claims: 0"
+    assert to_text([]).strip() == "Claims: 0"
 
 
 def test_markdown_cells_stay_in_their_row_whatever_they_hold() -> None:
     claim = dataclasses.replace(CLAIM, says="a | b\n<b>c</b> `d` *e* \\| [f](g)")
-    lines = verdicts.to_markdown([Verdict(claim=claim, statistics=(statistic(P),))]).splitlines()
+    lines = to_markdown([Verdict(claim=claim, statistics=(statistic(P),))]).splitlines()
     assert len(lines) == 3
     assert "a \\| b \\<b\\>c\\</b\\> \\`d\\` \\*e\\* \\\\\\| \\[f\\](g)" in lines[2]
     unescaped = lines[2].replace("\\\\", "").replace("\\|", "")
@@ -167,15 +167,15 @@ def test_markdown_cells_stay_in_their_row_whatever_they_hold() -> None:
 
 
 def test_json_holds_every_number_and_repeats_to_the_byte() -> None:
-    text = verdicts.to_json(many())
-    assert text == verdicts.to_json(many())
+    text = to_json(many())
+    assert text == to_json(many())
     records = json.loads(text)
     assert [record["outcome"] for record in records] == [str(each.outcome) for each in many()]
     first = records[0]["statistics"][0]
     assert first["estimate"] == {"value": 1.0, "low": 0.9, "high": 1.1}
     assert (first["passed"], first["passes_if"], first["role"]) == (True, str(AROUND_ONE), "as written")
     undefined = verdict(Statistic("ratio", None, AROUND_ONE))
-    assert json.loads(verdicts.to_json([undefined]))[0]["statistics"][0]["estimate"] is None
+    assert json.loads(to_json([undefined]))[0]["statistics"][0]["estimate"] is None
 
 
 @pytest.mark.parametrize(

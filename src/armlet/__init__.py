@@ -24,10 +24,9 @@ from armlet.errors import UnknownNameError
 from armlet.kernel import Decision as Decision
 from armlet.kernel import Decisions as Decisions
 from armlet.kernel import Statistics as Statistics
-from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy as ContextualEpsilonGreedy
 from armlet.types import Interaction as Interaction
 from armlet.types import Policy as Policy
-from armlet.version import __version__ as __version__
+from armlet.types import __version__ as __version__
 
 if TYPE_CHECKING:
     from armlet import environments as environments
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
-    from armlet.inputs.encoding.encoder import Encoder as Encoder
+    from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.log.fitting.fit import fit as fit
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 _MODULES = ("environments", "evaluation", "log", "stores", "testing", "theory")
 _ELSEWHERE = {
-    "Encoder": "armlet.inputs.encoding.encoder",
+    "Encoder": "armlet.inputs.encoder",
     "Log": "armlet.log",
     "advise": "armlet.advice",
     "audit": "armlet.log",
@@ -100,7 +99,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return import_module(f"armlet.{name}")
         lacking = f"module 'armlet' has no attribute {name!r}"
         if not name[:1].isupper():  # no name of a policy, so plug-ins need not be asked
-            from armlet.spelling import closest  # only an error needs it
+            from armlet.errors import closest  # only an error needs it
 
             near = closest(name, __all__)
             raise AttributeError(lacking + (f"; did you mean {near!r}?" if near else ""))

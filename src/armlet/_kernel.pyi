@@ -1143,21 +1143,9 @@ def gram(F: object, G: object) -> NDArray[numpy.float64]:
 
 def search_subset(
     how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: NDArray[numpy.float64]
-) -> tuple[NDArray[numpy.float64], float, float, bool, int]:
+) -> tuple[NDArray[numpy.float64], float, bool, int]:
     """
-    The weights, f, a bound below it (0 if none is known), whether it is proved to be the minimum, and how many subsets were tried where that is counted.
-    """
-
-def bound_subsets(
-    x: NDArray[numpy.float64],
-    rows: NDArray[numpy.float64],
-    counts: NDArray[numpy.float64],
-    value: float,
-    tolerance: float,
-    steps: int,
-) -> float:
-    """
-    A bound below f of all subsets, improved until it is near `value` or no more steps are left.
+    Return the weights, f, whether it is proved to be the minimum, and how many subsets were tried where that is counted.
     """
 
 def estimate_subset(
@@ -1167,7 +1155,9 @@ def estimate_subset(
     weights: NDArray[numpy.float64],
     dim: int,
 ) -> NDArray[numpy.float64]:
-    """theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b."""
+    """
+    Return theta_hat of a subset: the solution of (sqrt(n) I + A) theta = b.
+    """
 
 def json_bytes(value: object) -> bytes:
     """

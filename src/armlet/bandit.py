@@ -13,46 +13,38 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.inputs import arms as labelling
 from armlet.inputs import columns
 from armlet.inputs.settings import (
     Design,
     Normalize,
     Objective,
     Settings,
+    Units,
     check_design,
     check_encoder,
     check_reward_range,
     check_seed,
     check_step,
     check_steps,
+    in_units,
+    units_of,
 )
-from armlet.kernel import (
-    ArmSet,
-    Decision,
-    Decisions,
-    Engine,
-    argmax_rows,
-    clear_argmax,
-    expectations,
-    ordered_scores,
-)
+from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
 from armlet.policies import check_given, default_policy, find_policy, is_registered
 from armlet.policies.dispatch import compiled_rule
 from armlet.policies.state import subtract
-from armlet.reference.choosing import best_chances
-from armlet.reference.units import Units, in_units, units_of
+from armlet.reference.choice import best_chances
+from armlet.reference.linear import ordered_scores
 from armlet.replacing import check_replaceable
 from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
 
 if TYPE_CHECKING:
+    from armlet.disk import Source, Target
     from armlet.inference import model as inference
-    from armlet.inference.bounds import Looks
-    from armlet.inference.coefficients import Coefficients, Summary
-    from armlet.inference.contrasts import Contrast
-    from armlet.inference.explanation import Explanation
-    from armlet.inputs.encoding.encoder import Encoder
-    from armlet.model_file.disk import Source, Target
+    from armlet.inference.model import Contrast
+    from armlet.inference.regression import Looks
+    from armlet.inference.summary import Coefficients, Explanation, Summary
+    from armlet.inputs.encoder import Encoder
     from armlet.model_file.model import Model
     from armlet.recorder import Recorder
 
@@ -122,7 +114,7 @@ class Bandit(Engine):
         policy = default_policy() if policy is None else policy
         check_given(policy)
         policy = in_units(policy, units)
-        labels = labelling.check_labels(arms)
+        labels = columns.check_labels(arms)
         encoder, names, dim = check_encoder(encoder, features, dim)
         settings = Settings(
             policy=policy,
@@ -330,7 +322,7 @@ class Bandit(Engine):
         >>> other.digest() == one.digest()
         True
         """
-        from armlet.inputs.logged import read_logged  # not before a log comes
+        from armlet.inputs.columns import read_logged  # not before a log comes
 
         rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
@@ -401,7 +393,7 @@ class Bandit(Engine):
         """
         labels, playable, rows, theta, _ = self._estimated(X, eligible)
         arms = np.flatnonzero(playable)
-        return labelling.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
+        return columns.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
         """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
@@ -466,8 +458,8 @@ class Bandit(Engine):
         >>> found.low < 1.0 < found.high
         True
         """
-        from armlet.inference.coefficients import coefficients
         from armlet.inference.model import Ask
+        from armlet.inference.summary import coefficients
 
         return coefficients(self._inference(), Ask(interval, level, noise_scale))
 
@@ -490,16 +482,15 @@ class Bandit(Engine):
         interval, level, noise_scale
             As in `intervals`; "anytime" needs x.
         """
-        from armlet.inference.contrasts import contrast
-        from armlet.inference.model import Ask
+        from armlet.inference.model import Ask, contrast
 
         row = None if x is None else self._scaled(self._reader.row(x)[None])[0]
         return contrast(self._inference(), first, second, row, Ask(interval, level, noise_scale))
 
     def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
         """Give the model as people read it: arms, rows, mean rewards, coefficients with errors; prints as tables."""
-        from armlet.inference.coefficients import summary
         from armlet.inference.model import Ask
+        from armlet.inference.summary import summary
 
         return summary(self._inference(), Ask(interval, level, noise_scale), self.retired)
 
@@ -516,7 +507,7 @@ class Bandit(Engine):
         a           0     0      0
         b       1.172     0  1.172
         """
-        from armlet.inference.explanation import explanation
+        from armlet.inference.summary import explanation
 
         labels, _, rows, theta, base = self._estimated(self._reader.row(x)[None], None)
         names = list(self.features or map(str, range(self.dim)))
@@ -532,7 +523,7 @@ class Bandit(Engine):
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm of which nothing is known yet."""
-        self._add_arm(labelling.check_label(arm))
+        self._add_arm(columns.check_label(arm))
 
     def retire_arm(self, arm: Arm) -> None:
         """Play an arm no more, but keep what is known of it and learn its late rewards."""

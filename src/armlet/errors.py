@@ -1,11 +1,14 @@
-"""Errors that no built-in exception describes well."""
+"""Errors that no built-in exception describes well, and what their texts share: close names, missing packages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from string import Formatter
-from typing import Literal
+from types import ModuleType
+from typing import Final, Literal
 
 
 class ArmletError(Exception):
@@ -17,11 +20,11 @@ class InvalidValueError(ArmletError, ValueError):
 
 
 class InvalidTypeError(ArmletError, TypeError):
-    """An argument is of a kind that it cannot be."""
+    """An argument has a type that it cannot have."""
 
 
 class UnknownNameError(ArmletError, KeyError):
-    """Something is asked for by a name that nothing has.
+    """Nothing has the name that was asked for.
 
     Examples
     --------
@@ -35,7 +38,7 @@ class UnknownNameError(ArmletError, KeyError):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise what Python or numpy refuse inside as an ArmletError that is also what it was; for public methods.
+    """Raise errors of Python or numpy inside as an ArmletError that is also of the original type; for public methods.
 
     Examples
     --------
@@ -48,7 +51,7 @@ def refusing() -> Iterator[None]:
         yield
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         kind = _REFUSALS.get(type(error))
-        if kind is None:  # Armlet's own, or one that somebody else has made
+        if kind is None:  # Armlet's own, or a subclass from elsewhere
             raise
         text = error.args[0] if type(error) is KeyError and len(error.args) == 1 else error
         raise kind(str(text)).with_traceback(error.__traceback__) from None
@@ -78,11 +81,11 @@ class MergeError(ArmletError):
 
 
 class BusyError(ArmletError):
-    """A bandit is to be changed from inside one of its own calls, by its policy or by a signal handler."""
+    """A bandit was changed from inside one of its own calls, by its policy or by a signal handler."""
 
 
 class PolicyError(ArmletError):
-    """A policy answered what no policy may: an arm that cannot be played, or probabilities that are none."""
+    """A policy answered with an arm that cannot be played, or with invalid probabilities."""
 
 
 class TableError(ArmletError):
@@ -94,7 +97,7 @@ class StoreError(ArmletError):
 
 
 class EventError(ArmletError):
-    """An event is asked about again, but with another context than the first time."""
+    """An event was sent again with another context than the first time."""
 
 
 class LogError(ArmletError):
@@ -105,7 +108,7 @@ class LogError(ArmletError):
     text
         What is wrong, and the way out.
     seq
-        The number of the event at which it was found, if it was at one.
+        The number of the event at which it was found, if there was one.
     """
 
     def __init__(self, text: str, seq: int | None = None) -> None:
@@ -114,7 +117,7 @@ class LogError(ArmletError):
 
 
 class EvaluationError(ArmletError):
-    """A log cannot tell what is asked of it, however it is read."""
+    """A log does not hold what an evaluation asks of it."""
 
 
 class NotFittedError(ArmletError, ValueError, AttributeError):
@@ -122,14 +125,14 @@ class NotFittedError(ArmletError, ValueError, AttributeError):
 
 
 class ArgumentError(InvalidValueError):
-    """A value that cannot be, told with the name of its argument, which a command line can change to its own.
+    """An invalid value whose text names its argument, so that a command line can put in its own name.
 
     Parameters
     ----------
     text
-        With arguments and values in braces: what is not among the values is an argument.
+        The message, with arguments and values in braces: a name that is not among the values is an argument.
     values
-        What stands in the text beside the names.
+        Replacements for the other names in braces.
 
     Examples
     --------
@@ -145,14 +148,14 @@ class ArgumentError(InvalidValueError):
         super().__init__(self.told({}))
 
     def told(self, names: Mapping[str, str]) -> str:
-        """Give the text with other names for some arguments."""
+        """Return the text with other names for some arguments."""
         fields = {name for _, name, _, _ in Formatter().parse(self._text) if name is not None}
         arguments = {name: names.get(name, name) for name in fields - self._values.keys()}
         return self._text.format(**arguments, **self._values)
 
 
 class MissingConstantError(ArmletError, ValueError):
-    """A problem has no such constant.
+    """An environment has no such constant.
 
     Examples
     --------
@@ -165,3 +168,68 @@ class MissingConstantError(ArmletError, ValueError):
         super().__init__(f"{constant} does not exist: {why}")
         self.constant = constant
         self.why = why
+
+
+def closest(word: str, names: Iterable[str]) -> str | None:
+    """Return the name that is closest to a word, ignoring case and punctuation; None if none is close.
+
+    Examples
+    --------
+    >>> closest("lin-ubc", ["OFUL", "LinUCB"]), closest("spam", ["OFUL", "LinUCB"])
+    ('LinUCB', None)
+    """
+    from difflib import get_close_matches  # only an error needs it
+
+    known = {_bare(name): name for name in names}
+    found = get_close_matches(_bare(word), known, n=1, cutoff=0.65)
+    return known[found[0]] if found else None
+
+
+def choices(word: str, names: Iterable[str]) -> str:
+    """Return the fix for an unknown name: the closest one, or all that there are.
+
+    Examples
+    --------
+    >>> choices("LinUBC", ["OFUL", "LinUCB"]), choices("spam", ["OFUL", "LinUCB"])
+    ("did you mean 'LinUCB'?", 'choose one of OFUL, LinUCB')
+    """
+    known = list(names)
+    found = closest(word, known)
+    return f"choose one of {', '.join(known)}" if found is None else f"did you mean {found!r}?"
+
+
+def _bare(word: str) -> str:
+    return "".join(filter(str.isalnum, word.lower()))
+
+
+EXTRAS: Final = {"apsw": "store", "distributed": "cluster", "matplotlib": "plots", "pyarrow": "data"}
+"""Packages that only some of the library needs, and the extra of ours that installs each."""
+
+
+def require_package(package: str, what: str) -> None:
+    """Refuse if a package is missing, at the start: an hour of computing must not end in a missing package."""
+    if find_spec(package) is None:
+        raise missing_package(package, what)
+
+
+def load_package(package: str, what: str) -> ModuleType:
+    """Import a package, or refuse with the command that installs it.
+
+    Examples
+    --------
+    >>> load_package("pyarrow", "tables need").__name__
+    'pyarrow'
+    """
+    require_package(package, what)
+    return import_module(package)
+
+
+def missing_package(package: str, what: str) -> ModuleNotFoundError:
+    """Return the error for a missing package.
+
+    Examples
+    --------
+    >>> print(missing_package("pyarrow", "tables need"))
+    tables need pyarrow; pip install 'armlet[data]'
+    """
+    return ModuleNotFoundError(f"{what} {package}; pip install 'armlet[{EXTRAS[package]}]'", name=package)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from armlet.errors import BusyError, InvalidTypeError
 from armlet.inputs import columns
-from armlet.inputs.arms import check_label
+from armlet.inputs.columns import check_label
 from armlet.inputs.settings import check_step
 from armlet.kernel import Act, Decision, Decisions, Engine
 from armlet.model_file import model

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Final
 
 from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.inputs.settings import units_of
 from armlet.kernel import Statistics
-from armlet.reference.units import units_of
 from armlet.types import Policy, State
 
 WHILE_RUNNING: Final = frozenset(

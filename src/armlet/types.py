@@ -12,6 +12,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from armlet.kernel import Rule
 
+__version__ = "0.1.0"
+
 Float64: TypeAlias = npt.NDArray[np.float64]
 Bool: TypeAlias = npt.NDArray[np.bool_]
 Int64: TypeAlias = npt.NDArray[np.int64]
@@ -140,7 +142,7 @@ class Policy(Protocol[StateT]):
     """A rule for choosing arms: frozen settings, and pure questions about a state that others keep.
 
     States are those that the policy's own `init` made, so its methods are written for that kind alone. `Policy` by
-    itself is one with any state. `core.policy.BasePolicy` has what most policies share.
+    itself is one with any state. `armlet.policies.base.BasePolicy` has what most policies share.
 
     One attribute may be left out: `absent_arms`, which is "no hindrance" unless a policy says otherwise (`AbsentArms`).
     """

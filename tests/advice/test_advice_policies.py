@@ -12,7 +12,7 @@ from armlet.advice import Advice, Pilot, Prior, advise, comparison, page, words
 from armlet.advice.comparison import Comparison, Compiled, StepTask, compared, play_steps, played
 from armlet.advice.sources import as_source
 from armlet.advice.spread import Sample, mean_interval
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.types import Float64
 from support import advices

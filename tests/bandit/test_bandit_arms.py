@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Decision, Policy, Uniform
+from armlet.policies import Oracle
 from armlet.types import Arm, Float64
-from armlet_lab.literature import Oracle
 from support.bandits import play, snapshot
 from support.examples import scaled
 from support.in_python import InPython

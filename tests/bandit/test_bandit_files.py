@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import armlet
 from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, ModelFileError, Policy, Uniform
 from armlet.model_file import encoding
+from armlet.policies import Oracle
 from armlet.types import Arm, LearnsFrom, Memory, RewardKind
-from armlet_lab.literature import Oracle
 from support.bandits import facts, play, snapshot
 from support.examples import scaled
 from support.in_python import InPython

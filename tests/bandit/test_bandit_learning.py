@@ -30,8 +30,8 @@ from armlet import (
     Uniform,
 )
 from armlet.kernel import coins
+from armlet.policies import Oracle
 from armlet.types import Arm, Float64
-from armlet_lab.literature import Oracle
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Decision, DecisionError, Policy, Uniform, kernel
+from armlet.policies import Oracle
 from armlet.types import Arm
-from armlet_lab.literature import Oracle
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
 from support.in_python import AllDataBySteps, InPython

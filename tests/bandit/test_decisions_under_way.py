@@ -158,19 +158,6 @@ def test_a_saved_bandit_goes_on_with_what_is_under_way(tmp_path: Path) -> None:
         assert [repr(d) for d in decided(other, 40)] == [repr(d) for d in decided(twin, 40)]
 
 
-def test_a_file_of_before_has_nothing_under_way(tmp_path: Path) -> None:
-    bandit, path = new(), tmp_path / "model.armlet"
-    for d in decided(bandit, 20):
-        bandit.learn(d, 1.0)
-    bandit.save(path)
-    header, arrays = encoding.read_model(path)
-    assert not arrays.pop("under_way").any()
-    encoding.write_model(path, header, arrays)
-    loaded = armlet.load(path)
-    assert counts(loaded) == dict.fromkeys("abc", 0)
-    assert loaded.digest() == bandit.digest()
-
-
 @pytest.mark.parametrize("spoilt", [np.zeros(4, dtype=np.int64), np.zeros(3), np.array([0, 2**60, 0])])
 def test_a_file_with_counts_that_are_none_is_refused(spoilt: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.armlet"

@@ -12,21 +12,22 @@ import pytest
 import armlet
 from armlet.errors import MergeError, PolicyError
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT
+from armlet.inputs.settings import Ridge, Units
 from armlet.kernel import Statistics
-from armlet.policies import POLICIES, subset_search
+from armlet.policies import subset_search
+from armlet.policies.base import sums
 from armlet.policies.contextual_ucb import SEARCHES
 from armlet.policies.subset_search import Past
-from armlet.reference.algorithm_1 import BEYOND_ANY, Reference
-from armlet.reference.ridge import Ridge
-from armlet.reference.units import Units
+from armlet.reference.linear import BEYOND_ANY
+from armlet.reference.schedule import Reference
 from armlet.types import Float64
-from support.policies import DIM, N_ARMS, SETTINGS
+from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, of_registry
 from support.sums import dot
 
 pytestmark = pytest.mark.spread
 
 ENDLESS = 900  # seconds: far more than any of these takes
-NAMES = list(POLICIES)
+NAMES = list(REGISTRY)
 FEW = [NAMES[i::8] for i in range(8)]  # a process of their own for each: most of the time of one is its start
 
 
@@ -113,30 +114,32 @@ def test_every_float32_is_accepted() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "settings", "message"),
-    [
-        ("LinUCB", {"ridge": 1e-41}, "ridge is 1e-41; give a positive number from 1e-40 to 1e\\+40"),
-        ("GreedyFirst", {"h": 1e41}, "h is 1e\\+41; give a number from 0 to 1e\\+40"),
-        ("Algorithm1", {"p": 4, "ridge": 1e41}, "ridge is 1e\\+41; .* positive number from 1e-40 to 1e40"),
-        ("ContextualUCB", {"alpha": 1e41}, "alpha is 1e\\+41; give a number between 0 and 1e\\+40"),
-        ("Oracle", {"theta": [[1e41]]}, "of at most 1e\\+40 in size"),
-        ("UCB1", {"reward_range": (0.0, 1e41)}, "reward_range is .* at most 1e\\+40 in size"),
-        ("LinRel", {"horizon": 2**63}, "horizon is 9223372036854775808; give a whole number of at most"),
-        ("EXP4", {"gamma": 0.1, "seed": 2**128}, "seed is .*; give a whole number of at most"),
-    ],
+    of_registry(
+        [
+            ("LinUCB", {"ridge": 1e-41}, "ridge is 1e-41; give a positive number from 1e-40 to 1e\\+40"),
+            ("GreedyFirst", {"h": 1e41}, "h is 1e\\+41; give a number from 0 to 1e\\+40"),
+            ("Algorithm1", {"p": 4, "ridge": 1e41}, "ridge is 1e\\+41; .* positive number from 1e-40 to 1e40"),
+            ("ContextualUCB", {"alpha": 1e41}, "alpha is 1e\\+41; give a number from 0 to 1e\\+40"),
+            ("Oracle", {"theta": [[1e41]]}, "of at most 1e\\+40 in size"),
+            ("UCB1", {"reward_range": (0.0, 1e41)}, "reward_range is .* at most 1e\\+40 in size"),
+            ("LinRel", {"horizon": 2**63}, "horizon is 9223372036854775808; give a whole number of at most"),
+            ("EXP4", {"gamma": 0.1, "seed": 2**128}, "seed is .*; give a whole number of at most"),
+        ]
+    ),
 )
 def test_settings_beyond_the_border_are_refused_by_name(policy: str, settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        POLICIES[policy](**settings)
+        REGISTRY[policy](**settings)
 
 
 def _restored(d: armlet.Decision, propensity: float) -> armlet.Decision:
     return armlet.Decision.restore(id=d.id, arm=d.arm, propensity=propensity, explored=d.explored, x=d.x, tag=d.tag)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", REGISTRY)
 def test_a_restored_decision_of_the_least_propensity_is_survived(name: str) -> None:
     for settings in SETTINGS[name]:
-        policy = POLICIES[name](**settings)
+        policy = REGISTRY[name](**settings)
         bandit = armlet.Bandit(range(N_ARMS), DIM, policy=policy, seed=1)
         for reward in (0.0, 1.0, 0.0, 1.0):
             d = bandit.decide([LARGEST, 0.5, -LARGEST])
@@ -159,7 +162,7 @@ def _row(rng: np.random.Generator, dim: int) -> tuple[Float64, float, float]:
 def _learned_and_taken_back(rng: np.random.Generator, dim: int) -> tuple[Statistics, Reference]:
     """Some huge rows, most of them taken back in another order: nothing but rounding is left of the sums."""
     ridge = Ridge.parse(1e-40)
-    kernel, reference = ridge.statistics(2, dim), Reference(2, dim, 2, 1, ridge=ridge)
+    kernel, reference = sums(ridge, 2, dim), Reference(2, dim, 2, 1, ridge=ridge)
     rows = [_row(rng, dim) for _ in range(6)]
     for x, reward, weight in rows:
         kernel.add(0, x, reward, weight)
@@ -232,7 +235,6 @@ def test_search_finds_rows_whatever_their_size(search: str, dim: int) -> None:
             assert found.n >= 1
             assert 0.0 <= found.value <= dot(x, x)
             assert np.isfinite(subset_search.estimate(past, found)).all()
-            assert subset_search.certified(x, past, found).ratio >= 1.0 - 1e-12
 
 
 @pytest.mark.parametrize("search", ["relaxed", "counts"])
@@ -245,4 +247,3 @@ def test_search_ends_where_counts_do_not_add_up(search: str) -> None:
         x = rng.normal(size=3)
         found = SEARCHES[search](x, past)
         assert found.weights.sum() >= 1.0
-        assert subset_search.certified(x, past, found, steps=5).bound <= found.value

@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[imp
 
 import armlet
 from armlet import Bandit, LinUCB, Uniform
-from armlet.inputs.arms import WIDEST, label_array
+from armlet.inputs.columns import WIDEST, label_array
 from armlet.policies import POLICIES
 from armlet.types import Arm
 from support.policies import SETTINGS
@@ -60,7 +60,7 @@ def test_a_type_checker_sees_every_policy_as_itself_and_finds_misspelt_names(tmp
     assert 'Module has no attribute "LinUBC"' in errors[0]
     assert 'Unexpected keyword argument "alhpa" for "LinUCB"' in errors[1]
     revealed = [line for line in lines if ": note: Revealed type" in line]
-    assert len(revealed) == 2 * len(POLICIES) > 60
+    assert len(revealed) == 2 * len(POLICIES) > 30
     for line, name in zip(revealed, [name for name in POLICIES for _ in range(2)], strict=True):
         assert re.search(rf"-> armlet\.policies\.[\w.]+\.{name}\"", line), line
 
@@ -89,10 +89,8 @@ def test_importing_armlet_reads_no_policy_that_is_not_asked_for() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert {name for name in loaded if name.startswith("armlet.policies.")} == {
-        "armlet.policies.contextual_epsilon_greedy",
-        "armlet.policies.parts",
-        "armlet.policies.auto_p",
-        "armlet.policies.epsilon_greedy",
+        "armlet.policies.dispatch",
+        "armlet.policies.state",
     }
     assert not loaded & {"armlet.advice", "armlet.theory", "armlet.environments", "armlet.testing", "armlet.model_file"}
 
@@ -129,7 +127,6 @@ def test_signatures_say_how_correct_and_forget_are_called() -> None:
         ("linucb", r"policy is 'linucb' \(str\); give an instance: armlet\.LinUCB\(\)$"),
         ("Lin-UCB", r"armlet\.LinUCB\(\)$"),
         ("thompson", r"armlet\.ThompsonSampling\(\)$"),
-        ("exp4.p", r"armlet\.EXP4P\(horizon=\.\.\.\)$"),
         ("contextual_epsilon_greedy", r"armlet\.ContextualEpsilonGreedy\(p=\.\.\.\)$"),
         ("qqq", r"armlet\.OccasionalOptimism\(\)$"),
         (LinUCB, "policy is the class LinUCB; pass an instance of it, with its settings"),

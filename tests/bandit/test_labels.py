@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from armlet import Bandit, Uniform
-from armlet.inputs import arms, columns
+from armlet.inputs import columns
 from armlet.inputs.contexts import ContextReader, feature_names
 from armlet.model_file import encoding, model
 from armlet.policies import find_policy
@@ -44,7 +44,7 @@ def looks(call: Callable[[], object]) -> int:
     return Counted.looks
 
 
-@pytest.mark.parametrize("call", [arms.check_labels, lambda names: feature_names(names, None)])
+@pytest.mark.parametrize("call", [columns.check_labels, lambda names: feature_names(names, None)])
 def test_checking_names_looks_at_each_a_few_times(call: Callable[[list[Any]], object]) -> None:
     names = counted()
     assert MANY <= looks(lambda: call(names)) <= 4 * MANY
@@ -88,8 +88,8 @@ def test_a_file_is_read_with_a_few_looks_at_each_label(monkeypatch: pytest.Monke
 )
 def test_labels_that_are_alike_are_named(labels: list[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        arms.check_labels(labels)
-    assert arms.check_labels(["1", 1]) == ["1", 1]
+        columns.check_labels(labels)
+    assert columns.check_labels(["1", 1]) == ["1", 1]
 
 
 def test_the_first_name_that_comes_twice_is_named() -> None:
@@ -99,7 +99,7 @@ def test_the_first_name_that_comes_twice_is_named() -> None:
 
 def test_a_span_of_time_is_no_label() -> None:
     with pytest.raises(TypeError, match="timedelta64; use a str or an int"):
-        arms.check_labels([np.timedelta64(3, "D"), 1])
+        columns.check_labels([np.timedelta64(3, "D"), 1])
 
 
 class Side(str, Enum):  # noqa: UP042 - one that prints as its value would prove nothing

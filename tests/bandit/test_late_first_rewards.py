@@ -25,11 +25,9 @@ from armlet.kernel import (
     simulate_events,
     simulate_steps,
 )
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.choosing import below
+from armlet.reference.choice import below
+from armlet.reference.schedule import Reference
 from armlet.types import Interaction, Policy
-from armlet_lab import literature
-from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 
 N_ARMS, DIM, SEED = 3, 2, 11
 
@@ -37,11 +35,7 @@ LEARN_FROM_EXPLORED: list[Policy] = [
     armlet.Algorithm1(p=3),
     armlet.Algorithm1(p=4.5, warmup="uniform"),
     armlet.ContextualEpsilonGreedy(p="auto", horizon=1000, units="as given", clock="steps"),
-    RunningMinimumEpsilonGreedy(start=1),
     armlet.ContextualUCB(history="explored", p=3),
-    literature.PEGE(),
-    literature.EpochGreedy(),
-    literature.EpochGreedy(oracle="tabular"),
 ]
 
 
@@ -219,14 +213,6 @@ BEFORE_SIMULATED = {
 @pytest.mark.parametrize("name", BEFORE_SIMULATED)
 def test_simulated_runs_are_bit_for_bit_what_they_were(name: str) -> None:
     assert simulated(name) == BEFORE_SIMULATED[name]
-
-
-def test_epoch_greedy_on_a_finite_class_keeps_to_its_epochs() -> None:
-    """Its best policy depends on x from the start, so its choices are no ties of all arms."""
-    policy = literature.EpochGreedy(oracle="finite", n_policies=5)
-    bandit = make(policy)
-    explored = [bandit.decide(x).explored for x in contexts(60)]
-    assert explored == [policy.explores(t, n_arms=N_ARMS, dim=DIM) for t in range(1, 61)]
 
 
 def test_late_rewards_reach_the_sums_of_a_whole_run() -> None:

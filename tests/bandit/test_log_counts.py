@@ -10,7 +10,6 @@ import pytest
 import armlet
 from armlet.kernel import Statistics
 from armlet.types import Interaction, Policy
-from armlet_lab import literature
 from support.in_python import InPython
 
 X = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -30,7 +29,7 @@ def test_every_row_advances_the_clock_explored_or_not(explored: bool | list[bool
     assert bandit.t == 6, "ids and coins of earlier steps must not come again"
 
 
-@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=4), InPython(p=4), literature.Exp3(horizon=10)])
+@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=4), InPython(p=4)])
 def test_steps_say_how_many_decisions_a_log_stands_for(policy: Policy) -> None:
     bandit = make(policy)
     bandit.partial_fit(X, ARMS, REWARDS, explored=True, steps=0)

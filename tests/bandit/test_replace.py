@@ -10,7 +10,6 @@ import pytest
 import armlet
 from armlet import Algorithm1, Bandit, ContextualEpsilonGreedy, LinUCB, Policy
 from armlet.types import Policy as AnyPolicy
-from armlet_lab import literature
 from support.in_python import InPython
 from support.recorder import Notebook
 
@@ -62,12 +61,6 @@ def test_a_bandit_goes_on_as_one_that_had_the_settings_and_the_state(old: Policy
         (Algorithm1(p=30), LinUCB(), "state is one of Algorithm1"),
         (LinUCB(), LinUCB(units="as given"), "units are 'free'"),
         (ContextualEpsilonGreedy(p=30), ContextualEpsilonGreedy(p="auto"), "another state"),
-        (literature.EpochGreedy(), literature.EpochGreedy(oracle="tabular"), "oracle is"),
-        (
-            literature.Exp3(gamma=0.1, reward_range=(-9, 9)),
-            literature.Exp3(gamma=0.1, reward_range=(-8, 9)),
-            "reward_range",
-        ),
         (Algorithm1(p=30), Algorithm1(p=1), None),
     ],
     ids=str,

@@ -11,7 +11,6 @@ import pytest
 import armlet
 from armlet import Algorithm1, Bandit, Policy
 from armlet.policies.fixed_epsilon import FixedEpsilon
-from armlet_lab import literature
 
 POLICIES: list[Policy] = [Algorithm1(p=100), FixedEpsilon()]
 WILD: dict[str, Callable[[Bandit, float], object]] = {
@@ -56,19 +55,6 @@ def test_range_is_kept_in_files_and_copies() -> None:
 def test_range_that_is_none_is_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"reward_range is .*; give \(lowest, highest\)"):
         Bandit(["a", "b"], 1, policy=armlet.LinUCB(), reward_range=wrong)
-
-
-def test_range_must_lie_in_that_of_the_policy() -> None:
-    narrow = literature.EXP4(horizon=100, reward_range=(0.0, 1.0))
-    with pytest.raises(ValueError, match=r"reward_range is \(0\.0, 5\.0\), but EXP4 learns from 0\.0 to 1\.0 only"):
-        Bandit(["a", "b"], 1, policy=narrow, reward_range=(0, 5))
-    assert Bandit(["a", "b"], 1, policy=narrow, reward_range=(0.25, 0.5)).reward_range == (0.25, 0.5)
-    with pytest.raises(ValueError, match="Banditron learns from"):
-        Bandit(["a", "b"], 1, policy=literature.Banditron(), reward_range=(0, 5))
-    costs = literature.EXP4(horizon=100, reward_range=(-4.0, 0.0))  # it sees minus the cost
-    assert Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(0, 4)).reward_range == (0.0, 4.0)
-    with pytest.raises(ValueError, match="EXP4 learns from"):
-        Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(-4, 0))
 
 
 # ---- the clock

@@ -13,7 +13,6 @@ import pytest
 import armlet
 from armlet import Algorithm1, Bandit, Decision, DecisionError, MergeError, Policy
 from armlet.kernel import coins
-from armlet_lab import literature
 
 POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), armlet.HybridLinUCB()]
 
@@ -177,9 +176,6 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
         make(Algorithm1(p=600)).since(base)
     with pytest.raises(TypeError, match="base is 3; since takes the Bandit"):
         base.since(3)  # type: ignore[arg-type]
-    clicks = Bandit(["a", "b"], 1, policy=literature.Banditron(), seed=1)
-    with pytest.raises(MergeError, match="there is no difference"):
-        clicks.copy().since(clicks)
 
 
 # ---- an arm that was removed and added again is another one
@@ -203,16 +199,3 @@ def test_what_an_arm_knew_before_it_was_removed_cannot_be_changed_later(policy: 
             lived.correct(restored(decisions["b"]), 1.0, 2.0)
         assert lived.to_bytes() == before
     bandit.correct(decisions["a"], 1.0, 2.0)
-
-
-def test_since_a_base_without_a_common_arm_is_all_of_it() -> None:
-    """Policies with a table of contexts took the places of no arm for an index of another kind."""
-    policy = literature.Exp3(gamma=0.1)
-    bandit = Bandit(["new"], 2, policy=policy, seed=1)
-    bandit.learn(bandit.decide([1.0, 0.0]), 1.0)
-    base = Bandit(["gone"], 2, policy=policy, seed=1)
-    base.add_arm("left")
-    assert bandit.since(base).digest() == bandit.digest()
-    other = Bandit(["gone"], 2, policy=policy, seed=1)
-    other.learn(other.decide([0.0, 1.0]), 1.0)
-    assert bandit.since(other).t == 0

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.reference.units import Units
+from armlet.inputs.settings import Units
 from armlet.types import Policy
-from armlet_lab import literature
 from support.in_python import InPython
 
 RNG = np.random.default_rng(11)
@@ -25,7 +24,6 @@ def test_a_bandit_says_its_units() -> None:
     assert make(armlet.LinUCB()).units == "free"
     assert make(armlet.LinUCB(units="as given")).units == "as given"
     assert make(armlet.Algorithm1(p=60)).units == "as given"
-    assert make(literature.Exp3(horizon=10)).units == "as given"
 
 
 @pytest.mark.parametrize("units", ["free", "as given"])
@@ -36,7 +34,7 @@ def test_units_of_a_bandit_are_a_setting_of_its_policy(units: Units) -> None:
     assert armlet.from_bytes(bandit.to_bytes()).units == units
 
 
-@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=60), literature.Exp3(horizon=10), InPython(p=60)], ids=repr)
+@pytest.mark.parametrize("policy", [armlet.Algorithm1(p=60), InPython(p=60)], ids=repr)
 def test_free_units_are_refused_where_a_policy_cannot(policy: Policy) -> None:
     assert make(policy, units="as given").units == "as given"
     with pytest.raises(ValueError, match=r"units is 'free', but \w+ takes units as given; leave units out"):
@@ -71,11 +69,6 @@ def test_the_greedy_law_is_not_the_turn_of_a_warm_up() -> None:
     turns, learned = bandit.predict_proba(X), bandit.greedy_proba(X)
     assert len(np.unique(turns, axis=0)) == 1, "whatever the context is"
     assert len(np.unique(learned, axis=0)) > 1
-
-
-def test_a_policy_without_estimates_has_no_greedy_law() -> None:
-    with pytest.raises(TypeError, match="keeps no linear estimates"):
-        make(literature.Exp3(horizon=10)).greedy_proba(X)
 
 
 def test_expectations_are_in_the_units_of_the_user() -> None:

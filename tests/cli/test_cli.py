@@ -12,7 +12,7 @@ import pytest
 from armlet import cli
 from armlet.cli import parser
 from armlet.simulation import compare
-from armlet.version import __version__
+from armlet.types import __version__
 
 TWO = ["--policy", "FixedEpsilon:epsilon=0.1", "--policy", "Uniform"]
 SMALL = ["compare", "--horizon", "200", "--runs", "2", *TWO, "--engine", "serial"]
@@ -52,7 +52,7 @@ def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["compare", "--help"]])
 def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
-    heavy = ["matplotlib", "scipy", "pandas", "armlet_lab.paper", "armlet.simulation", "armlet.environments"]
+    heavy = ["matplotlib", "scipy", "pandas", "armlet_lab", "armlet.simulation", "armlet.environments"]
     code = (
         "import sys, contextlib, armlet.cli\n"
         f"with contextlib.suppress(SystemExit): armlet.cli.main({arguments!r})\n"

@@ -36,7 +36,7 @@ from armlet.environments import (
 from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
 from armlet.environments.finite import FiniteWorld
 from armlet.inputs.settings import Objective
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.testing import ENVIRONMENT_CHECKS, check_environment
 from armlet.testing.environments import (
     EnvironmentCheck,

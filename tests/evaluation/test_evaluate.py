@@ -14,14 +14,14 @@ import armlet
 from armlet import Bandit, EvaluationError
 from armlet.errors import ArgumentError
 from armlet.evaluation import log as log_module
-from armlet.evaluation import rows as rows_module
 from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.log import open_rows
-from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
+from armlet.evaluation.rows import Rows, rows_of
 from armlet.evaluation.targets import read_target
 from armlet.parallel.pool import make_pool
-from armlet.reference.evaluation import Parts
+from armlet.reference.evaluate import Parts
+from armlet.testing.logs import HeldBlocks
 from armlet.types import Bool, Float64
 
 
@@ -244,7 +244,7 @@ def test_a_value_that_weights_carry_out_of_the_range_keeps_the_width_of_its_erro
 
 def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     _, log = logged_by(armlet.Algorithm1(p=60), 500)
-    monkeypatch.setattr(rows_module, "BLOCK", 64)
+    monkeypatch.setattr("armlet.testing.logs.BLOCK", 64)
     several = [evaluate(log, ["a", "uniform"], pool=pool, workers=2).to_dict() for pool in ("serial", "threads")]
     assert several[0] == several[1]
     monkeypatch.undo()

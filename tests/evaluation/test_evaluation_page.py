@@ -14,7 +14,7 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.page import limits, render
 from armlet.evaluation.result import Evaluation
 from armlet.policies import ContextualEpsilonGreedy
-from armlet_lab.validation.coverage.logs import Held
+from armlet.testing.logs import HeldBlocks
 from support import evaluations
 from support.decided import played
 
@@ -71,7 +71,8 @@ def test_little_support_is_grey(pages: dict[str, Path]) -> None:
 
 
 def test_an_evaluation_saves_a_page_whose_bands_end_where_its_sequences_do(tmp_path: Path) -> None:
-    log = Held(played(ContextualEpsilonGreedy(p=40, floor=0.05), 1500), range(3), (0.0, 1.0))
+    rows = played(ContextualEpsilonGreedy(p=40, floor=0.05), 1500)
+    log = HeldBlocks(rows, range(3), {"reward_range": (0.0, 1.0)})
     result = evaluate(log, {"always 0": 0})
     (path,) = result.paths
     assert (path.low[-1], path.high[-1]) == pytest.approx(result["always 0"].anytime)

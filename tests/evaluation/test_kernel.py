@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from armlet import _kernel, kernel
 from armlet.evaluation.model import combine
-from armlet.reference import evaluation as reference
-from armlet.reference.evaluation import AS_LOGGED, FEATURES, Parts
+from armlet.reference import evaluate as reference
+from armlet.reference.evaluate import AS_LOGGED, FEATURES, Parts
 from armlet.types import Float64
 from support.examples import scaled
 

@@ -11,7 +11,6 @@ import pytest
 import armlet
 from armlet.errors import LogError
 from armlet.evaluation import log as log_module
-from armlet.evaluation import rows
 from armlet.evaluation.log import open_rows
 from armlet.evaluation.rows import Rows
 from armlet.log import compact, from_dsjson, from_obp
@@ -84,8 +83,7 @@ def test_parquet_and_json_lines_give_the_same_columns(tmp_path: Path) -> None:
 def test_blocks_cut_anywhere_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_eventful_log(tmp_path / "log.jsonl")
     once = whole(tmp_path / "log.jsonl")
-    for module in (rows, log_module):
-        monkeypatch.setattr(module, "BLOCK", 64)
+    monkeypatch.setattr(log_module, "BLOCK", 64)
     monkeypatch.setattr(log_module, "_PART", 16)
     monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
     monkeypatch.setattr(log_module, "_BATCH", 24)

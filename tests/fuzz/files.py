@@ -16,10 +16,10 @@ import numpy as np
 
 import armlet
 from armlet import Bandit, Decision, ModelFileError
-from armlet.policies import POLICIES
 from fuzz import policies
 from fuzz.faults import REFUSALS, Fault, View, difference, look, require
 from fuzz.session import FOLDER
+from support.policies import REGISTRY
 
 LENGTH = 100  # damaged files of one sound one
 ROOM = 200_000  # kilobytes that a few hundred bytes of file may make the process grow by
@@ -52,7 +52,7 @@ def play(case: int) -> int:
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         path = Path(folder) / "m.armlet"
-        names = list(POLICIES)
+        names = list(REGISTRY)
         sound = [saved(rng, names[(case + i) % len(names)], path) for i in (0, 1)]
         for step in range(LENGTH):
             how = rng.choice(WAYS)

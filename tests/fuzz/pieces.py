@@ -249,11 +249,8 @@ def search(d: Desk) -> None:
     if n and d.rng.random() < 0.1:
         counts[d.rng.randrange(n)] = d.rng.choice((0.0, -1.0, 0.5, np.nan, np.inf, 1e60))
     how = d.rng.choice(("exact", "relaxed", "counts", "none"))
-    kind = d.rng.randrange(4)
-    if kind < 2:
+    if d.rng.randrange(3) < 2:
         kernel.search_subset(how, d.array(d.dim), rows, counts)
-    elif kind == 2:
-        kernel.bound_subsets(d.array(d.dim), rows, counts, d.number(), d.number(), d.rng.choice((0, 1, 50, -1)))
     else:
         kernel.estimate_subset(rows, counts, d.array(n), d.array(n), d.rng.choice((d.dim, d.dim, 0, -1, 2**40)))
 

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from armlet.kernel import Statistics
-from armlet.policies import POLICIES
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, RewardKind
 from fuzz.faults import Hostility
 from fuzz.values import pick
-from support.policies import SETTINGS
+from support.policies import REGISTRY, SETTINGS
 
 COMPILED = (
     "Algorithm1",
@@ -40,7 +39,7 @@ def draw(rng: Random, case: int) -> Policy:
 
     One in five has extreme settings, to go with the extreme numbers of its calls.
     """
-    names = list(POLICIES)
+    names = list(REGISTRY)
     name = names[case // 8 % len(names)] if case % 8 == 0 else rng.choice(COMPILED if rng.random() < 0.8 else names)
     if name in SLOW and case % 8 != 0 and rng.random() < 0.8:
         name = rng.choice(COMPILED)
@@ -50,9 +49,9 @@ def draw(rng: Random, case: int) -> Policy:
     if name == "ContextualUCB" and rng.random() < 0.5:
         settings = {}
     try:
-        policy: Policy = POLICIES[name](**settings)
+        policy: Policy = REGISTRY[name](**settings)
     except (TypeError, ValueError):  # some have settings that must be given
-        policy = POLICIES[name](**SETTINGS[name][0])
+        policy = REGISTRY[name](**SETTINGS[name][0])
     return stretched(rng, policy) if rng.random() < (0.8 if case % 5 == 3 else 0.3) else policy
 
 
@@ -72,7 +71,7 @@ def stretched(rng: Random, policy: Policy) -> Policy:
 
 def ordinary(name: str) -> Policy:
     """Give a policy with settings that suit 4 arms of dim 3."""
-    made: Policy = POLICIES[name](**SETTINGS[name][0])
+    made: Policy = REGISTRY[name](**SETTINGS[name][0])
     return made
 
 

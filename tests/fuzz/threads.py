@@ -24,7 +24,6 @@ import numpy as np
 import armlet
 from armlet import Bandit, Decision
 from armlet.types import Policy
-from armlet_lab import literature
 from fuzz.faults import REFUSALS, require
 
 DIM, START, MOST = 3, 6, 12
@@ -33,7 +32,6 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "LinUCB": lambda: armlet.LinUCB(),
     "ThompsonSampling": lambda: armlet.ThompsonSampling(v=0.5),
     "OptimisticEpsilonGreedy": lambda: armlet.OptimisticEpsilonGreedy(p=50),
-    "UCB1": lambda: literature.UCB1(reward_range=(0.0, 8.0)),
     "FixedEpsilon": lambda: armlet.FixedEpsilon(epsilon=0.3),
 }
 HERE = Path(__file__).parent.parent
@@ -69,7 +67,6 @@ class Worker:
         self.arena, self.bandit, self.rng = arena, arena.bandit, Random(1000 * seed + number)
         self.pending: list[Decision] = []
         self.learned: list[Decision] = []
-        self.estimates = not isinstance(self.bandit.policy, literature.UCB1)  # it knows means, and no theta
         self.changes_arms = number < 2
         self.menu: list[Callable[[], None]] = [
             *[self.decide] * 6, *[self.decide_many] * 2, *[self.learn] * 6, self.learn_many, self.correct, self.forget,
@@ -192,7 +189,7 @@ class Worker:
         X, arms = np.array([self.context() for _ in range(20)]), self.eligible()
         try:
             chances = self.bandit.predict_proba(X, eligible=arms)
-            best: Any = self.bandit.predict(X, eligible=arms) if self.estimates else []
+            best: Any = self.bandit.predict(X, eligible=arms)
         except REFUSALS as error:
             return self.excuse(error, arms)
         require(bool((abs(chances.sum(axis=1) - 1) < 1e-9).all()), lambda: f"predict_proba gave {chances.tolist()}")

@@ -1,4 +1,4 @@
-"""The exploring law by evidence: the kernel against numpy, to the last bit, and its exponential against the true."""
+"""The law of exploring by evidence: the kernel against numpy, to the last bit, and its exponential against the true."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy import stats
 
 from armlet import Bandit, Policy, kernel
 from armlet.environments import FigureA
+from armlet.inputs.settings import Ridge
 from armlet.kernel import Evidence, Statistics
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
-from armlet.reference import exploring
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.ridge import Ridge
+from armlet.reference import evidence
+from armlet.reference.schedule import Reference
 from armlet.types import Arm, Bool, Float64
 from support.bandits import facts
 from support.examples import scaled
@@ -40,7 +40,7 @@ counts = st.one_of(st.floats(0, 1e6), st.integers(0, 1000).map(float), st.sample
 @given(st.lists(counts, min_size=1, max_size=20), st.floats(1e-40, 1e40))
 def test_wants_are_the_same_bits_in_numpy_and_in_the_kernel(n: list[float], q: float) -> None:
     rows = np.array(n)
-    ours = exploring.wants(rows, q)
+    ours = evidence.wants(rows, q)
     np.testing.assert_array_equal(kernel.wants(rows, q), ours)
     assert ((ours >= 0.0) & (ours <= 1.0)).all()
     assert (ours[rows <= q] == 1.0).all()

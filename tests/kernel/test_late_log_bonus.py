@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
+from armlet.inputs.settings import Ridge, Units
 from armlet.reference.log_bonus import Noise, PacedReference
-from armlet.reference.ridge import Ridge
-from armlet.reference.units import Units
 from support.examples import scaled
 
 

@@ -10,10 +10,9 @@ from scipy import stats
 
 import armlet
 from armlet import _kernel, kernel
-from armlet.reference.choosing import best_arms
+from armlet.inputs.settings import Ridge, Units
+from armlet.reference.choice import best_arms
 from armlet.reference.log_bonus import Noise, PacedReference, deviations, is_optimistic
-from armlet.reference.ridge import Ridge
-from armlet.reference.units import Units
 from armlet.types import Float64, Int64
 
 NOISES: tuple[Noise, ...] = get_args(Noise)

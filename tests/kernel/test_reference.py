@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import _kernel, kernel
+from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import Statistics
 from armlet.policies import Algorithm1
-from armlet.reference import algorithm_1 as reference
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference.choice import coins
+from armlet.reference.schedule import Reference
 from armlet.types import Float64, Int64, LearnsFrom
 from support.examples import scaled
 from support.in_python import AllDataBySteps, AllDataInPython, InPython
@@ -27,7 +27,7 @@ ridges = st.sampled_from(["paper", "1/n", 0.3])
 
 @given(seeds, st.integers(1, 2**62))
 def test_coins_are_numpys_philox(seed: int, t: int) -> None:
-    assert kernel.coins(seed, t) == reference.coins(seed, t)
+    assert kernel.coins(seed, t) == coins(seed, t)
 
 
 def oracle(stream: Stream, policy: Algorithm1, seed: int) -> Reference:
@@ -92,7 +92,7 @@ def test_the_reference_is_the_printed_algorithm() -> None:
     A, n, b = np.zeros((K, d, d)), np.zeros(K), np.zeros((K, d))
     played = []
     for t in range(1, 401):
-        x, tossed = stream.contexts[t - 1], reference.coins(seed, t)
+        x, tossed = stream.contexts[t - 1], coins(seed, t)
         explore = t <= p or tossed.coin < p / t
         if t <= p:
             a = t % K
@@ -192,7 +192,7 @@ def test_batch_argmax_with_more_arms_than_the_float32_path_takes() -> None:
 )
 def test_kernel_refuses_what_it_would_have_to_copy(X: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        kernel.argmax_rows(X, np.zeros((5, 3)))  # type: ignore[arg-type]
+        kernel.argmax_rows(X, np.zeros((5, 3)))
 
 
 @settings(max_examples=scaled(60))

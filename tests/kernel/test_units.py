@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import kernel
+from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import Layers, Snapshots, Statistics, Tuned
 from armlet.policies import AllDataEpsilonGreedy, ContextualEpsilonGreedy
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.policies.base import sums
+from armlet.reference.schedule import Reference
 from armlet.reference.units import rounded
 from armlet.types import Float64
 from support.examples import scaled
@@ -26,7 +27,7 @@ offsets = st.sampled_from([0.0, 3.0, 1000.0, 1025.0, -1e6, 1e8, 1e12])
 
 
 def free(n_arms: int, dim: int, ridge: RidgeLike = 1.0, **settings: Any) -> Statistics:
-    return Ridge.parse(ridge).statistics(n_arms, dim, units="free", **settings)
+    return sums(Ridge.parse(ridge), n_arms, dim, units="free", **settings)
 
 
 def oracle(n_arms: int, dim: int, ridge: RidgeLike = 1.0) -> Reference:

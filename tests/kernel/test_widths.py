@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armlet import _kernel, kernel
+from armlet.inputs.settings import Ridge
 from armlet.kernel import Layers, Optimism, Statistics
-from armlet.reference.algorithm_1 import Reference
-from armlet.reference.ridge import Ridge
+from armlet.reference.schedule import Reference
 from support.examples import scaled
 from support.streams import Stream, make_stream, streams
 

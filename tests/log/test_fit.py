@@ -20,7 +20,6 @@ from armlet.log.fitting import files
 from armlet.log.fitting.fit import is_sums
 from armlet.parallel.pool import make_pool
 from armlet.types import Policy
-from armlet_lab import literature
 from support.policies import DIM, N_ARMS, every_policy
 
 ARMS = ["north", "south", "west"]
@@ -155,7 +154,6 @@ def test_the_origin_of_free_units_is_that_of_the_first_row(tmp_path: Path) -> No
         armlet.OptimisticEpsilonGreedy(),
         armlet.ContextualEpsilonGreedy(p="auto"),
         armlet.OLSBandit(q=3, h=1.0),
-        literature.RarelySwitchingOFUL(),
     ],
     ids=lambda policy: type(policy).__name__,
 )

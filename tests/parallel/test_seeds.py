@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import pickle
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.parallel.seeds import Seeds, _spell
-from armlet_lab.experiments import EXPERIMENTS
 
-SOURCE = Path(__file__).parents[2] / "src" / "armlet"
-ROOMS = ("simulation", "advice", "paper", "parallel")
-ITSELF = SOURCE / "parallel" / "seeds.py"
 KEYS = st.lists(st.text(max_size=9) | st.integers(0, 2**64 - 1), max_size=4)
 
 
@@ -74,56 +66,3 @@ def test_a_number_that_does_not_fit_is_refused(number: int) -> None:
         Seeds(1).rng("worlds", number)
     with pytest.raises(ValueError, match="seed is -1"):
         Seeds(-1)
-
-
-def places_of(path: Path) -> tuple[str, ...]:
-    """Give the rooms whose words must differ from those of a file: shared ones meet every experiment's."""
-    parts = path.relative_to(SOURCE).parts
-    return ("paper", parts[1].removesuffix(".py")) if parts[0] == "paper" else ("shared",)
-
-
-def calls(path: Path) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-
-
-def files() -> list[Path]:
-    found = [path for room in ROOMS for path in (SOURCE / room).rglob("*.py") if path != ITSELF]
-    assert len(found) > 40
-    return found
-
-
-def asks(call: ast.Call) -> bool:
-    """Tell whether a call asks for randomness by word: x.rng(word, ...) or x.seed(word, ...), not handing a word on."""
-    return (
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("rng", "seed")
-        and ast.unparse(call.args[0]) != "word"
-    )
-
-
-def test_every_word_is_asked_for_at_one_place() -> None:
-    words: dict[tuple[str, ...], list[str]] = {}
-    for path in files():
-        for call in filter(asks, calls(path)):
-            assert isinstance(call.args[0], ast.Constant), f"{path.name}: {ast.unparse(call)} must name its word"
-            words.setdefault(places_of(path), []).append(str(call.args[0].value))
-    shared = words.pop(("shared",))
-    assert len(words) >= len(
-        {places_of(SOURCE.parent / f"{module.replace('.', '/')}.py") for module in EXPERIMENTS.values()}
-    )
-    for place, mine in {("shared",): [], **words}.items():
-        twice = [word for word, times in Counter([*shared, *mine]).items() if times > 1]
-        assert not twice, f"{place}: {twice} are asked for at several places; give each a word of its own"
-
-
-def test_nothing_else_makes_generators() -> None:
-    makers = ("default_rng", "SeedSequence")
-    made = {
-        f"{path.relative_to(SOURCE)}: {ast.unparse(call)}"
-        for path in files()
-        for call in calls(path)
-        if ast.unparse(call.func).endswith(makers)
-    }
-    # a world asked for by name is the one that its users draw from the same seed in Python
-    allowed = {"simulation/named.py: np.random.default_rng(seed)"}
-    assert made == allowed, "ask for randomness by word, of lab.rng or Seeds"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +12,9 @@ import pytest
 from armlet.bandit import Bandit, load
 from armlet.environments.figure_a import FigureA
 from armlet.environments.section7 import Section7
-from armlet.errors import DecisionError, ModelFileError
-from armlet.model_file import encoding
-from armlet.policies.contextual_ucb import SEARCHES, ContextualUCB
-from armlet.policies.subset_search import Histories, HistoryLimitError, Past, value
-from armlet.policies.subset_search.histories import bucket
+from armlet.errors import DecisionError
+from armlet.policies.contextual_ucb import ContextualUCB
+from armlet.policies.subset_search import HistoryLimitError
 from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
 from armlet.testing.policies import Check
@@ -30,7 +26,6 @@ pytestmark = pytest.mark.spread
 EVERYONE = np.ones(3, dtype=bool)
 POLICIES = [  # and those of the registry's contract, with other histories
     ContextualUCB(search="counts"),
-    ContextualUCB(search="counts", history="buckets", bucket_width=0.1),
     ContextualUCB(search="relaxed", p=9),
     ContextualUCB(search="exact", history="explored", p=1, history_limit=16),
 ]
@@ -82,21 +77,21 @@ def test_the_first_p_steps_go_by_turns() -> None:
     assert arms == [1, 2, 0, 1, 2, 0, 1]
 
 
-@pytest.mark.parametrize("history", ["all", "buckets"])
-def test_a_full_history_is_refused_and_says_what_to_do(history: str) -> None:
-    policy = ContextualUCB(search="relaxed", history=history, history_limit=5)  # type: ignore[arg-type]
+@pytest.mark.parametrize("search", ["relaxed", "counts"])
+def test_a_full_history_is_refused_and_says_what_to_do(search: str) -> None:
+    policy = ContextualUCB(search=search, history_limit=5)  # type: ignore[arg-type]
     state, rng = policy.init(1, 2), np.random.default_rng(0)
     rows = [Interaction(t=t, x=rng.normal(size=2) * t, arm=0, reward=1.0) for t in range(1, 7)]
     for row in rows[:5]:
         policy.update(state, row)
     before = state.arrays()
-    with pytest.raises(HistoryLimitError, match=r"history_limit is 5; raise it.*counts.*buckets"):
+    with pytest.raises(HistoryLimitError, match=r"history_limit is 5; raise it.*counts.*explored"):
         policy.update(state, rows[5])
     assert all(np.array_equal(before[name], array) for name, array in state.arrays().items())
 
 
 def test_any_row_can_be_taken_back_or_corrected() -> None:
-    for policy in (ContextualUCB(), ContextualUCB(search="counts"), ContextualUCB(history="buckets")):
+    for policy in (ContextualUCB(), ContextualUCB(search="counts")):
         rng = np.random.default_rng(3)
         rows = [
             Interaction(t=t, x=rng.integers(0, 3, 2).astype(np.float64), arm=0, reward=float(t)) for t in range(1, 20)
@@ -119,17 +114,30 @@ def test_any_row_can_be_taken_back_or_corrected() -> None:
             policy.update(state, Interaction(t=1, x=np.array([9.0, 9.0]), arm=0, reward=0.0, weight=-1.0))
 
 
-def test_counts_and_buckets_take_no_more_memory_with_time() -> None:
+def test_counts_take_no_more_memory_with_time() -> None:
     world = Section7.draw(np.random.default_rng(1), n_arms=2)
-    for policy in (ContextualUCB(search="counts"), ContextualUCB(search="counts", history="buckets")):
-        bandit, rng = Bandit(range(2), 2, policy=policy, seed=2), np.random.default_rng(5)
-        X = world.contexts(rng, 3000)
-        sizes = []
-        for x, rewards in zip(X, world.rewards(rng, X), strict=True):
-            decision = bandit.decide(x)
-            bandit.learn(decision, float(rewards[int(decision.arm)]))
-            sizes.append(bandit.nbytes)
-        assert len(set(sizes[1000:])) == 1
+    bandit, rng = Bandit(range(2), 2, policy=ContextualUCB(search="counts"), seed=2), np.random.default_rng(5)
+    X = world.contexts(rng, 3000)
+    sizes = []
+    for x, rewards in zip(X, world.rewards(rng, X), strict=True):
+        decision = bandit.decide(x)
+        bandit.learn(decision, float(rewards[int(decision.arm)]))
+        sizes.append(bandit.nbytes)
+    assert len(set(sizes[1000:])) == 1
+
+
+@pytest.mark.parametrize("search", ["relaxed", "counts"])
+def test_merged_histories_are_those_of_all_rows(search: str) -> None:
+    rng, policy = np.random.default_rng(4), ContextualUCB(search=search)  # type: ignore[arg-type]
+    rows = [
+        Interaction(t=t, x=rng.integers(0, 3, 2).astype(np.float64), arm=t % 2, reward=float(t)) for t in range(1, 40)
+    ]
+    mine, other, whole = (policy.init(2, 2) for _ in range(3))
+    for row in rows:
+        policy.update(mine if row.t <= 20 else other, row)
+        policy.update(whole, row)
+    mine.merge(other, [0, 1])
+    assert all(np.array_equal(array, whole.arrays()[name]) for name, array in mine.arrays().items())
 
 
 def test_saved_policies_come_back(tmp_path: Path) -> None:
@@ -142,29 +150,6 @@ def test_saved_policies_come_back(tmp_path: Path) -> None:
         twin = load(tmp_path / "model.armlet", policy=policy)
         for x in rng.integers(-1, 2, (20, 2)) * 1.0:
             assert repr(bandit.decide(x)) == repr(twin.decide(x))
-
-
-@pytest.mark.parametrize("gone", [{"search": "prefix"}, {"search": "greedy"}, {"history": "coreset"}], ids=repr)
-def test_a_model_file_that_names_what_was_removed_is_refused_by_name(gone: dict[str, str]) -> None:
-    file = io.BytesIO()
-    Bandit(range(3), 2, policy=ContextualUCB(), seed=3).save(file)
-    header, arrays = encoding.decode_model(file.getvalue())
-    policy: dict[str, Any] = {"name": "ContextualUCB", "settings": gone}
-    (name, word), new = next(iter(gone.items())), "buckets" if "history" in gone else "relaxed"
-    with pytest.raises(ModelFileError, match=f"{name} '{word}' was removed; use '{new}'"):
-        load(io.BytesIO(encoding.encode_model({**header, "policy": policy}, arrays)))
-
-
-def test_certificates_are_at_least_one_and_nan_without_a_past() -> None:
-    rng = np.random.default_rng(2)
-    for search in SEARCHES:
-        policy = ContextualUCB(search=search)  # type: ignore[arg-type]
-        state = policy.init(2, 3)
-        for t in range(1, 11):
-            policy.update(state, Interaction(t=t, x=rng.normal(size=3), arm=0, reward=0.0))
-        ratios = policy.certificate(state, rng.normal(size=3))
-        assert 1 <= ratios[0] < 3
-        assert math.isnan(ratios[1])
 
 
 def test_it_remembers_the_rare_context_that_algorithm_1_forgets() -> None:
@@ -185,15 +170,8 @@ def test_it_remembers_the_rare_context_that_algorithm_1_forgets() -> None:
     assert forgetful < 0.75 < rare @ theta_hat
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        ContextualUCB(search="relaxed", alpha=0.3),
-        ContextualUCB(search="counts", history="buckets", bucket_width=0.05, alpha=0.3),
-    ],
-    ids=repr,
-)
-def test_it_beats_uniform_play_on_figure_a(policy: ContextualUCB) -> None:
+def test_it_beats_uniform_play_on_figure_a() -> None:
+    policy = ContextualUCB(search="relaxed", alpha=0.3)
     world = FigureA.draw(np.random.default_rng(3))
     runs = {"horizon": 1000, "runs": 2, "seed": 1, "method": "python", "engine": "serial"}
     regret = simulate(world, policy, **runs).regret[:, -1].mean()  # type: ignore[arg-type]
@@ -204,18 +182,13 @@ def test_it_beats_uniform_play_on_figure_a(policy: ContextualUCB) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"search": "best"}, "search is 'best'; choose one of 'exact'"),
-        ({"history": "some"}, "history is 'some'"),
-        ({"search": ["exact"]}, "search is .'exact'.; choose one of 'exact'"),
-        ({"search": "greedy"}, "search 'greedy' was removed; use 'relaxed'"),
-        ({"search": "prefix"}, "search 'prefix' was removed; use 'relaxed'"),
-        ({"history": "coreset"}, "history 'coreset' was removed; use 'buckets'"),
+        ({"search": "best"}, "search is 'best'; choose 'exact', 'relaxed' or 'counts'"),
+        ({"history": "some"}, "history is 'some'; choose 'all' or 'explored'"),
+        ({"search": ["exact"]}, "search is .'exact'.; choose 'exact'"),
         ({"alpha": -1.0}, "alpha is -1.0"),
         ({"history": "explored"}, "p is 0.0 but history is 'explored'"),
         ({"search": "exact", "history_limit": 17}, "history_limit is 17 but search='exact'"),
-        ({"search": "exact", "history": "buckets"}, "use search='counts' with history='buckets'"),
         ({"history_limit": 0}, "history_limit is 0"),
-        ({"bucket_width": 0.0}, "bucket_width is 0.0"),
         ({"p": math.nan}, "p is nan"),
     ],
 )
@@ -228,35 +201,3 @@ def test_there_is_no_single_theta_hat() -> None:
     policy = ContextualUCB()
     with pytest.raises(TypeError, match="depends on the context"):
         policy.estimates(policy.init(1, 1))
-
-
-def test_rows_of_one_bucket_are_as_similar_as_promised() -> None:
-    rng = np.random.default_rng(9)
-    for width in (0.001, 0.05, 0.3):
-        X = rng.normal(size=(3000, 3))
-        names = [bucket(x, width) for x in X]
-        order = np.argsort(names)
-        for a, b in itertools.pairwise(order):
-            if names[a] == names[b]:
-                assert X[a] @ X[b] >= (1 - width) * np.linalg.norm(X[a]) * np.linalg.norm(X[b])
-                lengths = np.linalg.norm(X[a]) / np.linalg.norm(X[b])
-                assert abs(math.log(lengths)) <= math.log1p(math.sqrt(2 * width)) + 1e-12
-
-
-def test_buckets_change_the_root_of_f_by_no_more_than_stated() -> None:
-    """|sqrt f - sqrt f~| <= |x| n^(1/4) times the largest distance of a row from its representative."""
-    rng = np.random.default_rng(7)
-    for width in (0.002, 0.02):
-        X = rng.uniform(-0.7, 0.7, size=(200, 2))
-        state = Histories(1, 2, kept="buckets", limit=200, width=width)
-        for t, row in enumerate(X):
-            state.learn(Interaction(t=t + 1, x=row, arm=0, reward=0.0))
-        past, x = state.past(0), rng.normal(size=2)
-        names = {name: place for place, name in enumerate(dict.fromkeys(bucket(row, width) for row in X))}
-        means = past.rows[[names[bucket(row, width)] for row in X]]
-        far = np.linalg.norm(X - means, axis=1).max()
-        for n in (1, 10, 200):
-            weights = np.zeros(200)
-            weights[rng.choice(200, n, replace=False)] = 1.0
-            true, merged = (math.sqrt(value(x, Past.of(rows), weights)) for rows in (X, means))
-            assert abs(true - merged) <= np.linalg.norm(x) * n**0.25 * far + 1e-12

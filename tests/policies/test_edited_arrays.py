@@ -14,10 +14,9 @@ import pytest
 import armlet
 from armlet import Bandit, ModelFileError
 from armlet.model_file import encoding
-from armlet.policies import POLICIES
 from armlet.types import Array, Policy
 from support import examples
-from support.policies import DIM, N_ARMS, SETTINGS, every_policy
+from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, every_policy, of_registry
 
 pytestmark = [pytest.mark.spread, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -79,24 +78,26 @@ def test_edited_arrays_are_refused_or_give_a_bandit_that_works(policy: Policy) -
 
 
 def load_with(name: str, settings: dict[str, Any], changes: dict[str, Any]) -> Bandit:
-    header, arrays = encoding.decode_model(lived(POLICIES[name](**settings)).to_bytes())
+    header, arrays = encoding.decode_model(lived(REGISTRY[name](**settings)).to_bytes())
     changed = {array: np.full_like(arrays[array], value) for array, value in changes.items()}
     return armlet.from_bytes(encoding.encode_model(header, {**arrays, **changed}))
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "changes", "message"),
-    [
-        ("RealLinExp3", {"horizon": 100}, {"seen": -1.0}, "seen holds -1.0"),
-        ("RealLinExp3", {"horizon": 100}, {"contexts": 1e150}, "contexts holds values beyond 1e\\+40"),
-        ("Newtron", {}, {"W": 1e100}, "W holds 1e\\+100"),
-        ("Newtron", {}, {"H": 1e-100}, "H holds 1e-100, .* between 1 and 1e\\+200"),
-        ("Newtron", {"hessian": "full"}, {"H": -1.0}, "H holds -1.0"),
-        ("ContextualUCB", SETTINGS["ContextualUCB"][1], {"keys": 0}, "keys holds one twice for arm"),
-        ("UCB1", {"contexts": "table"}, {"contexts": 0.5}, "contexts holds one twice"),
-        ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"sample": 1e150}, "beyond what rows lead to"),
-        ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"records": 1e250}, "not those of any rows"),
-    ],
+    of_registry(
+        [
+            ("RealLinExp3", {"horizon": 100}, {"seen": -1.0}, "seen holds -1.0"),
+            ("RealLinExp3", {"horizon": 100}, {"contexts": 1e150}, "contexts holds values beyond 1e\\+40"),
+            ("Newtron", {}, {"W": 1e100}, "W holds 1e\\+100"),
+            ("Newtron", {}, {"H": 1e-100}, "H holds 1e-100, .* between 1 and 1e\\+200"),
+            ("Newtron", {"hessian": "full"}, {"H": -1.0}, "H holds -1.0"),
+            ("ContextualUCB", SETTINGS["ContextualUCB"][1], {"rows": 0.5}, "rows holds one twice for arm"),
+            ("UCB1", {"contexts": "table"}, {"contexts": 0.5}, "contexts holds one twice"),
+            ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"sample": 1e150}, "beyond what rows lead to"),
+            ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"records": 1e250}, "not those of any rows"),
+        ]
+    ),
 )
 def test_what_no_rows_lead_to_is_refused_by_name(
     name: str, settings: dict[str, Any], changes: dict[str, Any], message: str

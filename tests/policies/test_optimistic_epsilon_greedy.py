@@ -10,9 +10,9 @@ import pytest
 
 from armlet import Bandit, kernel
 from armlet.errors import DecisionError, MergeError
+from armlet.inputs.settings import Units
 from armlet.kernel import Decision
 from armlet.policies.optimistic_epsilon_greedy import ALL, SOLVED, OptimisticEpsilonGreedy
-from armlet.reference.units import Units
 from armlet.types import Bool, Float64, Int64, Interaction
 
 K, D = 4, 3

@@ -10,11 +10,10 @@ import pytest
 import armlet
 from armlet.kernel import Optimism, Schedule
 from armlet.policies import Algorithm1, FixedEpsilon, LinUCB, ThompsonSampling, Uniform
-from armlet.reference.choosing import play_best, play_drawn
+from armlet.reference.choice import play_best, play_drawn
 from armlet.testing import check_policy
 from armlet.testing.policies import CHECKS, Check, check_frequencies
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from armlet_lab import literature
 from support.policies import DIM, N_ARMS, every_policy
 
 pytestmark = pytest.mark.spread
@@ -156,7 +155,7 @@ def test_wrong_settings_are_named() -> None:
     with pytest.raises(TypeError, match="policy is the class Algorithm1; pass an instance"):
         armlet.Bandit(range(4), 3, policy=Algorithm1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"theta has shape \(2, 3\) but there are 4 arms of dim 3"):
-        armlet.Bandit(range(4), 3, policy=literature.Oracle(theta=[[1, 2, 3], [4, 5, 6]]))
+        armlet.Bandit(range(4), 3, policy=armlet.Oracle(theta=[[1, 2, 3], [4, 5, 6]]))
 
 
 def test_bandit_that_was_not_set_up_says_so() -> None:

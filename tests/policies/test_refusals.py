@@ -15,7 +15,6 @@ import pytest
 import armlet
 from armlet.errors import ArmletError
 from armlet.types import Float64, Policy
-from armlet_lab import literature
 from support.policies import every_policy
 
 pytestmark = pytest.mark.spread
@@ -284,7 +283,7 @@ def test_a_merge_is_done_or_changes_nothing(policy: Policy, arms: list[str]) -> 
     try:
         other = armlet.Bandit(arms, DIM, policy=policy, seed=9)
     except ValueError:  # an oracle knows how many arms there are
-        assert isinstance(policy, literature.Oracle)
+        assert isinstance(policy, armlet.Oracle)
         return
     for step, x in enumerate(contexts(10, seed=6)):
         other.learn(other.decide(x), fair(policy, step))
@@ -346,39 +345,6 @@ def test_a_state_that_refuses_another_stays_as_it_was(policy: Policy, into: list
     bandit, twin, other = played(policy), played(policy), played(policy, seed=4)
     with pytest.raises(REFUSALS):
         bandit.state.merge(other.state, into)
-    assert_same(bandit, twin)
-
-
-@pytest.mark.parametrize(
-    ("policy", "solver"),
-    [
-        (literature.RealLinExp3(horizon=100), "solve, inv, eigh"),
-        (literature.Newtron(hessian="full"), "eigh"),
-        (literature.Confidit(), "inv, eigh"),
-        (literature.SCRiBLe(eta=0.1), "svd"),
-    ],
-    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
-)
-def test_a_row_that_cannot_be_solved_for_is_not_half_learned(
-    policy: Policy, solver: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise np.linalg.LinAlgError("did not converge")
-
-    bandit, twin = (armlet.Bandit(range(N_ARMS), DIM, policy=policy, seed=3) for _ in range(2))
-    X = contexts(STEPS + 1)
-    for one in (bandit, twin):
-        for step, x in enumerate(X[:-1]):
-            one.learn(one.decide(x), fair(policy, step))
-    decision, same = bandit.decide(X[-1]), twin.decide(X[-1])
-    with monkeypatch.context() as patched:
-        for name in solver.split(", "):  # the first, and those that it falls back on
-            patched.setattr(np.linalg, name, fails)
-        with pytest.raises(np.linalg.LinAlgError):
-            bandit.learn(decision, fair(policy, 0))
-    assert_alike(bandit, twin)
-    for one, made in ((bandit, decision), (twin, same)):
-        one.learn(made, fair(policy, 0))
     assert_same(bandit, twin)
 
 

@@ -14,13 +14,12 @@ from scipy import integrate, stats
 
 from armlet import _kernel, kernel
 from armlet.environments.finite import FiniteWorld
+from armlet.inputs.settings import Units
 from armlet.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
-from armlet.policies.forced import forced_arm
 from armlet.policies.linucb import LinUCB
 from armlet.policies.oful import OFUL
-from armlet.policies.ols_bandit import OLSBandit
+from armlet.policies.ols_bandit import OLSBandit, forced_arm
 from armlet.policies.thompson_sampling import ThompsonSampling
-from armlet.reference.units import Units
 from armlet.testing import check_policy
 from armlet.types import Choice, Float64, Interaction, Policy
 from support.examples import scaled

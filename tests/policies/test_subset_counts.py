@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.policies.subset_search import Past, certified, counts, relaxed, value
+from armlet.policies.subset_search import Past, counts, relaxed, value
 from armlet.types import Float64
 
 
@@ -71,9 +71,7 @@ def test_many_counts_are_searched_about_as_well_as_by_the_relaxed_search() -> No
         for _ in range(12):
             x, X = draw(rng, contexts)
             past = Past.of(X, counts=np.ceil(1e4 * rng.dirichlet(np.full(contexts, 0.3))))
-            found = certified(x, past, counts(x, past))
-            assert found.bound <= found.value
-            ratios.append(found.value / relaxed(x, past).value)
+            ratios.append(counts(x, past).value / relaxed(x, past).value)
     assert np.mean(ratios) < 1.005
     assert max(ratios) < 1.05
 

@@ -1,4 +1,4 @@
-"""The searches of Contextual UCB against brute force, their invariants, their bounds, and the kernel against numpy."""
+"""The searches of Contextual UCB against brute force and a lower bound in numpy, and their invariants."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.policies.subset_search import (
-    Past,
-    Subset,
-    certified,
-    counts,
-    estimate,
-    exact,
-    relaxed,
-    value,
-)
+from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed, value
 from armlet.types import Float64
 from support.examples import scaled
 
@@ -33,6 +24,23 @@ def brute_force(x: Float64, X: Float64) -> float:
     A = np.einsum("wi,ij,ik->wjk", W, X, X) / np.sqrt(W.sum(axis=1))[:, None, None]
     y = np.linalg.solve(np.eye(len(x)) + A, np.broadcast_to(x, (len(W), len(x)))[..., None])
     return float((y**2).sum(axis=(1, 2)).min())
+
+
+def lower_bound(x: Float64, X: Float64) -> float:
+    """A number that f of no subset is below.
+
+    |B^-1 x| >= x'B^-1 x / |x|, and for any y, x'B^-1 x = max 2 x'y - y'B y is at least 2 x'y - |y|^2 less the m largest
+    (y'x_i)^2 / sqrt(m), for every subset of size m. y is improved by Frank-Wolfe for the size with the lowest bound.
+    """
+    sizes, bounds = np.arange(1, len(X) + 1), np.zeros(len(X))
+    for _ in range(12):
+        m, A = 1 + int(np.argmin(bounds)), np.zeros((len(x), len(x)))
+        for step in range(20):
+            y = np.linalg.solve(np.eye(len(x)) + A / math.sqrt(m), x)
+            rows = X[np.argsort(-((X @ y) ** 2))]
+            A += (rows[:m].T @ rows[:m] - A) * 2 / (step + 2)
+            bounds = np.maximum(bounds, 2 * x @ y - y @ y - np.cumsum((rows @ y) ** 2) / np.sqrt(sizes))
+    return float(bounds.min() ** 2 / (x @ x))
 
 
 def short(X: Float64, length: float = 1.0) -> Float64:
@@ -98,10 +106,10 @@ def test_the_relaxed_search_can_be_fooled_even_with_contexts_of_length_1() -> No
             ]
         ),
     )
-    found, best = certified(x, past, relaxed(x, past)), brute_force(x, past.rows)
+    found, best = relaxed(x, past), brute_force(x, past.rows)
     assert np.linalg.norm(past.rows, axis=1).max() < 1.0001
     assert found.value / best == pytest.approx(1.05, abs=0.005)
-    assert found.ratio >= found.value / best  # the certificate does not claim more
+    assert lower_bound(x, past.rows) <= best
 
 
 def test_twelve_rows_are_searched_as_well() -> None:
@@ -125,15 +133,14 @@ ROWS = st.integers(1, 8).flatmap(
 
 @given(ROWS)
 @settings(max_examples=scaled(150))
-def test_bounds_are_never_above_the_minimum_and_values_never_below(
+def test_values_are_those_of_a_subset_and_never_below_the_minimum(
     problem: tuple[list[float], list[list[float]]],
 ) -> None:
     x, past = np.array(problem[0]), Past.of(problem[1])
     best = brute_force(x, past.rows)
     for search in SEARCHES:
-        found = certified(x, past, search(x, past))
+        found = search(x, past)
         assert found.value >= best * (1 - 1e-9)
-        assert found.bound <= best * (1 + 1e-9)
         assert found.value == pytest.approx(value(x, past, found.weights), rel=1e-6, abs=1e-12)
         assert ((found.weights >= 0) & (found.weights <= past.counts)).all()
         assert found.n >= 1
@@ -219,13 +226,17 @@ def test_f_is_not_convex_in_the_weights() -> None:
     raise AssertionError("no example found")
 
 
-def test_certificates_are_close_on_long_histories() -> None:
-    rng = np.random.default_rng(3)
-    for rows, most in ((300, 1.05), (3000, 1.05)):
-        X = rng.normal(size=(rows, 5))
-        past, x = Past.of(X / np.linalg.norm(X, axis=1, keepdims=True)), X[0]
-        found = certified(x, past, relaxed(x, past), steps=100)
-        assert 1 <= found.ratio < most
+@pytest.mark.parametrize(("spread", "most"), [([1, 1, 1, 1, 1], 1.05), ([5, 1, 0.2, 1, 1], 1.25)])
+@pytest.mark.parametrize("rows", [300, 3000])
+def test_no_subset_of_a_long_history_is_much_better(rows: int, spread: list[float], most: float) -> None:
+    """A bound on all 2^rows subsets shows it; for uneven rows it is not tight.
+
+    Without its slopes the search ends at 1.3 to 2.3 times the bound of 300 uneven rows and more.
+    """
+    X = np.random.default_rng(3).normal(size=(rows, 5)) * np.array(spread)
+    past, x = Past.of(X / np.linalg.norm(X, axis=1, keepdims=True)), X[0]
+    found = relaxed(x, past).value
+    assert found / most < lower_bound(x, past.rows) <= found
 
 
 @pytest.mark.parametrize("rows", [40, 300, 1500, 5000])
@@ -243,7 +254,7 @@ def test_long_histories_are_never_worse_than_the_whole_past() -> None:
 
 
 def test_too_many_subsets_are_refused_by_the_exact_search() -> None:
-    with pytest.raises(ValueError, match=r"17 rows and more than 65536 subsets.*use relaxed"):
+    with pytest.raises(ValueError, match=r"17 rows and more than 65536 subsets.*use search='relaxed'"):
         exact(np.ones(1), Past.of(np.ones((17, 1))))
 
 

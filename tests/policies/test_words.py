@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from armlet.inputs.checks import NOISE_SCALE
+from armlet.inputs.settings import NOISE_SCALE
 from armlet.policies import POLICIES
 
 

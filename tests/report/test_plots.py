@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import pictures, plots
 from armlet.report.plots import Curve, Series
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.inference.means import Estimate, Pairing
+from armlet.inference.intervals import Estimate, Pairing
 from armlet.simulation import growth
 from armlet.types import Float64
 from support.curves import GROWTH, RUNS, STEPS, TRIALS, allowed, covered, fourth_root, logarithmic, noisy, square_root

@@ -32,14 +32,13 @@ from armlet.simulation.manifest import Manifest, ResultsError, read_manifest
 from armlet.simulation.play import Curves, Job, play
 from armlet.simulation.results import read_parquet, write_parquet
 from armlet.simulation.run import simulate_all
-from armlet_lab import literature
 
 WORLD = FigureA.draw(np.random.default_rng(2))
 GREEDY = armlet.Algorithm1(p=30)
 SETTINGS: dict[str, Any] = {"world": WORLD, "horizon": 1000, "seed": 6}
 # some in Python, slow enough to be killed in the middle by one who waits for three, and some in the kernel
 JOBS = [
-    Job(policy=literature.Oracle(theta=WORLD.theta), runs=10, **SETTINGS),
+    Job(policy=armlet.Oracle(theta=WORLD.theta), runs=10, **SETTINGS),
     Job(policy=GREEDY, runs=3, method="python", **SETTINGS),
     Job(policy=GREEDY, runs=2, **SETTINGS),
 ]

@@ -28,7 +28,6 @@ from armlet.simulation.play import PLACE, Curves, Job, Method, play, spaced
 from armlet.simulation.player import block_size
 from armlet.simulation.run import simulate, simulate_all, split
 from armlet.types import Bool, Choice, Coins, Float64, Policy
-from armlet_lab import literature
 
 WORLD = FigureA.draw(np.random.default_rng(3))
 GREEDY = armlet.Algorithm1(p=30)
@@ -36,7 +35,7 @@ POLICIES: list[Policy] = [
     GREEDY,
     armlet.AllDataEpsilonGreedy(p=30),
     armlet.Uniform(),
-    literature.Oracle(theta=WORLD.theta),
+    armlet.Oracle(theta=WORLD.theta),
 ]
 
 
@@ -163,7 +162,7 @@ def test_compiled_methods_follow_the_same_law(method: Method) -> None:
         (GREEDY, WORLD, 1000, "steps"),
         (GREEDY, WORLD, 10**12, "events"),
         (armlet.AllDataEpsilonGreedy(p=30), WORLD, 10**12, "steps"),
-        (literature.Oracle(theta=WORLD.theta), WORLD, 1000, "python"),
+        (armlet.Oracle(theta=WORLD.theta), WORLD, 1000, "python"),
         (GREEDY, Section7Growing.draw(np.random.default_rng(1)), 1000, "python"),
     ],
 )
@@ -215,7 +214,7 @@ def test_checkpoints_are_spaced_in_log_t_with_the_quarters() -> None:
         ({"policy": armlet.Algorithm1(p=3)}, "p is 3 but there are 6 arms"),
         ({"policy": armlet.Uniform(), "method": "events"}, "Uniform learns from every step, so it cannot jump"),
         (
-            {"policy": literature.Oracle(theta=WORLD.theta), "method": "steps"},
+            {"policy": armlet.Oracle(theta=WORLD.theta), "method": "steps"},
             "needs a compiled policy and a world that is",
         ),
     ],
@@ -227,7 +226,7 @@ def test_a_job_that_cannot_be_is_refused(wrong: dict[str, object], message: str)
 
 
 def test_tasks_cover_all_runs_once_and_short_ones_go_together() -> None:
-    job = Job(world=WORLD, policy=literature.Oracle(theta=WORLD.theta), horizon=50_000, runs=11, seed=1)
+    job = Job(world=WORLD, policy=armlet.Oracle(theta=WORLD.theta), horizon=50_000, runs=11, seed=1)
     tasks = split(0, job)
     assert [run for task in tasks for run in range(task.first, task.last)] == list(range(11))
     assert len(tasks) > 1
@@ -268,21 +267,20 @@ def test_progress_elsewhere_is_a_line_every_five_seconds() -> None:
     assert "\r" not in out.getvalue()
 
 
-def test_list_names_every_environment_policy_and_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_environment_and_policy(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
-    for name in ("FigureA", "Drifting", "Algorithm1", "ContextualEpsilonGreedy", "Oracle", "fig-a", "merge"):
+    for name in ("FigureA", "Drifting", "Algorithm1", "ContextualEpsilonGreedy", "Oracle"):
         assert re.search(rf"\b{name}\b", out)
-    assert cli.main(["list", "Algorithm1", "FigureA", "merge"]) == 0
+    assert cli.main(["list", "Algorithm1", "FigureA"]) == 0
     assert "settings: p, ridge=paper, warmup=round-robin" in capsys.readouterr().out
 
 
-def test_list_imports_no_policy_and_no_experiment() -> None:
+def test_list_imports_no_policy() -> None:
     code = "import sys; from armlet.cli import main; main(['list']); print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert "armlet_lab.paper" in loaded
-    assert {"armlet.policies.linucb", "armlet_lab.runner.reproduce", "armlet.evaluation", "pyarrow"}.isdisjoint(loaded)
+    assert {"armlet.policies.linucb", "armlet.evaluation", "pyarrow"}.isdisjoint(loaded)
 
 
 def test_a_reader_who_has_seen_enough_ends_a_command_quietly() -> None:

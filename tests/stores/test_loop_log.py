@@ -15,7 +15,6 @@ from armlet.log.reading import read
 from armlet.log.schema import DECIDE, Event, Events, check_start
 from armlet.stores import Loop, Store
 from armlet.stores.events import LoopLog
-from armlet_lab import literature
 
 pytestmark = pytest.mark.spread
 
@@ -56,7 +55,7 @@ def replayed(events: LoopLog) -> armlet.Bandit:
 @pytest.mark.parametrize("window", [None, 45.0])
 @pytest.mark.parametrize(
     "policy",
-    [armlet.ContextualEpsilonGreedy(p="auto"), armlet.LinUCB(), armlet.ThompsonSampling(), literature.Exp3(gamma=0.1)],
+    [armlet.ContextualEpsilonGreedy(p="auto"), armlet.LinUCB(), armlet.ThompsonSampling()],
 )
 def test_a_loop_is_played_again_from_its_log_bit_for_bit(
     policy: armlet.Policy, window: float | None, tmp_path: Path

@@ -13,7 +13,6 @@ from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
 from armlet.stores.replay import rebuild
 from armlet.stores.rewards import Terms, Told, judge
 from armlet.types import Arm
-from armlet_lab import literature
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}
 
@@ -227,13 +226,6 @@ def test_costs_are_learned_as_costs() -> None:
         bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.LinUCB(units="as given"), objective="min", seed=3)
         bandit.learn(bandit.decide([1.0, 0.5]), 0.75)
         assert loop.model().state.b.tolist() == bandit.state.b.tolist()
-
-
-def test_policies_with_a_range_of_their_own_need_not_be_told_it() -> None:
-    with in_memory() as store:
-        loop = store.loop("bits", arms=["a", "b"], dim=1, policy=literature.Banditron(), seed=1)
-        name = loop.decide([1.0]).id
-        assert [loop.reward(name, value) for value in (0.5, -1.0, 2.0, 1.0)] == [*["out_of_range"] * 3, "accepted"]
 
 
 class Mine(armlet.LinUCB):

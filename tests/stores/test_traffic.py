@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet.inputs.settings import Units
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import play_drawn, shares
-from armlet.reference.units import Units
+from armlet.reference.choice import play_drawn, shares
 from armlet.stores import Loop, Memory, SQLite, Store
 from armlet.stores.player import WINDOWS
 from armlet.stores.replay import rebuild

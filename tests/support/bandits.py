@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from armlet import Algorithm1, Bandit, Decision, Policy
-from armlet.reference.statistics import Statistics
+from armlet.kernel import Statistics
 from armlet.types import Float64
 from support.streams import Stream
 

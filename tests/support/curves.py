@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.types import Float64
 
 HORIZON = 40_000

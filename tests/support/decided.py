@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from armlet.evaluation.rows import Rows
+from armlet.testing.logs import play
 from armlet.types import Policy
-from armlet_lab.validation.coverage.logs import play
 
 
 def played(policy: Policy, n: int, *, n_arms: int = 3, seed: int = 1) -> Rows:

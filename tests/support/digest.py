@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 import armlet
-from armlet.kernel import ordered_scores
+from armlet.reference.linear import ordered_scores
 from armlet.types import Float64, Policy
 from support.policies import DIM, N_ARMS, every_policy
 

@@ -11,7 +11,7 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.monitor import Checks, RunningValue, WeightCounts
 from armlet.evaluation.page import render
 from armlet.evaluation.result import Difference, Evaluation, Value
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.policies import ContextualEpsilonGreedy
 from support.decided import played
 

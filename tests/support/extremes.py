@@ -16,10 +16,9 @@ import numpy as np
 import armlet
 from armlet.errors import ArmletError
 from armlet.inputs.columns import LARGEST
-from armlet.policies import POLICIES
 from armlet.types import Float64, Policy
 from support import examples
-from support.policies import DIM, N_ARMS, SETTINGS
+from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS
 
 STEPS, ARMS = 12, list(range(N_ARMS))
 CONTEXTS: dict[str, Callable[[np.random.Generator], Float64]] = {
@@ -50,7 +49,7 @@ MORE: dict[str, list[dict[str, object]]] = {  # what the settings of the contrac
     "ContextualUCB": [
         {},
         {"search": "exact", "history": "explored", "p": 4},
-        {"search": "counts", "history": "buckets"},
+        {"search": "counts"},
     ],
     "OFUL": [{"radius": "joint"}],
     "SCRiBLe": [{"eta": 0.05, "axes": "reflection"}],
@@ -158,7 +157,7 @@ def play(policy: Policy, kinds: tuple[str, str, str], steps: int = STEPS) -> Non
 def settings_of(name: str) -> Iterator[Policy]:
     """Every number among the settings at its extremes, as far as they are accepted."""
     for settings in SETTINGS[name]:
-        policy = POLICIES[name](**settings)
+        policy = REGISTRY[name](**settings)
         for field in dataclasses.fields(policy):  # type: ignore[arg-type]
             value = getattr(policy, field.name)
             is_number = isinstance(value, float) or value is None or field.name in ("ridge", "p", "horizon")
@@ -181,7 +180,7 @@ def attempt(policy: Policy, kinds: tuple[str, str, str], steps: int = STEPS) -> 
 def main(name: str) -> None:
     warnings.simplefilter("error")
     for settings in SETTINGS[name] + MORE.get(name, []):
-        policy = POLICIES[name](**settings)
+        policy = REGISTRY[name](**settings)
         weights = itertools.cycle(WEIGHTS)  # with every kind of context, and with every kind of reward
         for context, reward in itertools.product(CONTEXTS, REWARDS[policy.rewards]):
             attempt(policy, (context, reward, next(weights)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from armlet.inputs.settings import Units
 from armlet.policies import Algorithm1, AllDataEpsilonGreedy, ContextualEpsilonGreedy
-from armlet.reference.exploring import Clock
-from armlet.reference.units import Units
+from armlet.reference.evidence import Clock
 
 
 class InPython(Algorithm1):

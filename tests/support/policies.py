@@ -1,13 +1,27 @@
-"""Every policy of the registry, with the settings that tests try it with."""
+"""Every policy of the registry, with the settings that tests try it with.
+
+ARMLET_POLICIES=literature gives those of the laboratory instead, so that tests over a registry serve both.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
 
 from armlet.policies import POLICIES
 from armlet.types import Policy
 
+TESTED = os.environ.get("ARMLET_POLICIES", "library")
+REGISTRY: Mapping[str, type[Policy]] = (
+    POLICIES if TESTED == "library" else import_module(f"armlet_lab.{TESTED}").POLICIES
+)
+"""The policies that tests over a registry try."""
+
 N_ARMS, DIM = 4, 3
+Row = TypeVar("Row", str, tuple[Any, ...])
 _SETTINGS: dict[str, list[dict[str, object]]] = {
     "Algorithm1": [{"p": 20}, {"p": 4.5, "ridge": "1/n", "warmup": "uniform"}, {"p": 30, "ridge": 0.2}],
     "ContextualEpsilonGreedy": [
@@ -64,5 +78,13 @@ _SETTINGS: dict[str, list[dict[str, object]]] = {
 SETTINGS = defaultdict(lambda: [{}], _SETTINGS)  # a policy that is not named above is tried with its defaults
 
 
+def of_registry(rows: Iterable[Row]) -> list[Row]:
+    """Keep the names, or the rows that begin with one, of policies that are tried now."""
+    rows = list(rows)
+    names = [row if isinstance(row, str) else row[0] for row in rows]
+    assert set(names) <= {*_SETTINGS, *REGISTRY}, "a name of neither registry"
+    return [row for row, name in zip(rows, names, strict=True) if name in REGISTRY]
+
+
 def every_policy() -> list[Policy]:
-    return [POLICIES[name](**settings) for name in POLICIES for settings in SETTINGS[name]]
+    return [REGISTRY[name](**settings) for name in REGISTRY for settings in SETTINGS[name]]

@@ -14,14 +14,10 @@ from armlet import theory
 from armlet.environments import FigureA
 from armlet.environments.constants import Constants, noise_sigma
 from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import bit_law, scale_bits
-from armlet.environments.section41 import Section41
 from armlet.errors import ArmletError
-from armlet.theory import AssumptionError, Problem, section41
-from armlet.theory.assumptions import MEANINGS
-from armlet.theory.printed import LEMMA_1
+from armlet.theory import LEMMA_1, AssumptionError, Problem
+from armlet.theory.problem import MEANINGS
 from armlet.types import Float64
-from armlet_lab.paper.theorem_2 import worlds
 
 
 def problem(
@@ -74,32 +70,6 @@ def test_rank_counts_the_directions_that_contexts_take() -> None:
 def test_a_direction_taken_only_by_contexts_that_never_occur_does_not_count() -> None:
     found = theory.finite_problem(np.eye(3), np.eye(3), sigma=1.0, chances=np.array([0.5, 0.5, 0.0]))
     assert (found.rank, found.constants.sigma_min) == (2, 0.5)
-
-
-@pytest.mark.parametrize(("dim", "w"), [(1, 0.3), (2, 0.9), (3, 0.5), (6, 0.05), (9, 1.0)])
-def test_section_41_formulas_are_the_eigenvalues_of_all_contexts(dim: int, w: float) -> None:
-    bits, chances = bit_law((w,) * dim)
-    X = scale_bits(bits)
-    moment = (X.T * chances) @ X
-    assert section41.sigma_min(dim=dim, w=w) == pytest.approx(theory.smallest_eigenvalue(moment), rel=1e-12)
-    assert section41.sigma_max(dim=dim, w=w) == pytest.approx(float(np.linalg.eigvalsh(moment)[-1]), rel=1e-12)
-    assert section41.sigma_min(dim=dim, w=w) == Section41(theta=((1.0,) * dim,), w=w).sigma_min()
-
-
-def test_section_41_noise_bound_covers_both_readings_of_the_noise() -> None:
-    theta = ((1.0,) * 5, (0.5,) * 5)
-    for entries in ("independent", "together"):
-        world = Section41(theta=theta, F=0.5, entries=entries)
-        assert world.constants().sigma <= section41.noise_bound(dim=5, F=0.5)
-
-
-def test_the_claimed_gap_of_section_41_is_not_reached() -> None:
-    """Its median falls by 0.8 bits a dimension below the claim (`armlet-lab paper`); a tenth is enough here."""
-    rng, ratios = np.random.default_rng(41), []
-    for _ in range(40):
-        found = Section41.draw(rng, n_arms=6, dim=9).constants().delta_min
-        ratios.append(found / section41.claimed_delta_min(n_arms=6, dim=9, w=0.5))
-    assert np.median(ratios) < 0.1
 
 
 # ---- the condition on p
@@ -166,13 +136,6 @@ def test_the_form_of_equation_4_survives_with_C_of_512(some: Problem) -> None:
     assert least >= theory.repaired_p(unit).p * (1 - 1e-12)
 
 
-def test_the_p_of_the_experiment_is_equation_4_with_C_of_128() -> None:
-    for world in (worlds.one_context(), worlds.figure_a(np.random.default_rng(1))):
-        c, K = world.constants, world.table.means.shape[1]
-        by_hand = 128 * K * max(1, c.L) ** 2 / (min(1, c.delta_min) ** 2 * min(1, c.sigma_min) ** 2)
-        assert world.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
-
-
 def test_printed_and_repaired_p_agree_on_figure_a() -> None:
     """There L < Q, so L' = 1 after division: 128 K / (Delta/Q Sigma)^2 is the demand of the ridge's bias too."""
     table = FigureA.draw(np.random.default_rng(5)).table()
@@ -218,14 +181,6 @@ def test_dividing_by_Q_changes_only_the_exponential_of_Q() -> None:
     literal = theory.theorem_bound(some, p=p, horizon=1000, C=1)
     assert divided.exploring == literal.exploring
     assert literal.mistakes / divided.mistakes == pytest.approx(math.exp((8 - 1) / 4))
-
-
-def test_the_bound_of_the_experiment_is_the_printed_one_to_the_letter() -> None:
-    world, T = worlds.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
-    c, (K, d) = world.constants, (world.table.means.shape[1], world.table.contexts.shape[1])
-    assert c.Q > 1  # so that e^(Q/4) tells rewards in their own unit from divided ones
-    by_hand = c.delta_max * math.sqrt(d) * (world.p + 14 * K * math.exp(c.Q / 4) + world.p * np.log(T))
-    assert world.bound(world.p, T) == pytest.approx(by_hand, rel=1e-14)
 
 
 def test_a_longer_horizon_costs_p_times_its_logarithm() -> None:
@@ -352,10 +307,11 @@ def test_a_constant_of_lemma_1_that_is_not_below_one_is_refused() -> None:
 
 
 def test_asking_a_table_gives_the_p_of_its_problem() -> None:
-    world = worlds.two_contexts()
-    asked = theory.asked_p(world.table)
+    even, scale = np.full(2, 0.5), math.sqrt(2.0)
+    table = FiniteWorld(contexts=np.eye(2), chances=even, means=np.eye(2), noise="gaussian", scale=scale)
+    asked = theory.asked_p(table)
     assert asked.reasons == ()
-    assert asked.problem == Problem.of(world.table, np.eye(2), sigma=world.constants.sigma)
+    assert asked.problem == Problem.of(table, np.eye(2), sigma=noise_sigma(table))
     assert asked.printed is not None
     assert asked.printed.p == pytest.approx(1024)
 
@@ -406,3 +362,8 @@ def test_a_failed_assumption_is_told_plainly_too(contexts: Float64, means: Float
     asked = theory.asked_p(table)
     assert asked.printed is None
     assert asked.plainly == (plainly,)
+
+
+def test_contexts_and_theta_of_other_sizes_are_refused() -> None:
+    with pytest.raises(ArmletError, match=r"shapes \(2, 2\) and \(1, 3\); give \(M, d\) and \(K, d\)"):
+        theory.problem_constants(np.eye(2), np.array([[3.0, 0.0, 1.0]]), sigma=1.0)

@@ -22,7 +22,6 @@ from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB 
 from armlet_lab.literature.greedy_first import GreedyFirst as GreedyFirst
 from armlet_lab.literature.linrel import LinRel as LinRel
 from armlet_lab.literature.newtron import Newtron as Newtron
-from armlet_lab.literature.oracle import Oracle as Oracle
 from armlet_lab.literature.pege import PEGE as PEGE
 from armlet_lab.literature.policy_elimination import PolicyElimination as PolicyElimination
 from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL as RarelySwitchingOFUL
@@ -56,5 +55,4 @@ POLICIES: Final[Mapping[str, type[Policy]]] = {
     "Banditron": Banditron,
     "Newtron": Newtron,
     "Confidit": Confidit,
-    "Oracle": Oracle,
 }

@@ -17,11 +17,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.checks import positive, settle
-from armlet.inputs.rewards import bit
+from armlet.inputs.settings import bit, positive, settle
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import below, best_arms, best_chances, mixed
+from armlet.reference.choice import below, best_arms, best_chances, mixed
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 
@@ -56,7 +55,7 @@ class Banditron(BasePolicy[Arrays]):
         settle(self, gamma=positive(1.0, fix=fix))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return {"W": (n_arms, dim)}
 
     def init(self, n_arms: int, dim: int) -> Arrays:
@@ -64,11 +63,11 @@ class Banditron(BasePolicy[Arrays]):
         return Arrays(n_arms, dim, by_arm={"W": np.zeros((n_arms, dim))})
 
     def estimates(self, state: Arrays) -> Float64:
-        """Give W; its scores rank the arms, but are no rewards."""
+        """Return W; its scores rank the arms, but are no rewards."""
         return state["W"].copy()
 
     def probabilities(self, state: Arrays, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give (1 - gamma) to the best arms, shared, and gamma to all eligible ones."""
+        """Put (1 - gamma) on the best arms, shared, and gamma on all eligible ones."""
         return mixed(best_chances(state["W"] @ x, eligible), eligible, self.gamma)
 
     def decide(self, state: Arrays, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002

@@ -19,16 +19,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.checks import chance, number, positive, settle
+from armlet.inputs.settings import Ridge, chance, number, positive, settle
 from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.ridge import Ridge
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
 
 
 def theory_beta(t: int, size: int, delta: float) -> float:
-    """Give beta_t = max(128 D ln t ln(t^2 / delta), ((8/3) ln(t^2 / delta))^2), with D the size of the parameter.
+    """Return beta_t = max(128 D ln t ln(t^2 / delta), ((8/3) ln(t^2 / delta))^2), with D the size of the parameter.
 
     Examples
     --------
@@ -58,15 +57,15 @@ class _ConfidenceBall(SumsPolicy[Derived]):
         return Derived(n_arms, dim, Ridge.parse(self.ridge), self._shapes)
 
     def beta(self, state: Derived, t: int) -> float:
-        """Give beta_t, scaled."""
+        """Return beta_t, scaled."""
         return self.beta_scale * theory_beta(t, state.n_arms * state.dim, self.delta)
 
     def upper_bounds(self, state: Derived, t: int, x: Float64) -> Float64:
-        """Give the reward of each arm for its most hopeful parameter, (K,)."""
+        """Return the reward of each arm for its most hopeful parameter, (K,)."""
         return state.scores(x) + self._widths(state, self.beta(state, t), x)
 
     def _shapes(self, A: Float64, b: Float64) -> Float64:  # noqa: ARG002
-        """Give the power of each ridge I + A whose lengths the widths are, (m, d, d), symmetric."""
+        """Return the power of each ridge I + A whose lengths the widths are, (m, d, d), symmetric."""
         values, vectors = np.linalg.eigh(A)
         values = (np.maximum(values, 0.0) + self.ridge) ** self._power  # never singular, however long the contexts
         shapes: Float64 = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
@@ -74,10 +73,10 @@ class _ConfidenceBall(SumsPolicy[Derived]):
 
     @abstractmethod
     def _widths(self, state: Derived, beta: float, x: Float64) -> Float64:
-        """Give how far the reward of each arm may lie above its estimate, (K,)."""
+        """Return how far the reward of each arm may lie above its estimate, (K,)."""
 
     def probabilities(self, state: Derived, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give 1 to the arm with the highest bound, shared by those that tie."""
+        """Put all probability on the arm with the highest bound, shared by those that tie."""
         return best_chances(self.upper_bounds(state, t, x), eligible)
 
     def decide(self, state: Derived, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:

@@ -25,14 +25,12 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from armlet.inputs.checks import chance, number, optional, positive, settle
-from armlet.inputs.rewards import bit
+from armlet.inputs.settings import bit, chance, number, optional, positive, settle
 from armlet.policies.base import BasePolicy
-from armlet.policies.factors import inverse_of
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.refusals import MOST, check_between
+from armlet.policies.state import MOST, Arrays, check_between, fresh
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
+from armlet_lab.literature.parts.factors import inverse_of
 
 
 class ConfiditState(Arrays):
@@ -45,7 +43,7 @@ class ConfiditState(Arrays):
         Arrays.__init__(self, n_arms, dim, by_arm=by_arm)
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave; squares are only ever added to A, so that it can be inverted."""
+        """Restore what `arrays` returned; squares are only ever added to A, so that it can be inverted."""
         check_between("A on its diagonal", np.einsum("aii->ai", cast(Float64, arrays["A"])), self._ridge, MOST)
         check_between("spent", arrays["spent"], 0.0, MOST)
         Arrays.restore_arrays(self, arrays)
@@ -94,7 +92,7 @@ class Confidit(BasePolicy[ConfiditState]):
         settle(self, eta=optional(number(0)), alpha=positive(1.0), delta=chance(), norm=positive())
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         square = (n_arms, dim, dim)
         return {"A": square, "inverse": square, "w": (n_arms, dim), "spent": (n_arms,)}
 
@@ -103,11 +101,11 @@ class Confidit(BasePolicy[ConfiditState]):
         return ConfiditState(n_arms, dim, ridge=(1.0 + self.alpha) ** 2)
 
     def estimates(self, state: ConfiditState) -> Float64:
-        """Give w, which estimates the mean of s: (1 + alpha) P(right) - alpha."""
+        """Return w, which estimates the mean of s: (1 + alpha) P(right) - alpha."""
         return state["w"].copy()
 
     def scores(self, state: ConfiditState, t: int, x: Float64) -> Float64:
-        """Give the upper confidence bound of every arm, (K,)."""
+        """Return the upper confidence bound of every arm, (K,)."""
         margins = np.minimum(np.maximum(state["w"] @ x, -self.alpha), 1.0)  # of the projected w
         spread = (state["inverse"] @ x) @ x
         bound: Float64 = margins + np.sqrt(self._eta(state, t) * np.maximum(spread, 0.0))

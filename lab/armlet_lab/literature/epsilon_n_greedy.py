@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.inputs.checks import positive, settle
-from armlet.policies.state import table_shapes
-from armlet.reference.choosing import best_chances, mixed, play_or_explore
+from armlet.inputs.settings import positive, settle
+from armlet.reference.choice import best_chances, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet_lab.literature.parts.tabular import Means, Tabular
+from armlet_lab.literature.parts.tabular import Means, Tabular, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class EpsilonNGreedy(Tabular[Means]):
         settle(self, gap=positive(), c=positive())
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return table_shapes(n_arms, dim, "n", "sum_r")
 
     def init(self, n_arms: int, dim: int) -> Means:
@@ -55,7 +54,7 @@ class EpsilonNGreedy(Tabular[Means]):
         return Means(n_arms, dim, self.contexts)
 
     def exploration_rate(self, n_arms: int, clock: float) -> float:
-        """Give the probability that a step explores."""
+        """Return the probability that a step explores."""
         return min(1.0, self.c * n_arms / (self.gap**2 * clock))
 
     def _rate(self, state: Means, x: Float64) -> float:
@@ -65,7 +64,7 @@ class EpsilonNGreedy(Tabular[Means]):
         return mixed(best_chances(means, eligible), eligible, rate)
 
     def probabilities(self, state: Means, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give the exact probability of each arm: exploration, plus the share of the best means."""
+        """Return the exact probability of each arm: exploration, plus the share of the best means."""
         return self._chances(state.means(x), self._rate(state, x), eligible)
 
     def decide(self, state: Means, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002

@@ -19,12 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armlet.inputs.checks import ends, one_of, positive, settle, settle_either, whole
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.policies.state import ContextUse, table_shapes
-from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.tabular import Levels, Tabular
+from armlet_lab.literature.parts.tabular import ContextUse, Levels, Tabular, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +63,11 @@ class Exp3(Tabular[Levels]):
         settle_either(self, horizon=whole(), gamma=positive(1.0))
 
     def rate(self, n_arms: int) -> float:
-        """Give gamma, the share of uniform play: the one that was set, or the theorem's."""
+        """Return gamma, the share of uniform play: the one that was set, or the theorem's."""
         return self.gamma or exp_rate(n_arms, math.log(n_arms), self.horizon or 1)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return table_shapes(n_arms, dim, "gain")
 
     def init(self, n_arms: int, dim: int) -> Levels:
@@ -91,7 +89,7 @@ class Exp3(Tabular[Levels]):
 
 
 def exp_rate(n_arms: int, log_experts: float, horizon: int) -> float:
-    """Give the theorem's gamma for so many arms, experts and steps.
+    """Return the theorem's gamma for so many arms, experts and steps.
 
     Examples
     --------
@@ -114,7 +112,7 @@ def gains(n_arms: int, dim: int, contexts: ContextUse) -> Levels:
 
 
 def gain_chances(gain: Float64, eligible: Bool, gamma: float) -> Float64:
-    """Give p = (1 - gamma) w / W + gamma / K with w = exp(gamma gain / K), over the eligible arms.
+    """Return p = (1 - gamma) w / W + gamma / K with w = exp(gamma gain / K), over the eligible arms.
 
     Examples
     --------
@@ -126,7 +124,7 @@ def gain_chances(gain: Float64, eligible: Bool, gamma: float) -> Float64:
 
 
 def estimated_gain(interaction: Interaction, reward_range: Range, outside: Outside) -> float:
-    """Give the importance-weighted reward of a row in [0, 1] / p; of a correction, what it changes.
+    """Return the importance-weighted reward of a row in [0, 1] / p; of a correction, what it changes.
 
     Examples
     --------

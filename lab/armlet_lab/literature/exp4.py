@@ -23,16 +23,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from armlet.inputs.checks import SEEDS, ends, one_of, optional, positive, settle, settle_either, whole
-from armlet.inputs.rewards import Outside, Range
-from armlet.model_file.shapes import check_room
+from armlet.inputs.settings import SEEDS, Outside, Range, ends, one_of, optional, positive, settle, settle_either, whole
+from armlet.model_file.model import check_room
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import table_shapes
-from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
 from armlet_lab.literature.exp3 import estimated_gain, exp_rate, gain_chances, gains
 from armlet_lab.literature.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
-from armlet_lab.literature.parts.tabular import Levels
+from armlet_lab.literature.parts.tabular import Levels, table_shapes
 
 Experts: TypeAlias = Literal["linear", "all maps"]
 
@@ -90,7 +88,7 @@ class EXP4(BasePolicy[ExpertSums | Levels]):
             check_room(self.n_experts * n_arms * dim, "n_experts x n_arms x dim")
 
     def rate(self, n_arms: int) -> float:
-        """Give gamma, the share of uniform play: the one that was set, or the theorem's."""
+        """Return gamma, the share of uniform play: the one that was set, or the theorem's."""
         if self.gamma is not None:
             return self.gamma
         maps = (self.n_contexts or 1) * math.log(n_arms)
@@ -98,7 +96,7 @@ class EXP4(BasePolicy[ExpertSums | Levels]):
         return exp_rate(n_arms, log_experts, self.horizon or 1)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         if self.experts == "all maps":
             return table_shapes(n_arms, dim, "gain")
         return expert_shapes(n_arms, dim, n_experts=self.n_experts, sums=("gain",))

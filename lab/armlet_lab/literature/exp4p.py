@@ -21,12 +21,11 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import SEEDS, chance, ends, one_of, optional, positive, settle, whole
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.model_file.shapes import check_room
+from armlet.inputs.settings import SEEDS, Outside, Range, chance, ends, one_of, optional, positive, settle, unit, whole
+from armlet.model_file.model import check_room
 from armlet.policies.base import BasePolicy
 from armlet.policies.state import fresh
-from armlet.reference.choosing import mixed, play_drawn, shares
+from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
@@ -88,11 +87,11 @@ class EXP4P(BasePolicy[ExpertSums]):
             raise InvalidValueError(f"p_min is {self.floor(n_arms):.3g}, above 1/{n_arms} for {n_arms} arms: {fix}")
 
     def floor(self, n_arms: int) -> float:
-        """Give p_min, the least chance of an eligible arm: the one that was set, or the theorem's."""
+        """Return p_min, the least chance of an eligible arm: the one that was set, or the theorem's."""
         return self.p_min or math.sqrt(self._log_experts(n_arms) / (n_arms * self.horizon))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return expert_shapes(n_arms, dim, n_experts=self.n_experts, sums=("gain", "width"), extra=1)
 
     def init(self, n_arms: int, dim: int) -> ExpertSums:
@@ -101,7 +100,7 @@ class EXP4P(BasePolicy[ExpertSums]):
         return ExpertSums(n_arms, dim, n_experts=self.n_experts, seed=self.seed, sums=sums, extra=uniform)
 
     def trust(self, state: ExpertSums) -> Float64:
-        """Give the share of each expert: linear, constant, uniform, (N + K + 1,)."""
+        """Return the share of each expert: linear, constant, uniform, (N + K + 1,)."""
         n_arms = state.n_arms
         c = math.sqrt((self._log_experts(n_arms) - math.log(self.delta)) / (n_arms * self.horizon))
         credit = state.total("gain") + c * state.total("width")

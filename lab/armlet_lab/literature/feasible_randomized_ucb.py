@@ -72,15 +72,15 @@ class FeasibleRandomizedUCB(FiniteClass):
     """
 
     def log_term(self, t: float, n_arms: int) -> float:
-        """Give C_t after t rows, scaled."""
+        """Return C_t after t rows, scaled."""
         return self.width_scale**2 * 2.0 * math.log((self.n_policies + n_arms) * t / self.delta)
 
     def least_chance(self, t: float, n_arms: int) -> float:
-        """Give mu_t after t rows."""
+        """Return mu_t after t rows."""
         return min(1.0 / (2 * n_arms), math.sqrt(self.log_term(t, n_arms) / (2.0 * n_arms * t)))
 
     def limits(self, state: FiniteClassState) -> Float64:
-        """Give what the variance of each policy may be, (N,): more for those that look worse."""
+        """Return what the variance of each policy may be, (N,): more for those that look worse."""
         values, n = self.values(state), max(state.n, 1.0)
         regret = values.max() - values
         large: Float64 = n * regret**2 / (180.0 * self.log_term(n, state.n_arms))

@@ -19,15 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.errors import InvalidValueError, MergeError
-from armlet.inputs.checks import number, optional, settle, whole
-from armlet.kernel import Statistics
-from armlet.policies.base import BasePolicy
+from armlet.inputs.settings import Ridge, RidgeLike, number, optional, ridge_like, settle, whole
+from armlet.kernel import Statistics, sum_shapes
+from armlet.policies.base import BasePolicy, sums
 from armlet.policies.derived import Derived
-from armlet.policies.forced import forced_arm
+from armlet.policies.ols_bandit import forced_arm
 from armlet.policies.state import fresh
-from armlet.reference.choosing import best_chances, force, play_best
-from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
-from armlet.reference.statistics import sum_shapes
+from armlet.reference.choice import best_chances, force, play_best
 from armlet.types import (
     Array,
     Bool,
@@ -60,7 +58,7 @@ class GreedyFirstState:
     def __init__(self, n_arms: int, dim: int, ridge: Ridge) -> None:
         self._ridge = ridge
         self.everything = Derived(n_arms, dim, ridge, _smallest_eigenvalues)
-        self.forced: Statistics = ridge.statistics(n_arms, dim)
+        self.forced: Statistics = sums(ridge, n_arms, dim)
         self.switched = NEVER
 
     @property
@@ -79,13 +77,13 @@ class GreedyFirstState:
         return self.everything.nbytes + self.forced.nbytes + 8
 
     def arrays(self) -> dict[str, Array]:
-        """Give all that must be kept, the two sums by prefix."""
+        """Return all that must be kept, the two sums by prefix."""
         out: dict[str, Array] = {f"everything.{name}": array for name, array in self.everything.arrays().items()}
         out |= {f"forced.{name}": array for name, array in self.forced.arrays().items()}
         return out | {"switched": np.array([self.switched], dtype=np.int64)}
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         switched: Int64 = arrays["switched"].astype(np.int64)
         if switched.shape != (1,) or switched[0] < NEVER:
             raise InvalidValueError(f"switched is {arrays['switched']!r}, not one step")
@@ -93,7 +91,7 @@ class GreedyFirstState:
             prefix: {name: arrays[f"{prefix}.{name}"] for name in self.forced.arrays()}
             for prefix in ("everything", "forced")
         }
-        self._ridge.statistics(self.n_arms, self.dim).restore_arrays(kept["forced"])  # to see whether it is sound
+        sums(self._ridge, self.n_arms, self.dim).restore_arrays(kept["forced"])  # to see whether it is sound
         self.everything.restore_arrays(kept["everything"])
         self.forced.restore_arrays(kept["forced"])
         self.switched = int(switched[0])
@@ -131,7 +129,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
     t0
         The first step that may switch; 8 K d if left out, our choice.
     q
-        Forced steps of each arm in every block; see `armlet.policies.forced`.
+        Forced steps of each arm in every block; see `armlet.policies.ols_bandit`.
     h
         Arms within h / 2 of the best forced estimate stay: about the gap that matters, in units of reward.
     ridge
@@ -156,7 +154,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         settle(self, lambda0=number(0), t0=optional(whole(0)), q=whole(), h=number(0), ridge=ridge_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         records = sum_shapes(n_arms, dim)["records"]
         return {"everything.records": records, "forced.records": records, "switched": (1,)}
 
@@ -184,7 +182,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return near
 
     def probabilities(self, state: GreedyFirstState, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give 1 to the forced arm, or to the best of the candidates, shared by those that tie."""
+        """Return 1 to the forced arm, or to the best of the candidates, shared by those that tie."""
         forced = self._forced(state, t, eligible)
         if forced is None:
             return best_chances(state.everything.scores(x), self._candidates(state, x, eligible))
@@ -201,7 +199,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return choice._replace(tag=self._weakest(state, choice.arm, eligible))
 
     def _weakest(self, state: GreedyFirstState, arm: int, eligible: Bool) -> int:
-        """Give the tag: 0 if all arms were eligible, else from 1 on the least seen beside the one that is played."""
+        """Return the tag: 0 if all arms were eligible, else from 1 on the least seen beside the one that is played."""
         if state.switched != NEVER or eligible.all():
             return 0
         rivals = np.flatnonzero(eligible)
@@ -222,7 +220,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return 8 * state.n_arms * state.dim if self.t0 is None else self.t0
 
     def _is_starved(self, state: GreedyFirstState, i: Interaction) -> bool:
-        """Say whether an arm that was eligible is below the threshold; the row has changed its own arm alone."""
+        """Return whether an arm that was eligible is below the threshold; the row has changed its own arm alone."""
         threshold = self.lambda0 * float(state.everything.n.sum()) / 4
         smallest = state.everything.derived()
         counted = smallest[[i.arm, i.tag - 1]] if 0 < i.tag <= state.n_arms else smallest

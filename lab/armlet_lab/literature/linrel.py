@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.inputs.checks import NOISE_SCALE, chance, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, Ridge, chance, positive, settle, whole
 from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
-from armlet.policies.factors import deviation, truncated_bounds, truncated_rows
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.ridge import Ridge
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
+from armlet_lab.literature.parts.factors import deviation, truncated_bounds, truncated_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +67,11 @@ class LinRel(SumsPolicy[Derived]):
         return Derived(n_arms, dim, Ridge.parse(1.0), truncated_rows)
 
     def estimates(self, state: Derived) -> Float64:
-        """Give least squares on the directions that are known, (K, d)."""
+        """Return least squares on the directions that are known, (K, d)."""
         return state.derived()[:, 0].copy()
 
     def bounds(self, state: Derived, x: Float64) -> tuple[Float64, Float64]:
-        """Give the estimate and the width of every arm, (K,) each."""
+        """Return the estimate and the width of every arm, (K,) each."""
         noise = deviation(self.noise_scale, self.horizon, state.n_arms, self.delta)
         estimates, widths = truncated_bounds(state.derived() @ x, noise=noise, theta_norm=self.theta_norm)
         return estimates, self.width_scale * widths

@@ -23,12 +23,10 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
-from armlet.inputs.checks import chance, one_of, positive, settle
-from armlet.inputs.rewards import bit
+from armlet.inputs.settings import bit, chance, one_of, positive, settle
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import play_drawn
-from armlet.reference.refusals import MOST, check_between
+from armlet.policies.state import MOST, Arrays, check_between, fresh
+from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 
 Hessian: TypeAlias = Literal["diagonal", "full"]
@@ -49,7 +47,7 @@ class NewtronState(Arrays):
         Arrays.__init__(self, n_arms, dim, by_arm=by_arm, blank={"H": ridge})
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave: W in the ball, and no less curvature than the regulariser's."""
+        """Restore what `arrays` returned: W in the ball, and no less curvature than the regulariser's."""
         H = cast(Float64, arrays["H"])
         curvature = np.einsum("aiai->ai", H) if self._hessian == "full" else H
         radius = 1.0 / (self._ridge * ROUNDED)
@@ -119,7 +117,7 @@ class Newtron(BasePolicy[NewtronState]):
         )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         weights = (n_arms, dim)
         return {"W": weights, "b": weights, "H": weights * 2 if self.hessian == "full" else weights}
 
@@ -128,11 +126,11 @@ class Newtron(BasePolicy[NewtronState]):
         return NewtronState(n_arms, dim, hessian=self.hessian, ridge=1.0 / self.radius)
 
     def estimates(self, state: NewtronState) -> Float64:
-        """Give W; its scores rank the arms, but are no rewards."""
+        """Return W; its scores rank the arms, but are no rewards."""
         return state["W"].copy()
 
     def probabilities(self, state: NewtronState, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give p' over the eligible arms."""
+        """Return p' over the eligible arms."""
         scores = np.where(eligible, self.alpha * (state["W"] @ x), -np.inf)
         odds = np.exp(scores - scores.max())
         chances: Float64 = (1.0 - self.gamma) / odds.sum() * odds + self.gamma / np.count_nonzero(eligible) * eligible

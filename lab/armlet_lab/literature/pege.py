@@ -19,19 +19,17 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.inputs.checks import one_of, settle, whole
+from armlet.inputs.settings import RidgeLike, one_of, ridge_like, settle, whole
 from armlet.kernel import Statistics
-from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, draw, force, play_best
-from armlet.reference.ridge import RidgeLike, ridge_like
-from armlet.reference.statistics import record
+from armlet.policies.base import RidgePolicy, record
+from armlet.reference.choice import best_chances, draw, force, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
 
 Exploit: TypeAlias = Literal["linear", "exponential"]
 
 
 def place_in_cycle(t: int, explored: int, exploit: Exploit) -> tuple[int, int]:
-    """Give the cycle, from 1 on, and the place in it, from 0 on, of step t: the first `explored` places explore.
+    """Return the cycle, from 1 on, and the place in it, from 0 on, of step t: the first `explored` places explore.
 
     Examples
     --------
@@ -82,7 +80,7 @@ class PEGE(RidgePolicy):
         settle(self, exploit=one_of("linear", "exponential"), rounds=whole(), ridge=ridge_like)
 
     def explores(self, t: int, *, n_arms: int, dim: int) -> bool:
-        """Say whether step t explores."""
+        """Return whether step t explores."""
         explored = self.rounds * n_arms * dim
         return place_in_cycle(t, explored, self.exploit)[1] < explored
 
@@ -93,7 +91,7 @@ class PEGE(RidgePolicy):
         return int(arms[place % len(arms)]) if place < explored else None
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give 1 to the arm whose turn it is, or to the one that looks best."""
+        """Put all probability on the arm whose turn it is, or to the one that looks best."""
         turn = self._turn(state, t, eligible)
         if turn is None:  # without a row all scores are 0: all tie
             return best_chances(state.scores(x), eligible)

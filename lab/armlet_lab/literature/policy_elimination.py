@@ -73,7 +73,7 @@ class PolicyElimination(FiniteClass):
     absent_arms: ClassVar[AbsentArms] = "hinder"
 
     def widths(self, t: float, n_arms: int) -> tuple[float, float]:
-        """Give b_t and mu_t after t rows."""
+        """Return b_t and mu_t after t rows."""
         log = math.log(4.0 * (self.n_policies + n_arms) * t * t / self.delta)
         b = self.width_scale * 2.0 * math.sqrt(2.0 * n_arms * log / t)
         return b, min(1.0 / (2 * n_arms), self.width_scale * math.sqrt(log / (2.0 * n_arms * t)))
@@ -119,7 +119,7 @@ def spread(advice: Int64, shares: Float64, n_arms: int, mu: float) -> Float64:
 
 
 def gains(P: Float64, advice: Int64, shares: Float64, n_arms: int, mu: float) -> Float64:
-    """Give g(pi), (N,), of which P-weighted the mean is K."""
+    """Return g(pi), (N,), of which P-weighted the mean is K."""
     W = arm_weights(P, advice, n_arms)
     floor = mu * (shares[:, None] / ((1.0 - n_arms * mu) * W + mu)).sum()
     g: Float64 = (1.0 - n_arms * mu) * variances(W, advice, shares, mu) + floor

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.checks import NOISE_SCALE, chance, number, positive, settle
+from armlet.inputs.settings import NOISE_SCALE, chance, number, positive, settle
 from armlet.policies.base import BasePolicy
-from armlet.policies.factors import lengths, log_det, ridge_rows
+from armlet.policies.derived import ridge_rows
 from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
+from armlet_lab.literature.parts.factors import lengths, log_det
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide
 
@@ -69,7 +70,7 @@ class FrozenSums(Arrays):
         self["refreshes"][arm] += 1
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         super().restore_arrays(arrays)
         self._solve()
 
@@ -125,7 +126,7 @@ class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
         settle(self, noise_scale=positive(), theta_norm=positive(), width_scale=positive())
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         K, d = n_arms, dim
         frozen: Shapes = {"frozen_b": (K, d), "frozen_A": (K, d, d), "refreshes": (K,)}
         return {"n": (K,), "b": (K, d), "A": (K, d, d), **frozen}
@@ -135,11 +136,11 @@ class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
         return FrozenSums(n_arms, dim, self.ridge)
 
     def estimates(self, state: FrozenSums) -> Float64:
-        """Give theta_hat of every arm at its last refresh, which is what decisions use, (K, d)."""
+        """Return theta_hat of every arm at its last refresh, which is what decisions use, (K, d)."""
         return state.rows[:, 0].copy()
 
     def radii(self, state: FrozenSums) -> Float64:
-        """Give beta_a of every arm at its last refresh, (K,)."""
+        """Return beta_a of every arm at its last refresh, (K,)."""
         logs = state.log_dets / 2 + math.log(state.n_arms / self.delta)
         return self.noise_scale * np.sqrt(2 * logs) + math.sqrt(self.ridge) * self.theta_norm
 

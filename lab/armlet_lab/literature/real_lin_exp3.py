@@ -29,14 +29,13 @@ from typing import cast
 
 import numpy as np
 
-from armlet.inputs.checks import HUGE, optional, positive, settle, whole
+from armlet.inputs.settings import HUGE, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.factors import inverse_of
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import mixed, play_drawn, shares
-from armlet.reference.refusals import check_array, check_between
+from armlet.policies.state import Arrays, check_array, check_between, fresh
+from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
 from armlet_lab.literature.parts.experts import barred_tag, from_tag
+from armlet_lab.literature.parts.factors import inverse_of
 
 MOST_SEEN = 2.0**53  # beyond, adding 1 changes nothing
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it
@@ -65,13 +64,13 @@ class Window(Arrays):
         seen[0] += 1
 
     def recent(self, x: Float64) -> Float64:
-        """Give the contexts that are kept once this one is, (at most W, d)."""
+        """Return the contexts that are kept once this one is, (at most W, d)."""
         ring, seen = self["contexts"].copy(), int(self["seen"][0])
         ring[seen % len(ring)] = x
         return ring[: seen + 1]
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave; a count below 0 would leave no context to look at."""
+        """Restore what `arrays` returned; a count below 0 would leave no context to look at."""
         check_array("contexts", arrays["contexts"], self["contexts"], most=HUGE)
         check_between("seen", arrays["seen"], 0.0, MOST_SEEN)
         super().restore_arrays(arrays)
@@ -121,13 +120,13 @@ class RealLinExp3(BasePolicy[Window]):
         settle(self, eta=optional(positive()), gamma=optional(positive(1.0)), ridge=optional(positive()))
 
     def rates(self, n_arms: int, dim: int) -> tuple[float, float]:
-        """Give eta and gamma."""
+        """Return eta and gamma."""
         log_t = math.log(max(3, self.horizon))
         eta = self.eta or math.sqrt(math.log(max(2, n_arms)) / (dim * n_arms * self.horizon * log_t))
         return eta, self.gamma or min(1.0, math.sqrt(log_t / self.horizon))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return {"theta": (n_arms, dim), "contexts": (self.window, dim), "seen": (1,)}
 
     def init(self, n_arms: int, dim: int) -> Window:
@@ -135,7 +134,7 @@ class RealLinExp3(BasePolicy[Window]):
         return Window(n_arms, dim, window=self.window)
 
     def estimates(self, state: Window) -> Float64:
-        """Give the mean of all estimates, (K, d): that of an arm counts 0 in steps that played another."""
+        """Return the mean of all estimates, (K, d): that of an arm counts 0 in steps that played another."""
         return state["theta"] * (self.reward_scale / max(1.0, float(state["seen"][0])))
 
     def probabilities(self, state: Window, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
@@ -173,7 +172,7 @@ def _solve(S: Float64, x: Float64) -> Float64:
 
 
 def _chances(log_weights: Float64, arm: int, least: float, gamma: float) -> Float64:
-    """Give the probability of an arm in each of many contexts, (W,); log-weights of arms not eligible are -inf."""
+    """Return the probability of an arm in each of many contexts, (W,); log-weights of arms not eligible are -inf."""
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     out: Float64 = (1.0 - gamma) * weights[:, arm] / weights.sum(axis=1) + least
     return out

@@ -24,13 +24,12 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.errors import MergeError
-from armlet.inputs.checks import number, positive, settle
-from armlet.kernel import Statistics
-from armlet.policies.base import BasePolicy
+from armlet.inputs.settings import Ridge, RidgeLike, number, positive, ridge_like, settle
+from armlet.kernel import Statistics, sum_shapes
+from armlet.policies.base import BasePolicy, sums
 from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import below, best_chances, mixed, play_best
-from armlet.reference.ridge import Ridge, RidgeLike, ridge_like
-from armlet.reference.statistics import smallest_eigenvalue, sum_shapes
+from armlet.reference.choice import below, best_chances, mixed, play_best
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 from armlet_lab.literature.parts.experts import barred_tag, from_tag
 
@@ -52,7 +51,7 @@ class WatchedSums:
 
     def __init__(self, n_arms: int, dim: int, ridge: Ridge) -> None:
         self._ridge = ridge
-        self.explored: Statistics = ridge.statistics(n_arms, dim)
+        self.explored: Statistics = sums(ridge, n_arms, dim)
         moment: Float64 = np.zeros((dim, dim))  # sum of x x' over all steps
         seen: dict[str, Array] = {"n": np.zeros(1), "moment": moment, "sigma_min": np.ones(1)}
         self.seen = Arrays(n_arms, dim, by_arm={}, whole={**seen, "delta_min": np.full(1, UNSEEN)})
@@ -91,26 +90,26 @@ class WatchedSums:
             self.seen["sigma_min"][0] = smallest_eigenvalue(self.seen["moment"] / n)
 
     def compare(self, x: Float64, eligible: Bool) -> None:
-        """Take note of the difference between the two highest scores of a context; a single arm has none."""
+        """Record the difference between the two highest scores of a context; a single arm has none."""
         scores = self.explored.scores(x)[eligible]
         if len(scores) > 1:
             second, first = np.sort(scores)[-2:]
             self.seen["delta_min"][0] = min(self.delta_min, float(first - second))
 
     def variance(self) -> float:
-        """Give the mean square of rewards around the fit, from the sums alone: r'r - 2 theta'b + theta'A theta."""
+        """Return the mean square of rewards around the fit, from the sums alone: r'r - 2 theta'b + theta'A theta."""
         sums, theta = self.explored, self.explored.estimates()
         fitted = np.einsum("kd,kde,ke->k", theta, sums.A, theta) - 2 * (theta * sums.b).sum(axis=1)
         n = float(sums.n.sum())
         return max(0.0, float((sums.sum_rr + fitted).sum())) / n if n > 0 else 0.0
 
     def arrays(self) -> dict[str, Array]:
-        """Give all that must be kept, the two parts by prefix."""
+        """Return all that must be kept, the two parts by prefix."""
         out: dict[str, Array] = {f"explored.{name}": array for name, array in self.explored.arrays().items()}
         return out | {f"seen.{name}": array for name, array in self.seen.arrays().items()}
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         seen = {name: arrays[f"seen.{name}"] for name in self.seen.arrays()}
         self.seen.copy().restore_arrays(seen)  # to see whether it is sound
         self.explored.restore_arrays({name: arrays[f"explored.{name}"] for name in self.explored.arrays()})
@@ -148,7 +147,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
     C
         The constant of Equation (4); the proof needs 128 at least.
     ridge
-        "paper", "1/n" or a positive number; see `armlet.reference.ridge`.
+        "paper", "1/n" or a positive number; see `armlet.inputs.settings.Ridge`.
     start
         p is start K until a difference was seen, and never less. At least 1.
 
@@ -175,7 +174,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
         settle(self, C=positive(), ridge=ridge_like, start=number(1))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         seen: Shapes = {"seen.n": (1,), "seen.moment": (dim, dim), "seen.sigma_min": (1,), "seen.delta_min": (1,)}
         return {"explored.records": sum_shapes(n_arms, dim)["records"], **seen}
 
@@ -188,7 +187,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
         return state.explored.estimates()
 
     def current_p(self, state: WatchedSums) -> float:
-        """Give p_t = max(start K, C K L'^2 / (Delta' Sigma')^2) from what was seen so far; it may be infinite."""
+        """Return p_t = max(start K, C K L'^2 / (Delta' Sigma')^2) from what was seen so far; it may be infinite."""
         least = self.start * state.n_arms
         if state.delta_min == UNSEEN:
             return least
@@ -197,7 +196,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
         return max(least, self.C * state.n_arms * ratio * ratio)
 
     def exploration_rate(self, state: WatchedSums, t: int) -> float:
-        """Give the probability that step t explores: 1 while there is no row, since all arms tie whatever x is."""
+        """Return the probability that step t explores: 1 while there is no row, since all arms tie whatever x is."""
         explores = t <= self._warm_up(state) or not state.explored.n.any()
         return 1.0 if explores else min(1.0, self.current_p(state) / t)
 
@@ -205,7 +204,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
         return math.ceil(self.start * state.n_arms)
 
     def probabilities(self, state: WatchedSums, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm: exploration, plus the share of the best arms."""
+        """Return the exact probability of each arm: exploration, plus the share of the best arms."""
         if t <= self._warm_up(state):
             chances, arms = np.zeros(state.n_arms), np.flatnonzero(eligible)
             chances[arms[t % len(arms)]] = 1.0

@@ -30,13 +30,12 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import ends, one_of, positive, settle, settle_either, whole
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.policies.state import fresh, table_shapes
-from armlet.reference.choosing import below, play_drawn
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, settle_either, unit, whole
+from armlet.policies.state import fresh
+from armlet.reference.choice import below, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.experts import barred_tag, from_tag
-from armlet_lab.literature.parts.tabular import Levels, Tabular
+from armlet_lab.literature.parts.tabular import Levels, Tabular, table_shapes
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
 
@@ -91,14 +90,14 @@ class SCRiBLe(Tabular[Levels]):
             raise InvalidValueError(f"eta is {self.eta} but there are {n_arms} arms; use at most 1/{n_arms - 1}")
 
     def rate(self, n_arms: int) -> float:
-        """Give eta; a single arm needs none."""
+        """Return eta; a single arm needs none."""
         if self.eta is not None or n_arms == 1:
             return self.eta or 1.0
         horizon = max(2, self.horizon or 2)
         return min(1.0, math.sqrt(n_arms * math.log(horizon) / horizon) / 4) / (n_arms - 1)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return table_shapes(n_arms, dim, "loss")
 
     def init(self, n_arms: int, dim: int) -> Levels:
@@ -106,11 +105,11 @@ class SCRiBLe(Tabular[Levels]):
         return Levels(n_arms, dim, contexts=self.contexts, fields={"loss": 0.0}, level="loss")
 
     def centre(self, state: Levels, x: Float64) -> Float64:
-        """Give the minimiser of eta F'p + R(p) on the simplex, (K,)."""
+        """Return the minimiser of eta F'p + R(p) on the simplex, (K,)."""
         return barrier_leader(self.rate(state.n_arms) * state.read("loss", x))
 
     def probabilities(self, state: Levels, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give the centre of the simplex over the eligible arms: what all ends of all axes average to."""
+        """Return the centre of the simplex over the eligible arms: what all ends of all axes average to."""
         if eligible.all():
             return _normalised(self.centre(state, x))
         chances = np.zeros(state.n_arms)
@@ -143,7 +142,7 @@ class SCRiBLe(Tabular[Levels]):
 
 
 def barrier_leader(losses: Float64) -> Float64:
-    """Give argmin losses'p - sum_a ln p_a on the simplex, (K,): p_a = 1 / (losses_a + nu), with nu by Newton.
+    """Return argmin losses'p - sum_a ln p_a on the simplex, (K,): p_a = 1 / (losses_a + nu), with nu by Newton.
 
     Examples
     --------
@@ -164,7 +163,7 @@ def barrier_leader(losses: Float64) -> Float64:
 
 @functools.cache
 def _tangents(n_arms: int) -> Float64:
-    """Give an orthonormal basis of the directions in which probabilities keep their sum, (K - 1, K)."""
+    """Return an orthonormal basis of the directions in which probabilities keep their sum, (K - 1, K)."""
     rows = np.tril(np.ones((n_arms - 1, n_arms)))
     rows[np.arange(n_arms - 1), np.arange(1, n_arms)] = -np.arange(1.0, n_arms)
     basis: Float64 = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -172,7 +171,7 @@ def _tangents(n_arms: int) -> Float64:
 
 
 def axis(p: Float64, number: int, axes: Axes) -> Float64:
-    """Give a half-axis of the Dikin ellipsoid at p, divided by p: unit vectors orthogonal to p and each other, (K,).
+    """Return a half-axis of the Dikin ellipsoid at p, divided by p: unit vectors orthogonal to p and each other, (K,).
 
     Examples
     --------
@@ -192,7 +191,7 @@ def axis(p: Float64, number: int, axes: Axes) -> Float64:
 
 
 def end_point(p: Float64, half: Float64, end: int) -> Float64:
-    """Give the distribution at one end of an axis, p +- half, (K,)."""
+    """Return the distribution at one end of an axis, p +- half, (K,)."""
     return _normalised(np.maximum(p * (1.0 + _sign(end) * half), 0.0))
 
 

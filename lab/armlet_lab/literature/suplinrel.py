@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.policies.factors import deviation, truncated_bounds, truncated_rows
 from armlet.types import Float64
+from armlet_lab.literature.parts.factors import deviation, truncated_bounds, truncated_rows
 from armlet_lab.literature.parts.staged import Staged
 
 
@@ -53,11 +53,11 @@ class SupLinRel(Staged):
     """
 
     def solve(self, A: Float64, b: Float64) -> Float64:
-        """Give least squares on the directions that are known, its factor, and the other directions."""
+        """Return least squares on the directions that are known, its factor, and the other directions."""
         return truncated_rows(A, b)
 
     def read(self, y: Float64) -> tuple[Float64, Float64]:
-        """Give LinRel's estimates and widths."""
+        """Return LinRel's estimates and widths."""
         noise = deviation(self.noise_scale, self.horizon, len(y), self.delta)
         estimates, widths = truncated_bounds(y, noise=noise, theta_norm=self.theta_norm)
         return estimates, self.width_scale * widths

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.inputs.checks import positive, settle
-from armlet.policies.factors import deviation, lengths, ridge_rows
+from armlet.inputs.settings import positive, settle
+from armlet.policies.derived import ridge_rows
 from armlet.types import Float64
+from armlet_lab.literature.parts.factors import deviation, lengths
 from armlet_lab.literature.parts.staged import Staged
 
 
@@ -60,11 +61,11 @@ class SupLinUCB(Staged):
         settle(self, ridge=positive())
 
     def solve(self, A: Float64, b: Float64) -> Float64:
-        """Give theta_hat and the factor of V^-1."""
+        """Return theta_hat and the factor of V^-1."""
         return ridge_rows(A, b, self.ridge)
 
     def read(self, y: Float64) -> tuple[Float64, Float64]:
-        """Give ridge estimates and (alpha + 1) |x|_(V^-1)."""
+        """Return ridge estimates and (alpha + 1) |x|_(V^-1)."""
         alpha = deviation(self.noise_scale, self.horizon, len(y), self.delta)
         radius = alpha + math.sqrt(self.ridge) * self.theta_norm
         return y[:, 0], self.width_scale * radius * lengths(y[:, 1:])

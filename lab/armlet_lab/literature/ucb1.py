@@ -16,12 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from armlet.inputs.checks import ends, one_of, positive, settle
-from armlet.inputs.rewards import Outside, Range, unit
-from armlet.policies.state import table_shapes
-from armlet.reference.choosing import best_chances, play_best
+from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settle, unit
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.tabular import Means, Tabular
+from armlet_lab.literature.parts.tabular import Means, Tabular, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +55,7 @@ class UCB1(Tabular[Means]):
         settle(self, width_scale=positive(), reward_range=ends, outside=one_of("refuse", "clip"))
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         return table_shapes(n_arms, dim, "n", "sum_r")
 
     def init(self, n_arms: int, dim: int) -> Means:
@@ -65,7 +63,7 @@ class UCB1(Tabular[Means]):
         return Means(n_arms, dim, self.contexts)
 
     def scores(self, state: Means, x: Float64) -> Float64:
-        """Give mean + width, (K,), for rewards in [0, 1]; infinite for arms that were never tried."""
+        """Return mean + width, (K,), for rewards in [0, 1]; infinite for arms that were never tried."""
         n = state.read("n", x)
         log_n = math.log(max(1.0, float(n.sum())))
         widths = np.sqrt(2.0 * log_n / np.maximum(n, 1e-9))

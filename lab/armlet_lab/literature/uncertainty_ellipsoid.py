@@ -19,11 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.checks import NOISE_SCALE, number, optional, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, Ridge, number, optional, positive, settle, whole
 from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
-from armlet.reference.choosing import best_chances, force, play_best
-from armlet.reference.ridge import Ridge
+from armlet.reference.choice import best_chances, force, play_best
 from armlet.types import Bool, Choice, Coins, Float64
 
 SMALLEST = 1e-150  # eigenvalues below it count as 0 too: divided by them, estimates could overflow
@@ -31,7 +30,7 @@ ROUNDING = 1e-10  # eigenvalues below this part of the largest, and squares belo
 
 
 def theory_alpha(noise_scale: float, length: float, lambda0: float) -> float:
-    """Give alpha = 4 sigma kappa^2, kappa = 2 sqrt(1 + log(1 + 36 u^2 / lambda0)), u the longest context.
+    """Return alpha = 4 sigma kappa^2, kappa = 2 sqrt(1 + log(1 + 36 u^2 / lambda0)), u the longest context.
 
     Examples
     --------
@@ -42,7 +41,7 @@ def theory_alpha(noise_scale: float, length: float, lambda0: float) -> float:
 
 
 def _inverses_and_blanks(A: Float64, b: Float64) -> Float64:  # noqa: ARG001
-    """Give the pseudo-inverse of each A and, below it, the projector onto what A has not seen, (m, 2 d, d)."""
+    """Return the pseudo-inverse of each A and, below it, the projector onto what A has not seen, (m, 2 d, d)."""
     values, vectors = np.linalg.eigh(A)
     seen = values > np.maximum(ROUNDING * values[:, -1:], SMALLEST)
     turned, dim = vectors.transpose(0, 2, 1), A.shape[1]
@@ -102,19 +101,19 @@ class UncertaintyEllipsoid(SumsPolicy[Derived]):
         return Derived(n_arms, dim, Ridge.parse(1.0), _inverses_and_blanks)
 
     def estimates(self, state: Derived) -> Float64:
-        """Give the least squares estimate of smallest length, A^+ b."""
+        """Return the least squares estimate of smallest length, A^+ b."""
         theta: Float64 = (state.derived()[:, : state.dim] @ state.b[:, :, None])[:, :, 0]
         return theta
 
     def radius(self, t: int, size: int, n_arms: int) -> float:
-        """Give what multiplies the length of x under the covariance."""
+        """Return what multiplies the length of x under the covariance."""
         theory = theory_alpha(self.noise_scale, self.length, self.lambda0)
         alpha = self.width_scale * (theory if self.alpha is None else self.alpha)
         decisions = math.inf if self.n_contexts is None else float(n_arms * self.n_contexts)
         return alpha * math.sqrt(math.log(t) * min(size * math.log(t), decisions))
 
     def upper_bounds(self, state: Derived, t: int, x: Float64) -> Float64:
-        """Give estimate plus width of each arm, (K,); infinite where x is not spanned."""
+        """Return estimate plus width of each arm, (K,); infinite where x is not spanned."""
         n_arms, dim = state.n_arms, state.dim
         both = state.derived() @ x  # (K, 2 d): A^+ x, then what is left of x where A has seen nothing
         inverse_x, blank_x = both[:, :dim], both[:, dim:]
@@ -124,7 +123,7 @@ class UncertaintyEllipsoid(SumsPolicy[Derived]):
         return bounds
 
     def _turn(self, state: Derived, t: int, eligible: Bool) -> int | None:
-        """Give the arm whose turn it is, while some eligible arm lacks d independent contexts."""
+        """Return the arm whose turn it is, while some eligible arm lacks d independent contexts."""
         if t > self.patience * state.n_arms * state.dim:
             return None
         arms = np.flatnonzero(eligible)
@@ -132,7 +131,7 @@ class UncertaintyEllipsoid(SumsPolicy[Derived]):
         return int(arms[t % len(arms)]) if lacking else None
 
     def probabilities(self, state: Derived, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give 1 to the arm whose turn it is, or to the one with the highest bound."""
+        """Put all probability on the arm whose turn it is, or to the one with the highest bound."""
         turn = self._turn(state, t, eligible)
         if turn is None:
             return best_chances(self.upper_bounds(state, t, x), eligible)

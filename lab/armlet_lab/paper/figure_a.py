@@ -17,21 +17,29 @@ import numpy as np
 
 from armlet.environments.figure_a import FigureA, Zero
 from armlet.environments.finite import FiniteWorld
-from armlet.inference.means import Estimate, band
+from armlet.inference.intervals import Estimate, band
+from armlet.inputs.settings import RidgeLike
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy
-from armlet.reference.ridge import RidgeLike
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, log_slope
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import play_table
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64, Int64
-from armlet_lab.runner import events
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 WEAK_P: Final = 24.0  # too little exploration: here the check must fail
 READING_P: Final = 600.0
@@ -54,8 +62,10 @@ class Settings:
     long_p_runs: int = 10  # at long_p, where a run explores more often
 
 
-QUICK: Final = Settings()
-FULL: Final = Settings(thetas=10, runs=200, long_runs=200, long_p_runs=40)
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(),
+    "full": Settings(thetas=10, runs=200, long_runs=200, long_p_runs=40),
+}
 
 SAYS: Final = "Regret is logarithmic: over 100,000 steps, on a log scale of t, its curve ends in a straight line."
 READING: Final = (
@@ -120,7 +130,7 @@ class Growth:
     slope: Estimate
 
     def straight(self) -> bool:
-        """Say whether both criteria are met."""
+        """Return whether both criteria are met."""
         return Statistic("", self.ratio, RATIO).passed and Statistic("", self.slope, SLOPE).passed
 
 
@@ -131,14 +141,22 @@ def play(task: Task) -> Arrays:
     """Play a task; seeds depend on the theta and the run, not on the policy."""
     table = cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table())  # with 3 dimensions there always is one
     policy = Policy(p=task.p, ridge=task.ridge)
-    pairs = (streams.of_table(task.seeds, task.theta, run) for run in range(task.runs))
-    played = events.play(table, policy, _checkpoints(task.horizon), pairs)
-    return {"regret": played.regret, "exploring": played.exploring}
+    pairs, steps = (
+        [streams.of_table(task.seeds, task.theta, run) for run in range(task.runs)],
+        _checkpoints(task.horizon),
+    )
+    runs = [play_table(table, policy, steps, pair, jumps=True) for pair in pairs]
+    return {"regret": np.array([run.regret for run in runs]), "exploring": np.array([run.exploring for run in runs])}
 
 
 def select(seeds: Seeds, count: int) -> list[int]:
-    """Give the first indices whose theta has delta_min / Q >= 0.03."""
+    """Return the first indices whose theta has delta_min / Q >= 0.03."""
     return list(itertools.islice((i for i in itertools.count() if _ease(_draw(seeds, i)) >= EASY), count))
+
+
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
@@ -158,19 +176,27 @@ def find(settings: Settings, lab: Lab) -> Findings:
     runs = {WEAK_P: settings.long_runs, READING_P: settings.long_runs, settings.long_p: settings.long_p_runs}
     tasks = [Task(seeds=seeds, theta=i, p=p, horizon=far, runs=n) for i in chosen for p, n in runs.items()]
     long = _grid(lab, "decades", tasks, f"Figure (a): {len(chosen)} theta to T = {far:.0e}")
-    notes = [*_notes(found, chosen, first, seeds), *_variants(chosen, settings, lab)]
-    sections = (
-        Section(claim=CLAIM.key, heading="Figure (a)", pictures=_pictures(found, chosen, seeds), notes=tuple(notes)),
-        Section(claim=LONG.key, heading="Figure (a) over ten decades", pictures=_long_pictures(long, seeds)),
+    variants = _variants(chosen, settings, lab)
+    return judge(settings, seeds, found=found, long=long, chosen=chosen, first=first, variants=variants)
+
+
+def judge(
+    settings: Settings,
+    seeds: Seeds,
+    *,
+    found: Grid,
+    long: Grid,
+    chosen: Sequence[int],
+    first: Sequence[int],
+    variants: Sequence[str],
+) -> Findings:
+    """Judge both claims, for the theta that were selected and for the first ones."""
+    notes = (*_notes(found, chosen, first, seeds), *variants)
+    near = Section(claim=CLAIM.key, heading="Figure (a)", pictures=_pictures(found, chosen, seeds), notes=notes)
+    far = Section(claim=LONG.key, heading="Figure (a) over ten decades", pictures=_long_pictures(long, seeds))
+    return Findings.of(
+        [(_judge_near(found, chosen, first, seeds), near), (_judge_long(long, settings.long_p, seeds), far)]
     )
-    return Findings((_judge(found, chosen, first, seeds), _judge_long(long, settings.long_p, seeds)), sections)
-
-
-def _run(lab: Lab) -> Findings:
-    return find(FULL if lab.scale == "full" else QUICK, lab)
-
-
-EXPERIMENT: Final = Experiment(name="fig-a", title="Figure (a): logarithmic regret", run=_run)
 
 
 def _draw(seeds: Seeds, index: int, zero: Zero = "keep") -> FigureA:
@@ -227,7 +253,7 @@ def _controls(found: Grid, indices: Iterable[int], seeds: Seeds) -> list[Statist
     ]
 
 
-def _judge(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seeds) -> Verdict:
+def _judge_near(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seeds) -> Verdict:
     means = {i: [(float(each.regret[:, -1].mean()), p) for p, each in found[i].items()] for i in first}
     written = [(i, min(means[i])[1], Role.WRITTEN) for i in first]  # the p with least regret
     reading = [(i, READING_P, Role.READING) for i in chosen]
@@ -310,3 +336,6 @@ def _long_pictures(long: Grid, seeds: Seeds) -> tuple[plots.Picture, ...]:
 
 def _curve(label: str, each: Growth, seeds: Seeds, unit: float = 1.0) -> plots.Curve:
     return plots.Curve(label, each.steps.astype(np.float64), band(each.regret / unit, _resampling(seeds)))
+
+
+EXPERIMENT: Final = Experiment("fig-a", "Figure (a): logarithmic regret", run)

@@ -17,20 +17,28 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from armlet.environments.figure_b import FigureB
-from armlet.inference.means import Estimate, bootstrap, paired_difference
+from armlet.inference.intervals import Estimate, bootstrap, paired_difference
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.simulation import streams
 from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import play_table
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
-from armlet_lab.runner import events
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,8 +61,7 @@ class Settings:
     runs: int = 10  # with each theta; the paper's number
 
 
-QUICK: Final = Settings()
-FULL: Final = Settings(thetas=200)
+SCALES: Final[dict[Scale, Settings]] = {"quick": Settings(), "full": Settings(thetas=200)}
 
 CLAIM: Final = Claim(
     key="fig-b",
@@ -103,6 +110,11 @@ class Column:
 Columns: TypeAlias = Mapping[int, Column]  # by I
 
 
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
+
+
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play, measure and judge.
 
@@ -113,24 +125,25 @@ def find(settings: Settings, lab: Lab) -> Findings:
     ['fig-b']
     """
     rules = {f"p = {p:g}": dict.fromkeys(RARITIES, p) for p in settings.fixed}
-    rule = f"p = {settings.growing:g} I"
-    rules[rule] = {rarity: max(settings.growing * rarity, N_ARMS) for rarity in RARITIES}
-    seeds, found = lab.seeds, _columns(rules, settings, lab)
-    written = [each for name in rules if name != rule for each in _judge(name, found[name], Role.WRITTEN, seeds)]
+    rules[_growing(settings)] = {rarity: max(settings.growing * rarity, N_ARMS) for rarity in RARITIES}
+    return judge(settings, _columns(rules, settings, lab), lab.seeds)
+
+
+def _growing(settings: Settings) -> str:
+    return f"p = {settings.growing:g} I"
+
+
+def judge(settings: Settings, found: Mapping[str, Columns], seeds: Seeds) -> Findings:
+    """Judge the claim by every rule for p."""
+    rule = _growing(settings)
+    written = [each for name in found if name != rule for each in _rises(name, found[name], Role.WRITTEN, seeds)]
     warmup = power_slope(RARITIES, [found[rule][rarity].warmup for rarity in RARITIES], _resampling(seeds))
     control = Statistic(f"exponent of I, first p steps, {rule}", warmup, FOUND, Role.CONTROL)
-    statistics = (*written, *_judge(rule, found[rule], Role.READING, seeds), control)
+    statistics = (*written, *_rises(rule, found[rule], Role.READING, seeds), control)
     verdict = Verdict(claim=CLAIM, statistics=statistics, explanations=WHY)
     notes = (*_general(settings), *(_exploiting(name, columns, seeds) for name, columns in found.items()))
     section = Section(claim=CLAIM.key, heading="Figure (b)", pictures=_pictures(found, seeds), notes=notes)
     return Findings((verdict,), (section,))
-
-
-def _run(lab: Lab) -> Findings:
-    return find(FULL if lab.scale == "full" else QUICK, lab)
-
-
-EXPERIMENT: Final = Experiment(name="fig-b", title="Figure (b): regret against I", run=_run)
 
 
 def _columns(rules: Mapping[str, Mapping[int, float]], settings: Settings, lab: Lab) -> dict[str, Columns]:
@@ -151,9 +164,10 @@ def play(task: Task) -> Arrays:
     steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), Algorithm1(p=task.p), []
     for index in range(task.thetas):
         table = FigureB.draw(task.seeds.rng("worlds", index), I=task.rarity, n_arms=N_ARMS).table()
-        pairs = (streams.of_table(task.seeds, index, run) for run in range(task.runs))
-        played = events.play(table, policy, steps, pairs)
-        (warmup, total), (_, exploring) = played.regret.mean(axis=0), played.exploring.mean(axis=0)
+        pairs = [streams.of_table(task.seeds, index, run) for run in range(task.runs)]
+        runs = [play_table(table, policy, steps, pair, jumps=True) for pair in pairs]
+        warmup, total = np.mean([run.regret for run in runs], axis=0)
+        _, exploring = np.mean([run.exploring for run in runs], axis=0)
         rows.append((total, total - exploring, warmup / table.gap))
     return dict(zip(("total", "exploiting", "warmup"), np.array(rows).T.copy(), strict=True))
 
@@ -162,7 +176,7 @@ def _resampling(seeds: Seeds) -> np.random.Generator:
     return seeds.rng("intervals")
 
 
-def _judge(name: str, columns: Columns, role: Role, seeds: Seeds) -> list[Statistic]:
+def _rises(name: str, columns: Columns, role: Role, seeds: Seeds) -> list[Statistic]:
     pairs = zip(RARITIES[1:], RARITIES[:-1], strict=True)
     rises = [
         Statistic(
@@ -234,3 +248,6 @@ def _draw(found: Mapping[str, Columns], part: str, seeds: Seeds) -> Figure:
 
 def _fit(columns: Columns, part: str, seeds: Seeds) -> Estimate | None:
     return power_slope(RARITIES, [getattr(columns[rarity], part) for rarity in RARITIES], _resampling(seeds))
+
+
+EXPERIMENT: Final = Experiment("fig-b", "Figure (b): regret against I", run)

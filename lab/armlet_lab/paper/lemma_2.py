@@ -15,19 +15,28 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.figure_a import FigureA
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation import streams
 from armlet.simulation.lab import Lab, Scale
+from armlet.simulation.player import play_table
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet.theory.lemmas import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
 from armlet.types import Float64
-from armlet_lab.runner import events
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.paper.proof import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+    certain,
+)
 
 BATCH: Final = 500  # runs of a task
 
@@ -56,19 +65,19 @@ class Settings:
             raise ValueError(f"steps are {self.steps} but must lie after the warm-up of {self.p} steps")
 
     def printed(self, t: float) -> float:
-        """Give n_c as the lemma has it, (p / 2K) log t."""
+        """Return n_c as the lemma has it, (p / 2K) log t."""
         return lemma2_printed(p=self.p, n_arms=self.n_arms, t=t).rows
 
     def repaired(self, t: float) -> float:
-        """Give n_c as half of what an arm has on average, (p / 2K) (1 + log(t / p))."""
+        """Return n_c as half of what an arm has on average, (p / 2K) (1 + log(t / p))."""
         return lemma2_repaired(p=self.p, n_arms=self.n_arms, t=t).rows
 
     def bound(self, t: float) -> float:
-        """Give the lemma's bound on the chance, t^(-p / 16K)."""
+        """Return the lemma's bound on the chance, t^(-p / 16K)."""
         return lemma2_printed(p=self.p, n_arms=self.n_arms, t=t).chance
 
 
-SCALES: dict[Scale, Settings] = {
+SCALES: Final[dict[Scale, Settings]] = {
     "quick": Settings(),
     "full": Settings(steps=(1_000, 5_000, 20_000, 100_000, 1_000_000, 5_000_000), runs=2_000),
 }
@@ -97,7 +106,7 @@ class Runs:
 
 
 def chances(law: Law) -> Arrays:
-    """Give P(|T_a,t-1| < n) for every rule's n and every t: (rules, steps).
+    """Return P(|T_a,t-1| < n) for every rule's n and every t: (rules, steps).
 
     Examples
     --------
@@ -109,17 +118,17 @@ def chances(law: Law) -> Arrays:
 
 
 def play(task: Runs) -> Arrays:
-    """Give the explored rows of every arm at the end of every run: (runs, K)."""
+    """Return the explored rows of every arm at the end of every run: (runs, K)."""
     table = FigureA.draw(task.seeds.rng("world"), n_arms=task.n_arms).table()
     if table is None:
         raise ValueError("the world of Figure (a) has no table")
     policy, end = Algorithm1(p=task.p), np.array([task.horizon])
-    pairs = (streams.of_table(task.seeds, run) for run in range(task.first, task.last))
-    return {"rows": events.play(table, policy, end, pairs).rows}
+    pairs = [streams.of_table(task.seeds, run) for run in range(task.first, task.last)]
+    return {"rows": np.array([play_table(table, policy, end, pair, jumps=True).statistics.n for pair in pairs])}
 
 
 def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
-    """Give the chance of fewer rows than n_c, as printed and in our reading, at the steps: (2, steps)."""
+    """Return the chance of fewer rows than n_c, as printed and in our reading, at the steps: (2, steps)."""
     rows = tuple(tuple(math.ceil(rule(t)) for t in steps) for rule in (settings.printed, settings.repaired))
     # a task for each rule: adding the coins takes seconds
     laws = [Law(p=settings.p, n_arms=settings.n_arms, steps=tuple(steps), rows=(rule,)) for rule in rows]
@@ -128,7 +137,7 @@ def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
 
 
 def simulate(settings: Settings, lab: Lab) -> Float64:
-    """Give for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
+    """Return for each run of Algorithm 1 the share of arms with fewer rows than the printed n_c: (runs,)."""
     t, n = settings.checked, settings.runs
     whole = Runs(seeds=lab.seeds, p=settings.p, n_arms=settings.n_arms, horizon=t - 1, first=0, last=n)
     tasks = [replace(whole, first=run, last=min(run + BATCH, n)) for run in range(0, n, BATCH)]
@@ -136,6 +145,11 @@ def simulate(settings: Settings, lab: Lab) -> Float64:
     rows = np.concatenate([as_floats(each["rows"]) for each in found])
     shares: Float64 = np.mean(rows < settings.printed(t), axis=1)
     return shares
+
+
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
@@ -149,9 +163,15 @@ def find(settings: Settings, lab: Lab) -> Findings:
     """
     grid = np.geomspace(settings.p + 1, settings.steps[-1], 40).round().astype(int)
     steps = sorted({*grid.tolist(), *settings.steps, settings.checked})
-    law, shares = compute(settings, steps, lab), simulate(settings, lab)
+    return judge(settings, steps, compute(settings, steps, lab), simulate(settings, lab), lab.rng("intervals"))
+
+
+def judge(
+    settings: Settings, steps: Sequence[int], law: Float64, shares: Float64, rng: np.random.Generator
+) -> Findings:
+    """Compare the law of the count with the bound, and the simulated shares with the law."""
     exact = law[0, steps.index(settings.checked)]
-    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=lab.rng("intervals"))
+    difference = bootstrap(lambda column: column.mean(-1) - exact, shares, rng=rng)
     at = [steps.index(t) for t in settings.steps]
     statistics = (
         *(_against_bound(settings, t, law[0, i], Role.WRITTEN) for t, i in zip(settings.steps, at, strict=True)),
@@ -175,7 +195,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 def _against_bound(settings: Settings, t: int, chance: float, role: Role) -> Statistic:
     ratio = chance / settings.bound(t)
-    return Statistic(f"chance / bound at t = {t:,}", Estimate(ratio, ratio, ratio), Criterion("below", 1), role)
+    return Statistic(f"chance / bound at t = {t:,}", certain(ratio), Criterion("below", 1), role)
 
 
 def _claim(settings: Settings) -> Claim:
@@ -227,9 +247,4 @@ def _picture(steps: Sequence[int], law: Float64) -> plots.Picture:
     return plots.picture(figure, key="lemma-2", alt=alt, caption=caption)
 
 
-def run(lab: Lab) -> Findings:
-    """Judge Lemma 2 by the exact law of the counts."""
-    return find(SCALES[lab.scale], lab)
-
-
-EXPERIMENT = Experiment("lemma-2", "Lemma 2: how often an arm is explored", run)
+EXPERIMENT: Final = Experiment("lemma-2", "Lemma 2: how often an arm is explored", run)

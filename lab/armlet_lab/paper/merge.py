@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments import FigureA
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
@@ -24,13 +24,22 @@ from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Curve
 from armlet.simulation import streams
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import InKernel, draw
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64, Int64
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+    certain,
+)
 
 POINTS: Final = 40
 
@@ -50,8 +59,10 @@ class Settings:
             raise ValueError(f"horizon is {self.horizon} but must be a multiple of workers, {self.workers}")
 
 
-QUICK: Final = Settings(horizon=100_000, runs=40)
-FULL: Final = Settings(horizon=1_000_000, runs=100)
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(horizon=100_000, runs=40),
+    "full": Settings(horizon=1_000_000, runs=100),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +95,17 @@ class Played:
 
 
 def run(lab: Lab) -> Findings:
-    """Compare merged workers with one policy."""
-    return analyse(FULL if lab.scale == "full" else QUICK, lab)
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
-def analyse(settings: Settings, lab: Lab) -> Findings:
-    """Compare merged workers with one policy, with given settings.
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Play every case on the same runs and compare them.
 
     Examples
     --------
     >>> tiny = Settings(p=60.0, horizon=1_000, runs=3)
-    >>> [verdict.claim.key for verdict in analyse(tiny, Lab(seed=1)).verdicts]
+    >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['merge-state', 'merge-regret']
     """
     W, T, n = settings.workers, settings.horizon, settings.runs
@@ -107,7 +118,7 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
     pictured = [Curve(name, at, band(each, rng)) for name, each in zip(cases, curves, strict=True)]
     ratios = [_ratio(each[:, -1], curves[0, :, -1], rng) for each in curves[1:]]
     more = [_ratio(each, explored[0], rng) for each in explored[1:]]
-    return _judge(settings, float(errors[1:].max()), ratios, more, pictured)
+    return judge(settings, float(errors[1:].max()), ratios, more, pictured)
 
 
 def play(task: Task) -> Arrays:
@@ -150,7 +161,7 @@ def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
 
 
 def _meetings(steps: int, p: float, factor: float) -> list[int]:
-    """Give the local clocks at which workers merge: after the warm-up, then ever more rarely.
+    """Return the local clocks at which workers merge: after the warm-up, then ever more rarely.
 
     Examples
     --------
@@ -192,9 +203,10 @@ def _ratio(ours: Float64, theirs: Float64, rng: np.random.Generator) -> Estimate
     return bootstrap(lambda a, b: a.mean(-1) / b.mean(-1), ours, theirs, rng=rng)
 
 
-def _judge(
+def judge(
     settings: Settings, error: float, ratios: list[Estimate], more: list[Estimate], curves: list[Curve]
 ) -> Findings:
+    """Judge what merged workers know, and what they regret."""
     known, regret = _judge_state(settings, error), _judge_regret(settings, ratios, more)
     alt = "Regret of one policy, of workers with p shared among them, and of workers with p each, against log t"
     said = "Mean regret with 95 % intervals."
@@ -222,7 +234,7 @@ def _judge_state(settings: Settings, error: float) -> Verdict:
         reading="Ours: the paper speaks of one policy. "
         f"{settings.workers} workers that merge their states know what one state fed all their rows knows.",
     )
-    rule = Statistic("largest difference of estimates", Estimate(error, error, error), Criterion("below", 1e-10))
+    rule = Statistic("largest difference of estimates", certain(error), Criterion("below", 1e-10))
     return Verdict(claim=claim, statistics=(rule,))
 
 

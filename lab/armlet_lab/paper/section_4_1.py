@@ -9,29 +9,39 @@ O(worlds 2^d K d) time for the largest d, a task for each; O(2^d (K + d)) memory
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from armlet import theory
-from armlet.environments.constants import Constants
+from armlet.environments.constants import Constants, scaled_bits_eigenvalue
 from armlet.environments.linear_arms import scale_bits
 from armlet.environments.section41 import Entries, Section41
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inputs.settings import number, positive, whole
 from armlet.parallel.seeds import Seeds
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots
 from armlet.report.numbers import show
 from armlet.report.plots import Series
 from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
-from armlet.theory.section41 import claimed_delta_min, sigma_min
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+    certain,
+)
 
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
 MEDIANS: Final = "Median over draws of theta with 95 % intervals, and the claimed order."
@@ -51,8 +61,10 @@ class Settings:
     F: float = 0.5
 
 
-QUICK: Final = Settings(dims=tuple(range(3, 11)), worlds=200, draws=1_000)
-FULL: Final = Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000)
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(dims=tuple(range(3, 11)), worlds=200, draws=1_000),
+    "full": Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,18 +90,81 @@ class Losses:
     w: float
 
 
+def sigma_min(*, dim: int, w: float) -> float:
+    """Return the smallest non-zero eigenvalue of E xx', (1 - (1 - w)^d - w) / (d - 1).
+
+    For w = 1 all contexts are the same one, and the only non-zero eigenvalue is 1.
+
+    Examples
+    --------
+    >>> sigma_min(dim=3, w=0.5)
+    0.1875
+    """
+    _check(dim, w)
+    return scaled_bits_eigenvalue(dim=dim, w=w)
+
+
+def sigma_max(*, dim: int, w: float) -> float:
+    """Return the largest eigenvalue of E xx', which is w whatever d.
+
+    Examples
+    --------
+    >>> sigma_max(dim=3, w=0.5)
+    0.5
+    """
+    _check(dim, w)
+    return float(w)
+
+
+def noise_bound(*, dim: int, F: float) -> float:
+    """Return a sub-gaussian constant that holds however Theta fluctuates by at most F an entry: sigma = F sqrt d.
+
+    |x'(Theta - theta)| <= F |x|_1 <= F sqrt d, and a variable of mean 0 within [-c, c] has constant c (Hoeffding).
+    The paper's L is this divided by sqrt 2. If entries are independent and uniform, F / sqrt 3 is enough.
+
+    Examples
+    --------
+    >>> noise_bound(dim=4, F=0.5)
+    1.0
+    """
+    whole()("dim", dim)
+    number(0)("F", F)
+    return F * math.sqrt(dim)
+
+
+def claimed_delta_min(*, n_arms: int, dim: int, w: float) -> float:
+    """Return the order that the paper claims for delta_min, 1 / (K d sqrt w). The claim does not hold.
+
+    Differences of opposite signs cancel across the entries of a context, and there are 2^d contexts in which they may:
+    delta_min falls exponentially with d (`armlet-lab paper`, claim section41-delta-min).
+
+    Examples
+    --------
+    >>> claimed_delta_min(n_arms=5, dim=4, w=0.25)
+    0.1
+    """
+    whole()("n_arms", n_arms)
+    _check(dim, w)
+    return 1 / (n_arms * dim * math.sqrt(w))
+
+
+def _check(dim: int, w: float) -> None:
+    whole()("dim", dim)
+    positive(1.0, fix="give the chance of a one, above 0 and at most 1")("w", w)
+
+
 def run(lab: Lab) -> Findings:
-    """Test the four claims of Section 4.1."""
-    return analyse(FULL if lab.scale == "full" else QUICK, lab)
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
-def analyse(settings: Settings, lab: Lab) -> Findings:
-    """Test the four claims with given settings.
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Compute every delta_min, draw rewards, and judge.
 
     Examples
     --------
     >>> tiny = Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
-    >>> [verdict.claim.key.removeprefix("section41-") for verdict in analyse(tiny, Lab(seed=1)).verdicts]
+    >>> [verdict.claim.key.removeprefix("section41-") for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['sigma-min', 'noise', 'delta-min', 'implied-p']
     """
     K, w, worlds = settings.n_arms, settings.w, settings.worlds
@@ -97,10 +172,24 @@ def analyse(settings: Settings, lab: Lab) -> Findings:
     label = f"Section 4.1: delta_min of {worlds} worlds in up to {settings.dims[-1]} dimensions"
     found = lab.map("losses", smallest_losses, tasks, label)
     losses, entries = ([as_floats(arrays[name]) for arrays in found] for name in ("losses", "entries"))
-    delta = _delta_min(settings, losses, entries, lab.rng("delta_min intervals"))
-    implied = _implied_p(settings, losses, lab.rng("p intervals"))
-    each = (_sigma_min(settings), _noise(settings, lab), delta, implied)
-    return Findings(tuple(verdict for verdict, _ in each), tuple(section for _, section in each))
+    dims, n, F = settings.long_dims, settings.draws, settings.F
+    noisy = [Noise(seeds=lab.seeds, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
+    noise = lab.map("noise", draw_noise, noisy, f"Section 4.1: {n} rewards in up to {dims[-1]} dimensions")
+    return judge(settings, losses, entries, noise, lab.seeds)
+
+
+def judge(
+    settings: Settings, losses: list[Float64], entries: list[Float64], noise: Sequence[Arrays], seeds: Seeds
+) -> Findings:
+    """Judge the four claims."""
+    return Findings.of(
+        [
+            _sigma_min(settings),
+            _noise(settings, noise, seeds),
+            _delta_min(settings, losses, entries, seeds.rng("delta_min intervals")),
+            _implied_p(settings, losses, seeds.rng("p intervals")),
+        ]
+    )
 
 
 def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
@@ -110,15 +199,17 @@ def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
         f"w = {w:g}": [sigma_min(dim=d, w=w) for d in dims],
         f"w = {settings.group:g}/d": [sigma_min(dim=d, w=settings.group / d) for d in dims],
     }
-    slopes = {name: _exact(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
-    series = [Series(name, dims, tuple(map(_exact, found)), slopes[name]) for name, found in columns.items()]
+    slopes = {name: certain(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
+    series = [Series(name, dims, tuple(map(certain, found)), slopes[name]) for name, found in columns.items()]
     claim = Claim(
         key="section41-sigma-min",
         where="Section 4.1, first item",
         says="The smallest eigenvalue of E xx' falls no faster than 1/d, also when contexts keep their mean size.",
         reading="A context of zeros stays zero. The slope on log-log scales is exact: no draws are involved.",
     )
-    formula = Statistic("largest relative error of the formula", _exact(error), Criterion("below", 1e-10), Role.CONTROL)
+    formula = Statistic(
+        "largest relative error of the formula", certain(error), Criterion("below", 1e-10), Role.CONTROL
+    )
     rules = [Statistic(f"exponent of d, {name}", slopes[name], Criterion("within", -1.05, -0.95)) for name in columns]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="sigma_min")
     alt = "sigma_min against the dimension, falling as 1/d"
@@ -128,11 +219,11 @@ def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
     )
 
 
-def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
-    dims, found, rules, series = settings.long_dims, _all_noise(settings, lab), [], []
+def _noise(settings: Settings, found: Sequence[Arrays], seeds: Seeds) -> tuple[Verdict, Section]:
+    dims, rules, series = settings.long_dims, [], []
     for index, entries in enumerate(READINGS):
         columns = [as_floats(arrays["noise"]) ** 2 for arrays in found[index :: len(READINGS)]]
-        rng = lab.rng("variance intervals", entries)
+        rng = seeds.rng("variance intervals", entries)
         slope = power_slope(dims, columns, rng, pairing="independent")
         rules.append(Statistic(f"exponent of d in the variance, entries {entries}", slope, Criterion("below", 1.1)))
         spread = tuple(bootstrap(lambda column: column.mean(-1), column, rng=rng) for column in columns)
@@ -145,7 +236,7 @@ def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
         reading="Entries of Theta are uniform within F of theta, either independent of each other or moving together; "
         "variances are taken in the context of all ones, where the noise is widest. L^2 may grow as d at most.",
     )
-    bound = Statistic("largest |x'(Theta - theta)| / (F sqrt d)", _exact(reach), Criterion("below", 1 + 1e-9))
+    bound = Statistic("largest |x'(Theta - theta)| / (F sqrt d)", certain(reach), Criterion("below", 1 + 1e-9))
     figure = plots.power_law(series, xlabel="dimension d", ylabel="noise variance")
     alt = "Variance of the noise against the dimension: flat if entries are independent, growing as d if together"
     said = "Variance in the context of all ones, with 95 % intervals."
@@ -159,15 +250,8 @@ def _noise(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
     )
 
 
-def _all_noise(settings: Settings, lab: Lab) -> list[Arrays]:
-    """Draw rewards for each d, and there for each reading."""
-    dims, n, w, F = settings.long_dims, settings.draws, settings.w, settings.F
-    tasks = [Noise(seeds=lab.seeds, dim=d, entries=each, draws=n, w=w, F=F) for d in dims for each in READINGS]
-    return lab.map("noise", draw_noise, tasks, f"Section 4.1: {n} rewards in up to {dims[-1]} dimensions")
-
-
 def draw_noise(task: Noise) -> Arrays:
-    """Give the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
+    """Return the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
     rng, d = task.seeds.rng("rewards", task.entries, task.dim), task.dim
     world = Section41.draw(rng, n_arms=1, dim=d, w=task.w, F=task.F, entries=task.entries)
     largest, noise = 0.0, np.empty(0)
@@ -178,7 +262,7 @@ def draw_noise(task: Noise) -> Arrays:
 
 
 def smallest_losses(task: Losses) -> Arrays:
-    """Give the delta_min of every world, and the smallest difference between entries of two theta."""
+    """Return the delta_min of every world, and the smallest difference between entries of two theta."""
     rng, X = task.seeds.rng("worlds", task.dim), scale_bits(_bits(task.dim)[1:])  # in the context of zeros all arms tie
     worlds = [Section41.draw(rng, n_arms=task.n_arms, dim=task.dim, w=task.w) for _ in range(task.worlds)]
     theta = np.array([world.theta for world in worlds])  # (worlds, K, d)
@@ -218,7 +302,7 @@ def _delta_min(
         Outcome.HOLDS: "In these dimensions the smallest loss falls no faster than claimed.",
     }
     middle = tuple(_median(loss, rng) for loss in losses)
-    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(map(_exact, order)))
+    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(map(certain, order)))
     series = [Series("median delta_min", settings.dims, middle), claimed]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="delta_min")
     alt = "Median delta_min against the dimension, falling far faster than the claimed order"
@@ -250,7 +334,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
         Outcome.HOLDS: "In these dimensions p grows no faster than claimed.",
     }
     middle = tuple(_median(p, rng) for p in needed)
-    series = [Series("median p", settings.dims, middle), Series("K^3 d^5", settings.dims, tuple(map(_exact, order)))]
+    series = [Series("median p", settings.dims, middle), Series("K^3 d^5", settings.dims, tuple(map(certain, order)))]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="p with C = 1")
     alt = "The p that the theorem asks for against the dimension, overtaking the claimed order"
     picture = plots.picture(figure, key=claim.key, alt=alt, caption=MEDIANS)
@@ -264,7 +348,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
 
 
 def _printed_p(settings: Settings, d: int, losses: Float64) -> Float64:
-    """Give the condition of Theorem 2 with C = 1 for each delta_min: (worlds,)."""
+    """Return the condition of Theorem 2 with C = 1 for each delta_min: (worlds,)."""
     known = {"sigma_min": sigma_min(dim=d, w=settings.w), "sigma": settings.F * math.sqrt(d / 3)}  # entries together
     unused = {"delta_max": math.nan, "Q": math.nan}  # not in the condition; if they were, nan would tell
     each = (Constants(delta_min=loss, **known, **unused) for loss in losses.tolist())
@@ -290,10 +374,6 @@ def _second_moment(d: int, w: float) -> Float64:
 
 def _median(column: Float64, rng: np.random.Generator) -> Estimate:
     return bootstrap(lambda values: np.median(values, axis=-1), column, rng=rng)
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(float(value), float(value), float(value))
 
 
 EXPERIMENT: Final = Experiment("section-4-1", "Section 4.1: how the constants grow with d", run)

@@ -17,19 +17,27 @@ import numpy as np
 from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
 from armlet.environments.section7 import SUPPORT, Section7
 from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
-from armlet.inference.means import Estimate, band, bootstrap
+from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation import streams
 from armlet.simulation.growth import doubling_ratio, power_slope
-from armlet.simulation.lab import Lab
+from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.player import player
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64, Int64
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+)
 
 MOST: Final = 2**26  # rows: where the search for enough of them ends
 RATES: Final[tuple[Rate | None, ...]] = (None, "log", "log2", "sqrt")  # at first I is fixed
@@ -59,8 +67,10 @@ class Settings:
     runs: int
 
 
-QUICK: Final = Settings(worlds=100, repeats=100, horizon=30_000, runs=120)
-FULL: Final = Settings(worlds=400, repeats=400, horizon=1_000_000, runs=200)
+SCALES: Final[dict[Scale, Settings]] = {
+    "quick": Settings(worlds=100, repeats=100, horizon=30_000, runs=120),
+    "full": Settings(worlds=400, repeats=400, horizon=1_000_000, runs=200),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +97,21 @@ class Runs:
 
 
 def run(lab: Lab) -> Findings:
-    """Test both claims of Section 7."""
-    return analyse(FULL if lab.scale == "full" else QUICK, lab)
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
 
 
-def analyse(settings: Settings, lab: Lab) -> Findings:
-    """Test both claims with given settings."""
-    fixed, growing = _fixed(settings, lab), _growing(settings, lab)
-    return Findings((fixed[0], growing[0]), (fixed[1], growing[1]))
+def find(settings: Settings, lab: Lab) -> Findings:
+    """Find the rows that a rare context needs, play where it becomes rarer, and judge."""
+    return judge(settings, _rows(settings, lab), _runs(settings, lab), lab.rng("regret intervals"))
 
 
-def _fixed(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
+def judge(settings: Settings, rows: list[plots.Series], played: list[Played], rng: np.random.Generator) -> Findings:
+    """Judge both claims of the section."""
+    return Findings.of([_judge_fixed(settings, rows), _judge_growing(settings, played, rng)])
+
+
+def _rows(settings: Settings, lab: Lab) -> list[plots.Series]:
     I, n, seeds = settings.rarities, settings.worlds, lab.seeds  # noqa: E741
     tasks = [Search(seeds=seeds, case=case, rarity=i, worlds=n, repeats=settings.repeats) for i in I for case in CASES]
     found, series = lab.map("rows", rows_needed, tasks, f"Section 7: rows needed at I = {I[0]} to {I[-1]}"), []
@@ -109,7 +123,7 @@ def _fixed(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
         slope = power_slope(I, columns, rng, average="median")
         middle = tuple(bootstrap(lambda rows: np.median(rows, axis=-1), rows, rng=rng) for rows in columns)
         series.append(plots.Series(case, I, middle, slope))
-    return _judge_fixed(settings, series)
+    return series
 
 
 def _draw_theta(rng: np.random.Generator, worlds: int, gap: float) -> Float64:
@@ -157,7 +171,7 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
 
 
 def rows_needed(task: Search) -> Arrays:
-    """Give for every world the rows from which on the wrong arm is chosen seldom enough: (worlds,)."""
+    """Return for every world the rows from which on the wrong arm is chosen seldom enough: (worlds,)."""
     theta = _draw_theta(task.seeds.rng("worlds"), task.worlds, gap=0.0)  # the same for every task
     (ridge, noise), rng = CASES[task.case], task.seeds.rng("estimates", task.case, task.rarity)
     sizes = np.unique(np.geomspace(2, MOST, 51).astype(np.int64))
@@ -202,14 +216,13 @@ class Played:
     late: Float64  # the same, T/2 to T
 
 
-def _growing(settings: Settings, lab: Lab) -> tuple[Verdict, Section]:
+def _runs(settings: Settings, lab: Lab) -> list[Played]:
     n, p, T = settings.runs, settings.p, settings.horizon
     parts = [(first, min(first + TOGETHER, n), rate) for first in range(0, n, TOGETHER) for rate in RATES]
     tasks = [Runs(seeds=lab.seeds, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
     found = lab.map("play", play, tasks, f"Section 7: {n} runs of {T:,} steps with each kind of I")
     labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {WORDS[rate]}" for rate in RATES]
-    played = [_join(label, T, found[index :: len(RATES)]) for index, label in enumerate(labels)]
-    return _judge_growing(settings, played, lab.rng("regret intervals"))
+    return [_join(label, T, found[index :: len(RATES)]) for index, label in enumerate(labels)]
 
 
 def _checkpoints(T: int) -> Int64:
@@ -225,7 +238,7 @@ def _join(label: str, T: int, found: list[Arrays]) -> Played:
 
 
 def play(task: Runs) -> Arrays:
-    """Give at every step kept the regret, and how often the exploited (1, 1) was played wrong and met: (runs, C)."""
+    """Return at every step kept the regret, and how often the exploited (1, 1) was played wrong and met: (runs, C)."""
     thetas = _draw_theta(task.seeds.rng("worlds with growing I"), task.stop, gap=GAP)  # the same whatever the rate
     kept = np.array([_one_run(task, index, as_rows(thetas[index])) for index in range(task.first, task.stop)])
     regret, wrong, met = kept.transpose(1, 0, 2)

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
@@ -24,9 +24,18 @@ from armlet.simulation.growth import power_slope
 from armlet.simulation.lab import Lab, Scale
 from armlet.simulation.shelf import Arrays, as_floats
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Experiment, Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import (
+    Claim,
+    Criterion,
+    Experiment,
+    Findings,
+    Outcome,
+    Role,
+    Section,
+    Statistic,
+    Verdict,
+    certain,
+)
 
 N_ARMS, DIM, P = 6, 8, 60  # where they are not varied
 BUSY: Final = 400  # p, and so the warm-up, of the runs against d and K
@@ -73,7 +82,7 @@ class Sizes:
 
 
 def make(n_arms: int, dim: int, p: float, seeds: Seeds, attempt: int) -> tuple[Bandit, list[Float64]]:
-    """Give a fresh bandit, and 256 contexts of length 1 for it."""
+    """Return a fresh bandit, and 256 contexts of length 1 for it."""
     X = seeds.rng("unit contexts", attempt, dim).standard_normal((256, dim))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return Bandit(range(n_arms), dim, policy=Algorithm1(p=p), seed=seeds.seed("bandits", attempt)), list(X)
@@ -116,7 +125,7 @@ def refit(n: int, repeats: int, seeds: Seeds, attempt: int) -> float:
 
 
 def measure(task: Timing) -> Arrays:
-    """Give the seconds of a step, or of refitting, at each setting."""
+    """Return the seconds of a step, or of refitting, at each setting."""
     given, drawn = task.given, (task.seeds, task.attempt)
     match task.varied:
         case "t":
@@ -129,6 +138,11 @@ def measure(task: Timing) -> Arrays:
             return {"seconds": np.array([busy(k, DIM, task.steps, *drawn) for k in given])}
 
 
+def run(lab: Lab) -> Findings:
+    """Run the experiment at the lab's scale."""
+    return find(SCALES[lab.scale], lab)
+
+
 def find(settings: Settings, lab: Lab) -> Findings:
     """Time steps and count bytes, and judge both parts of the theorem.
 
@@ -139,15 +153,22 @@ def find(settings: Settings, lab: Lab) -> Findings:
     >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['theorem-1-time', 'theorem-1-space']
     """
-    time_verdict, time_section = _time(settings, _measured(settings, lab), lab.rng("intervals"))
+    seconds = _measured(settings, lab)
     task = Sizes(seeds=lab.seeds, times=settings.times, dims=settings.dims, arms=settings.arms)
     (found,) = lab.alone("bytes", sizes, [task], "Theorem 1: bytes of state")
-    space_verdict, space_section = _space(settings, {name: as_floats(array) for name, array in found.items()})
-    return Findings((time_verdict, space_verdict), (time_section, space_section))
+    nbytes = {name: as_floats(array) for name, array in found.items()}
+    return judge(settings, seconds, nbytes, lab.rng("intervals"))
+
+
+def judge(
+    settings: Settings, seconds: Mapping[Axis, Float64], nbytes: Mapping[str, Float64], rng: np.random.Generator
+) -> Findings:
+    """Judge both parts of the theorem."""
+    return Findings.of([_judge_time(settings, seconds, rng), _judge_space(settings, nbytes)])
 
 
 def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
-    """Give the best of the tries, for each run, by what is varied: (settings, runs)."""
+    """Return the best of the tries, for each run, by what is varied: (settings, runs)."""
     tries, window, busy_steps = settings.runs * settings.tries, settings.window, settings.busy_steps
     varied: dict[Axis, tuple[tuple[int, ...], int]] = {
         "t": (settings.times, window),
@@ -168,7 +189,9 @@ def _measured(settings: Settings, lab: Lab) -> dict[Axis, Float64]:
     return best
 
 
-def _time(settings: Settings, seconds: Mapping[Axis, Float64], rng: np.random.Generator) -> tuple[Verdict, Section]:
+def _judge_time(
+    settings: Settings, seconds: Mapping[Axis, Float64], rng: np.random.Generator
+) -> tuple[Verdict, Section]:
     by_time, by_dim, by_arm = seconds["t"], seconds["d"], seconds["K"]
     along, late = _series("t", settings.times, by_time, rng), len(settings.times) // 2
     control = _series("rows", settings.stored, seconds["rows"], rng)
@@ -206,11 +229,11 @@ def sizes(task: Sizes) -> Arrays:
     }
 
 
-def _space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verdict, Section]:
+def _judge_space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verdict, Section]:
     growth = float(np.ptp(found["t"]))
     d, K = _exponent(settings.dims, found["d"]), _exponent(settings.arms, found["K"])
     statistics = (
-        Statistic("bytes gained over all t", Estimate(growth, growth, growth), Criterion("within", 0, 0)),
+        Statistic("bytes gained over all t", certain(growth), Criterion("within", 0, 0)),
         Statistic("exponent of the bytes in d", d, Criterion("within", 0, 2)),
         Statistic("over the last doubling of d", _last(settings.dims, found["d"]), Criterion("within", 0, 2)),
         Statistic("exponent of the bytes in K", K, Criterion("within", 0, 1)),
@@ -245,12 +268,12 @@ def _tail(
 
 
 def _exact(label: str, given: Sequence[int], values: Float64, slope: Estimate) -> plots.Series:
-    return plots.Series(label, tuple(map(float, given)), tuple(Estimate(v, v, v) for v in values.tolist()), slope)
+    return plots.Series(label, tuple(map(float, given)), tuple(certain(v) for v in values.tolist()), slope)
 
 
 def _exponent(given: Sequence[int], values: Float64) -> Estimate:
     slope = round(float(np.polyfit(np.log(given), np.log(values), 1)[0]), 9)  # bytes that double have 1, not 1 + 1e-16
-    return Estimate(slope, slope, slope)
+    return certain(slope)
 
 
 def _last(given: Sequence[int], values: Float64) -> Estimate:
@@ -285,11 +308,6 @@ TIME_WHY: Final = {
     Outcome.UNSETTLED: "Timings on this machine were too noisy to tell; run it again with nothing else running.",
 }
 SPACE_WHY: Final = {Outcome.HOLDS: "Not only in expectation: the state is a few sums for each arm, of fixed size."}
-
-
-def run(lab: Lab) -> Findings:
-    """Judge Theorem 1 by the clock and by counting bytes."""
-    return find(SCALES[lab.scale], lab)
 
 
 EXPERIMENT: Final = Experiment("theorem-1", "Theorem 1: time and space of a step", run)

@@ -8,7 +8,7 @@ from armlet.types import Float64
 
 
 def best(regret: Float64) -> Float64:
-    """Give what the best p costs on each problem of a family: (problems,), from (problems, runs, grid).
+    """Return what the best p costs on each problem of a family: (problems,), from (problems, runs, grid).
 
     Either each problem has a p of its own, chosen by `of_problem`, or all have the same, chosen on all runs: whichever
     costs less. With few and noisy runs the second is the stronger rival, with many or very different problems the
@@ -25,7 +25,7 @@ def best(regret: Float64) -> Float64:
 
 
 def of_problem(regret: Float64) -> float:
-    """Give what the best p of one problem costs, from the regret of every run with every p of a grid, (runs, grid).
+    """Return what the best p of one problem costs, from the regret of every run with every p of a grid, (runs, grid).
 
     The p is chosen on one half of the runs and charged on the other, and the other way round: chosen and charged on the
     same runs, the luckiest of many values would pass for the best. Regret is smooth in log p, so each p is chosen by
@@ -47,7 +47,7 @@ def _charged(chosen_on: Float64, charged_on: Float64) -> float:
 
 
 def ratio_of_means(above: Float64, below: Float64) -> Float64:
-    """Give mean over mean, problem by problem along the last axis: what a bootstrap over problems resamples.
+    """Return mean over mean, problem by problem along the last axis: what a bootstrap over problems resamples.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def ratio_of_means(above: Float64, below: Float64) -> Float64:
 
 
 def grid_of_p(n_arms: int, horizon: int, ratio: float) -> tuple[float, ...]:
-    """Give values of p from the number of arms to a quarter of the horizon.
+    """Return values of p from the number of arms to a quarter of the horizon.
 
     Examples
     --------

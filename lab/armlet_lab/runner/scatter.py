@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.plots import COLOURS, MARKERS, frame, legend, short
 
 if TYPE_CHECKING:

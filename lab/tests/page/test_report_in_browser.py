@@ -10,11 +10,11 @@ import pytest
 from matplotlib.figure import Figure
 from playwright.sync_api import Browser
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.plots import Curve, Series
-from armlet_lab.runner.page import Section, render
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Section, Statistic, Verdict
+from armlet_lab.runner.reproduce import render
 from support import browser
 from support.browser import CHECKS, SCREENS, Check, Visit
 

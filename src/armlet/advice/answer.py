@@ -8,7 +8,7 @@ from typing import Any
 from armlet.advice import words
 from armlet.advice.comparison import Comparison
 from armlet.advice.pilot import ArmCheck
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,8 @@ from armlet.advice.sources import SourceLike, as_source
 from armlet.advice.spread import mean_interval
 from armlet.advice.trial import Trial
 from armlet.errors import InvalidValueError
-from armlet.inference.means import spread
-from armlet.inputs.checks import one_of, optional, whole
-from armlet.inputs.settings import Objective, check_seed
+from armlet.inference.intervals import spread
+from armlet.inputs.settings import Objective, check_seed, one_of, optional, whole
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64
 

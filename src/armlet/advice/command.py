@@ -15,11 +15,11 @@ import numpy as np
 from armlet.advice import Advice, Prior, advise, page, words
 from armlet.advice.logs import read_pilot
 from armlet.advice.sources import SourceLike
+from armlet.disk import write_atomically
 from armlet.environments import ENVIRONMENTS, World
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
-from armlet.model_file.disk import write_atomically
 from armlet.parallel.progress import reporter
 from armlet.report.pictures import require_matplotlib
 from armlet.simulation.named import make_world, parse_settings

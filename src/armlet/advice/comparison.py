@@ -18,7 +18,7 @@ from armlet.advice.runs import Bench
 from armlet.advice.spread import Sample, difference, predictive
 from armlet.advice.trial import Trial
 from armlet.environments.finite import FiniteWorld
-from armlet.inference.means import Estimate, Interval
+from armlet.inference.intervals import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.occasional_optimism import OccasionalOptimism

@@ -9,7 +9,7 @@ from armlet.advice import Advice, plots, words
 from armlet.advice.words import exact, interval, number
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.tables import Table, table
-from armlet.version import __version__
+from armlet.types import __version__
 
 
 def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs import columns
-from armlet.inputs.arms import check_labels
 from armlet.inputs.arrow import read_columns
+from armlet.inputs.columns import check_labels
 from armlet.inputs.contexts import ContextReader
 from armlet.types import Arm, ArrowTable, Contexts, Float64, Int64
 

@@ -10,7 +10,7 @@ import numpy as np
 from armlet.advice import Advice
 from armlet.advice.runs import explorations
 from armlet.advice.words import exact, number
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.pictures import INK, Picture
 from armlet.report.plots import COLOURS, DASHES, legend, plain_numbers, short

@@ -17,7 +17,7 @@ from armlet.advice.problem import FEW, SampledProblem, draw_from, sample_size
 from armlet.environments.finite import FiniteWorld
 from armlet.environments.linear_arms import bit_law
 from armlet.errors import ArgumentError, InvalidValueError
-from armlet.inputs.checks import unboxed
+from armlet.inputs.settings import unboxed
 from armlet.types import Float64
 
 Between: TypeAlias = float | tuple[float, float]

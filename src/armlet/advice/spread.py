@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.inference.means import Estimate, Interval, resampled, spread, t_quantile
+from armlet.inference.intervals import Estimate, Interval, resampled, rough_t_quantile, spread
 from armlet.types import Float64, Int64
 
 FEW_PROBLEMS: Final = 100  # below, the outer quantiles rest on a problem or two
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 def mean_interval(sample: Sample) -> Interval:
     """Give the 95 % interval of the mean regret; no regret is negative, so neither end is."""
     units, mean = sample.independent(), float(sample.values.mean())
-    half = t_quantile(len(units) - 1) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
+    half = rough_t_quantile(len(units) - 1) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
     return Interval(max(0.0, mean - half), mean + half)
 
 
@@ -50,7 +50,9 @@ def difference(first: Float64, second: Float64, together: int) -> Estimate:
     n, runs = each.shape
     units = Sample(each.ravel(), np.repeat(np.arange(n), runs)).independent()
     mean, z = float(each.mean()), NormalDist().inv_cdf(1 - 0.025 / together)
-    half = t_quantile(len(units) - 1, z) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
+    half = (
+        rough_t_quantile(len(units) - 1, z) * float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else np.inf
+    )
     return Estimate(mean, mean - half, mean + half)
 
 
@@ -66,7 +68,7 @@ def predictive(sample: Sample, most: float) -> Interval:
     if not 1 < n < FEW_PROBLEMS or sample.values.min() <= 0:
         return Interval(low, high)
     logs = np.log(sample.values)
-    half = t_quantile(n - 1) * float(logs.std(ddof=1)) * (1 + 1 / n) ** 0.5
+    half = rough_t_quantile(n - 1) * float(logs.std(ddof=1)) * (1 + 1 / n) ** 0.5
     down, up = float(np.exp(logs.mean() - half)), float(np.exp(logs.mean() + half))
     return Interval(min(low, down), max(high, min(most, up)))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from armlet.advice.runs import explorations, explorations_as_printed
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.tables import Table
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 def _fit(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
-    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.inputs.encoder import Encoder
     from armlet.log.fitting.fit import fit, is_sums
     from armlet.simulation.compare import parse_policy
     from armlet.simulation.named import make_policy

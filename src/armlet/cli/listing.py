@@ -10,9 +10,8 @@ import textwrap
 from collections.abc import Callable, Iterable
 
 from armlet.environments import ENVIRONMENTS
-from armlet.errors import InvalidValueError
+from armlet.errors import InvalidValueError, choices
 from armlet.policies import POLICIES, plugged_policies
-from armlet.spelling import choices
 
 WIDTH = 100
 

@@ -21,8 +21,8 @@ from armlet.cli.replay import add_replay
 from armlet.cli.search import add_search
 from armlet.cli.simulate import add_simulate
 from armlet.cli.summary import add_intervals, add_summary
-from armlet.spelling import choices
-from armlet.version import __version__
+from armlet.errors import choices
+from armlet.types import __version__
 
 EXAMPLES = """\
 examples:

@@ -17,7 +17,7 @@ from typing import IO
 
 from armlet.datasets.collection import Collection, Wheel
 from armlet.datasets.table import DatasetError, Table
-from armlet.model_file.disk import write_atomically
+from armlet.disk import write_atomically
 
 Tell = Callable[[str], None]
 STDERR = 2  # where it really goes, whatever stands in for sys.stderr

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.encoder import Encoder
 from armlet.types import Float64
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.environments.finite import FiniteWorld
 from armlet.errors import MissingConstantError
-from armlet.reference.statistics import smallest_eigenvalue
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Float64
 
 EPS = float(np.finfo(np.float64).eps)

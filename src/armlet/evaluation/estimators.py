@@ -1,6 +1,6 @@
 """Estimators and the intervals of their values. An estimator is one class here and one line of `ESTIMATORS`.
 
-An estimator is read off the Gram matrix of a target's row features (named in `armlet.reference.evaluation`): a value,
+An estimator is read off the Gram matrix of a target's row features (named in `armlet.reference.evaluate`): a value,
 and the influence of a row on it, linear in the row's features. Here w = pi/e is the weight of a row, D what the reward
 model predicts for the target, q what it predicts for the arm played, both without the row itself, and
 psi = D + w (r - q); v = pi/c and x = 1 on explored rows, where c is the probability of the arm given exploring.
@@ -17,10 +17,9 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.errors import ArgumentError
-from armlet.inference.means import Interval
-from armlet.inference.student import t_quantile
-from armlet.inputs.rewards import Range
-from armlet.reference.evaluation import PLACE, Parts
+from armlet.inference.intervals import Interval, t_quantile
+from armlet.inputs.settings import Range
+from armlet.reference.evaluate import PLACE, Parts
 from armlet.types import Float64
 
 
@@ -288,7 +287,7 @@ def estimate(estimator: EstimatorLike, own: Float64, places: Mapping[str, int] =
 
     Examples
     --------
-    >>> from armlet.reference.evaluation import gram
+    >>> from armlet.reference.evaluate import gram
     >>> F = np.zeros((2, 13))
     >>> F[:, 0], F[:, 1], F[:, 2] = 1.0, [2.0, 0.0], [1.0, 0.0]
     >>> estimate("ips", gram(F, F)).value, estimate("snips", gram(F, F)).value

@@ -34,9 +34,8 @@ from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
 from armlet.evaluation.rows import Blocks
 from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_target, split_own, through_encoders
-from armlet.inference.means import LEVEL, Interval
-from armlet.inputs.rewards import Range, check_range
-from armlet.inputs.settings import Objective
+from armlet.inference.intervals import LEVEL, Interval
+from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reading import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
 from armlet.parallel.progress import Progress, silent

@@ -35,10 +35,9 @@ from armlet.evaluation.targets import (
     read_target,
     through_encoders,
 )
-from armlet.inference.means import LEVEL, Interval
+from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
-from armlet.inputs.rewards import Range, check_range
-from armlet.inputs.settings import check_seed
+from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision
 from armlet.log.reading import Source
 from armlet.types import Arm, Context

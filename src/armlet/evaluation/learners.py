@@ -34,7 +34,7 @@ from armlet.evaluation.log import open_rows
 from armlet.evaluation.model import row_sums, unpack
 from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Design, Rows
-from armlet.inference.means import Interval, Z, t_quantile
+from armlet.inference.intervals import Interval, Z, rough_t_quantile
 from armlet.log.reading import Source
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
@@ -94,7 +94,7 @@ class RejectionReplay:
             return Interval(*(float(end / (1 + Z * Z / n)) for end in (middle - room, middle + room)))
         if n < 3 or np.ptp(self.rewards) == 0.0:
             return None
-        half = t_quantile(n - 1) * float(self.rewards.std(ddof=1)) / n**0.5
+        half = rough_t_quantile(n - 1) * float(self.rewards.std(ddof=1)) / n**0.5
         return Interval(mean - half, mean + half)
 
     @property

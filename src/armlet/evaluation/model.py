@@ -21,8 +21,8 @@ from armlet.evaluation.estimators import Estimator, kernel_constants
 from armlet.evaluation.rows import Blocks, Design, Rows
 from armlet.evaluation.targets import ActionDist, BanditTarget, Logged, Target, prob_of_played
 from armlet.kernel import gram, predict_played, predict_target, row_features, sum_features, sum_rows, value_greedy
-from armlet.reference import evaluation as reference
-from armlet.reference.evaluation import ALL, AS_LOGGED, Parts
+from armlet.reference import evaluate as reference
+from armlet.reference.evaluate import ALL, AS_LOGGED, Parts
 from armlet.types import Bool, Float64
 
 RIDGE: Final = 1.0

@@ -18,10 +18,10 @@ from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import RUNNING, combine, empty_records, row_sums, running_sums
 from armlet.evaluation.rows import Blocks, Design, Rows, check_rows
 from armlet.evaluation.targets import ActionDist, Logged, Target, is_deterministic, prob_of_played
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inference.sequences import MeanSequence
 from armlet.inference.sequences import in_range as check_rewards
-from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Range
 from armlet.kernel import sum_moments
 from armlet.parallel.progress import Progress, silent
 from armlet.types import Arm, Bool, Float64, Int64

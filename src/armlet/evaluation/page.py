@@ -12,7 +12,7 @@ import numpy as np
 from armlet.evaluation.checks import Check, Word, shown
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.result import Evaluation, Value
-from armlet.inference.means import Estimate, Interval
+from armlet.inference.intervals import Estimate, Interval
 from armlet.report import plots
 from armlet.report.document import check_pictures, document, figure
 from armlet.report.numbers import show

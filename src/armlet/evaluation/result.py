@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from armlet.errors import UnknownNameError
 from armlet.evaluation.checks import Check
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
-from armlet.inference.means import Interval
+from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Objective
 from armlet.types import Arm
 

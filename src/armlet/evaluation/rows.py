@@ -6,7 +6,7 @@ A row is a decision with the last reward that counts for it. Memory holds one bl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import ArgumentError
-from armlet.inputs.logged import LEAST_CHANCE
+from armlet.inputs.columns import LEAST_CHANCE
 from armlet.inputs.settings import Objective
 from armlet.types import Arm, Bool, Float64, Int64
 
@@ -112,20 +112,6 @@ class Blocks(ABC):
 
     def __iter__(self) -> Iterator[Rows]:
         return (self[block] for block in range(len(self)))
-
-
-class HeldBlocks(Blocks):
-    """Rows in memory, cut into blocks here; `about` may hold `objective`, `reward_range` and `policy`."""
-
-    def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
-        super().__init__({"dim": rows.X.shape[1], "policy": None, **(about or {})})
-        self._rows, self.arms, self.n = rows, tuple(arms), len(rows)
-
-    def __len__(self) -> int:
-        return -(-self.n // BLOCK)
-
-    def __getitem__(self, block: int) -> Rows:
-        return self._rows.take(slice(block * BLOCK, (block + 1) * BLOCK))
 
 
 def rows_of(

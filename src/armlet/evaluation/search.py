@@ -22,9 +22,9 @@ from armlet.evaluation.log import open_rows
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
 from armlet.evaluation.targets import BanditTarget
 from armlet.inference.betting import GammaExponential, Sums
-from armlet.inference.means import LEVEL, Interval
+from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import in_range
-from armlet.inputs.rewards import Range, check_range
+from armlet.inputs.settings import Range, check_range
 from armlet.log.reading import Source
 from armlet.types import Arm, Float64, Int64
 

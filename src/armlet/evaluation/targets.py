@@ -19,7 +19,7 @@ from armlet.evaluation.rows import Rows
 from armlet.types import Arm, Bool, Float64, Int64
 
 if TYPE_CHECKING:
-    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.inputs.encoder import Encoder
 
 ActionDist: TypeAlias = Int64 | Float64
 """One arm a row, (n,) of int64; or the probabilities of all arms, (n, K) of float64."""

@@ -1,18 +1,28 @@
-"""A bandit at one moment, as inference looks at it: sums by arm, names, units, and how its rows came about."""
+"""A bandit at one moment, as inference sees it: sums by arm, names, units, how its rows came about; contrasts."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+import numpy as np
+
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from armlet.inference import bounds
-from armlet.inference.bounds import Looks
-from armlet.inference.regression import Direction, Regression, regress
-from armlet.inputs import checks as checks
-from armlet.inputs.settings import Settings
+from armlet.inference.intervals import t_quantile
+from armlet.inference.regression import (
+    Direction,
+    Looks,
+    Regression,
+    anytime_half_width,
+    ellipsoid_half_width,
+    fixed_half_width,
+    origin_of,
+    regress,
+)
+from armlet.inputs.settings import Settings, positive
 from armlet.kernel import Statistics
-from armlet.types import Arm, Policy, State
+from armlet.types import Arm, Float64, Policy, State
 
 Rows: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
 """How rows came about: explored by a plan; explored by a plan that counts rows; by a fixed rule, as `partial_fit` was
@@ -123,8 +133,9 @@ class Model:
         """Give how far the estimate may be off; None where nothing can be said."""
         if self.rows == "chosen":
             R = self.noise_scale(ask.noise_scale)
-            return None if R is None else bounds.ellipsoid(self.state, arm, found, direction, ask.chance, R)
-        return (bounds.fixed if ask.interval == "fixed" else bounds.anytime)(found, direction, ask.chance)
+            return None if R is None else ellipsoid_half_width(self.state, arm, found, direction, ask.chance, R)
+        width = fixed_half_width if ask.interval == "fixed" else anytime_half_width
+        return width(found, direction, ask.chance)
 
     def words(self, ask: Ask) -> str:
         """Say what is guaranteed."""
@@ -139,7 +150,7 @@ NO_SCALE: Final = (
 )
 
 
-_SCALE: Final = checks.positive(fix="give a positive number up to 1e+40, the deviation of normal noise")
+_SCALE: Final = positive(fix="give a positive number up to 1e+40, the deviation of normal noise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +189,104 @@ def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_ro
         )
     all_fixed = fixed_rows > 0 and abs(float(fitted.n.sum()) - fixed_rows) <= 1e-9 * fixed_rows
     return Model(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """The expected reward (or cost) of one arm less that of another."""
+
+    first: Arm
+    second: Arm
+    where: str  # "on average over contexts" or "at x"
+    value: float | None
+    error: float | None
+    low: float | None
+    high: float | None
+    freedom: float | None  # Welch's degrees of freedom, where the interval is a t
+    level: float
+    words: str  # what is guaranteed, or why there is no interval
+
+    def __str__(self) -> str:
+        head = f"{self.first} - {self.second}, {self.where}"
+        if self.value is None:
+            return f"{head}: not known. {self.words}"
+        if self.low is None or self.high is None:
+            return f"{head}: {self.value:.4g}, no interval. {self.words}"
+        return f"{head}: {self.value:.4g} [{self.low:.4g} to {self.high:.4g}] ({100 * self.level:g} %). {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Where arms are compared: at one context, or at the mean of those seen, which is known up to an error."""
+
+    x: Float64
+    covariance: Float64  # of contexts, about their mean; zeros at one context
+    rows: float  # behind the mean
+
+    def variance(self, difference: Float64) -> float:
+        """Give how much the mean context adds to the variance of a contrast."""
+        return float(difference @ self.covariance @ difference) / self.rows
+
+
+def contrast(model: Model, first: Arm, second: Arm, x: Float64 | None, ask: Ask) -> Contrast:
+    """Compare two arms."""
+    if first == second:
+        raise InvalidValueError(f"first and second are both {first!r}; give two arms")
+    places = (model.index(first), model.index(second))
+    where = "on average over contexts" if x is None else f"at {x.tolist()}"
+    if x is None and ask.interval == "anytime" and model.rows != "chosen":
+        raise InvalidValueError("interval is 'anytime' but x is None: the mean context moves as rows come; give x")
+    contexts = _mean_context(model) if x is None else Contexts(x, np.zeros((len(x), len(x))), 1.0)
+    fits = [model.regression(place) for place in places]
+    direction = Direction.at(contexts.x)
+    why = _why_not(model, fits, [first, second], direction)
+    value = fits[0].value(direction) - fits[1].value(direction) if all(fit.tells(direction) for fit in fits) else None
+    if why is not None or value is None:
+        return Contrast(first, second, where, value, None, None, None, None, ask.level, why or "")
+    error, freedom, half = _spread(model, places, fits, contexts, ask)
+    low, high = (None, None) if half is None else (value - half, value + half)
+    return Contrast(first, second, where, value, error, low, high, freedom, ask.level, model.words(ask))
+
+
+def _why_not(model: Model, fits: list[Regression], arms: list[Arm], direction: Direction) -> str | None:
+    for fit, arm in zip(fits, arms, strict=True):
+        if why := model.why_not(fit, "", direction):
+            return f"Arm {arm!r}: {why}."
+    return None
+
+
+def _spread(
+    model: Model, places: tuple[int, int], fits: list[Regression], contexts: Contexts, ask: Ask
+) -> tuple[float | None, float | None, float | None]:
+    """Give standard error, degrees of freedom and half width."""
+    direction = Direction.at(contexts.x)
+    if model.rows == "chosen" or ask.interval == "anytime":  # each arm's own bound, at half of the chance
+        half_each = Ask(ask.interval, 1 - ask.chance / 2, ask.noise_scale)
+        halves = [model.half_width(p, f, direction, half_each) for p, f in zip(places, fits, strict=True)]
+        return None, None, None if None in halves else math.fsum(half for half in halves if half is not None)
+    parts = [fit.error(direction) ** 2 for fit in fits]
+    parts.append(contexts.variance(fits[0].slopes - fits[1].slopes))
+    freedom = _welch(parts, [fits[0].freedom, fits[1].freedom, max(1.0, contexts.rows - 1)])
+    error = math.sqrt(math.fsum(parts))
+    return error, freedom, t_quantile(1 - ask.chance / 2, freedom) * error
+
+
+def _welch(variances: list[float], freedoms: list[float]) -> float:
+    """Return the degrees of freedom of a sum of variances that are estimated apart; the fewest where none varies."""
+    squares = math.fsum(v * v / f for v, f in zip(variances, freedoms, strict=True))
+    return math.fsum(variances) ** 2 / squares if squares > 0 else min(freedoms)
+
+
+def _mean_context(model: Model) -> Contexts:
+    """Take the mean and spread of the contexts of all arms' rows."""
+    if not model.unit_free:
+        raise InvalidValueError(
+            "x is None, but sums in units as given do not hold the mean context; give x, or a policy in free units"
+        )
+    A: Float64 = model.state.A.sum(axis=0)
+    n = float(A[0, 0])
+    if n <= 1:
+        raise InvalidValueError("x is None, but there are no rows yet whose contexts could be averaged; give x")
+    mean = A[0, 1:] / n
+    covariance = (A[1:, 1:] - n * np.outer(mean, mean)) / (n - 1)
+    return Contexts(mean + origin_of(model.state)[1:], covariance, n)

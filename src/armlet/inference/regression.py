@@ -1,19 +1,32 @@
-"""Ordinary least squares of one arm, from its sums: no ridge, which would bias; in the user's own units.
+"""Ordinary least squares of one arm, from its sums, and how far an estimate may be from the truth.
 
-Sums in free units are of y = (1, x - o) and r - l; there is a constant, and features are looked at about their mean.
-Sums in units as given are of x and r, without a constant. Either way a linear function of the coefficients has a value,
-and an error that is its `spread` times the deviation of the noise; or the rows do not tell it.
-O(d^3) an arm.
+No ridge, which would bias; in the user's own units. Sums in free units are of y = (1, x - o) and r - l: there is a
+constant, and features are looked at about their mean. Sums in units as given are of x and r, without a constant. Either
+way a linear function of the coefficients has a value, and an error that is its `spread` times the deviation of the
+noise; or the rows do not tell it. O(d^3) an arm.
+
+Three half widths, for three ways in which rows came about:
+
+- `fixed_half_width`: Student's t, at one look that was chosen beforehand, for rows explored independently of rewards.
+- `anytime_half_width`: an anytime-valid t (Lindon, Ham, Tingley and Bojinov 2022), for the same rows and normal noise;
+  what decides how many rows there are, and when somebody looks, does not matter.
+- `ellipsoid_half_width`: the self-normalised bound (Abbasi-Yadkori, Pal and Szepesvari 2011), anytime-valid for rows
+  chosen in any way, for noise whose sub-Gaussian scale R is known. Nothing is assumed about the size of coefficients:
+  it bounds least squares, not ridge regression.
+
+The last two compare what rows tell with a scale fixed beforehand. So that units do not matter there is one scale for
+every power of ten, each with its own share of the chance to be wrong; which one is used may then depend on rows.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from armlet.inference.intervals import t_quantile
 from armlet.kernel import Statistics
 from armlet.reference.units import LEAST_SQUARE, ROUNDING, FreeUnits
 from armlet.types import Float64
@@ -31,12 +44,12 @@ class Direction:
 
     @staticmethod
     def of_feature(j: int, dim: int) -> Direction:
-        """Give the slope of feature j alone."""
+        """Return the slope of feature j alone."""
         return Direction(0.0, np.eye(dim)[j])
 
     @staticmethod
     def at(x: Float64) -> Direction:
-        """Give what is expected at x."""
+        """Return the expected reward at x."""
         return Direction(1.0, x)
 
 
@@ -67,7 +80,7 @@ class Regression:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are rows enough to speak of noise: two more than coefficients, and one."""
+        """Whether there are enough rows to estimate the noise: at least three more than coefficients."""
         return self.rows > self.size + 2
 
     @property
@@ -76,15 +89,15 @@ class Regression:
         return math.sqrt(self.squares / self.freedom)
 
     def centred(self, direction: Direction) -> Float64:
-        """Give the slopes' part of a direction about the mean context: c - c0 middle."""
+        """Return the slopes' part of a direction about the mean context: c - c0 middle."""
         return direction.slopes - direction.constant * self.middle
 
     def value(self, direction: Direction) -> float:
-        """Give the estimate of a linear function."""
+        """Return the estimate of a linear function."""
         return direction.constant * self.level + float(self.centred(direction) @ self.slopes)
 
     def tells(self, direction: Direction) -> bool:
-        """Say whether rows determine a linear function."""
+        """Return whether rows determine a linear function."""
         g = self.centred(direction)
         room = 1e-9 * (np.abs(direction.slopes) + np.abs(direction.constant * self.middle))
         if self.rows <= 0 or (np.abs(g) > room)[self.scales == 0].any():
@@ -93,13 +106,17 @@ class Regression:
         return not (np.abs(self.blind @ scaled) > 1e-6 * math.sqrt(float(scaled @ scaled))).any()
 
     def spread(self, direction: Direction) -> float:
-        """Give the variance of the estimate in units of that of the noise."""
+        """Return the variance of the estimate in units of that of the noise."""
         scaled = self._scaled(self.centred(direction))
         own = direction.constant**2 / self.rows if self.has_constant else 0.0
         return own + float(scaled @ self.inverse @ scaled)
 
+    def error(self, direction: Direction) -> float:
+        """Return the standard error of the estimate of a linear function."""
+        return self.deviation * math.sqrt(self.spread(direction))
+
     def weights(self, direction: Direction) -> tuple[float, Float64]:
-        """Give A^-1 c, in coordinates about the middle: that of the constant, those of slopes."""
+        """Return A^-1 c, in coordinates about the middle: that of the constant, those of slopes."""
         own = direction.constant / self.rows if self.has_constant else 0.0
         return own, self._scaled(self.inverse @ self._scaled(self.centred(direction)))
 
@@ -108,7 +125,7 @@ class Regression:
 
 
 def regress(state: Statistics, arm: int, sign: float) -> Regression:
-    """Work out the regression of one arm; sign -1 turns sums of minus the costs into costs.
+    """Return the regression of one arm; sign -1 turns sums of minus the costs into costs.
 
     Examples
     --------
@@ -134,7 +151,7 @@ def regress(state: Statistics, arm: int, sign: float) -> Regression:
 
 
 def origin_of(state: Statistics) -> Float64:
-    """Give what sums in free units are about, (D,): that of rewards, those of features."""
+    """Return the origin of sums in free units, (D,): that of rewards, those of features."""
     return FreeUnits.of(np.asarray(state.arrays()["units"], dtype=np.float64)).origin
 
 
@@ -168,3 +185,71 @@ def _solved(
         rank=int(told.sum()) + (level is not None),
         squares=left,
     )
+
+
+Looks: TypeAlias = Literal["fixed", "anytime"]
+
+PHI: Final = 4.0
+"""The rows (of a feature with deviation 1) that an anytime t is sharpest about, and more."""
+
+
+def share(power: int) -> float:
+    """Return the share of the chance that a power of ten has; all of them add up to 1.
+
+    Examples
+    --------
+    >>> round(sum(share(power) for power in range(-10_000, 10_001)), 3)
+    1.0
+    """
+    return 0.5 if power == 0 else 0.25 / (power * power) / (math.pi**2 / 6)
+
+
+def power_of(deviation: float) -> int:
+    """Return the nearest power of ten."""
+    return round(math.log10(deviation))
+
+
+def fixed_half_width(found: Regression, direction: Direction, chance: float) -> float:
+    """Return the half width of an interval at one look: Student's t."""
+    return t_quantile(1 - chance / 2, found.freedom) * found.error(direction)
+
+
+def anytime_half_width(found: Regression, direction: Direction, chance: float) -> float:
+    """Return the half width of an anytime-valid interval; infinite while there are too few rows for one."""
+    spread = found.spread(direction)
+    power = power_of(1.0 / math.sqrt(found.rows * spread))  # of a slope: what its feature varies beside the others
+    reach = anytime_t(found.freedom, spread * 10.0 ** (2 * power), chance * share(power))
+    return reach * found.error(direction)
+
+
+def anytime_t(freedom: float, spread: float, chance: float) -> float:
+    """Return the anytime-valid quantile of t, for an estimate whose variance is `spread` times that of the noise.
+
+    Examples
+    --------
+    >>> round(anytime_t(50, 1 / 60, 0.05), 3), anytime_t(2, 1.0, 0.001)
+    (3.182, inf)
+    """
+    g = PHI / (PHI + 1.0 / spread)
+    c = (chance * chance * g) ** (-1.0 / (freedom + 1.0))
+    return math.inf if c * g >= 1.0 else math.sqrt(freedom * (c - 1.0) / (1.0 - c * g))
+
+
+def ellipsoid_half_width(
+    state: Statistics, arm: int, found: Regression, direction: Direction, chance: float, R: float
+) -> float:
+    """Return the anytime-valid half width for rows chosen in any way, for all directions at once."""
+    powers = [power_of(scale / math.sqrt(found.rows)) if scale > 0 else 0 for scale in found.scales.tolist()]
+    scales = 10.0 ** np.array(powers, dtype=np.float64)
+    for power in powers:
+        chance *= share(power)
+    own, slopes = found.weights(direction)
+    A = state.A[arm]
+    u = slopes
+    if found.has_constant:  # back from the middle to sums about the origin
+        shift = A[0, 1:] / found.rows
+        u, scales = np.concatenate([[own - float(shift @ slopes)], slopes]), np.concatenate([[1.0], scales])
+    grown = np.eye(len(A)) + A / np.outer(scales, scales)
+    volume = float(np.linalg.slogdet(grown)[1])
+    width = found.spread(direction) + float(((u * scales) ** 2).sum())
+    return R * math.sqrt(width * (volume - 2.0 * math.log(chance)))

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from armlet.errors import InvalidValueError
 from armlet.inference.betting import Betting, GammaExponential, Hedge
-from armlet.inference.means import LEVEL, Interval
-from armlet.inputs.rewards import Range, check_range
+from armlet.inference.intervals import LEVEL, Interval
+from armlet.inputs.settings import Range, check_range
 from armlet.types import Float64
 
 Kind: TypeAlias = Literal["auto", "gamma-exponential", "beta-binomial", "betting", "hedge"]

@@ -11,14 +11,18 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import InvalidTypeError, InvalidValueError, TableError
+from armlet.errors import InvalidTypeError, InvalidValueError, TableError, load_package
 from armlet.inputs.columns import EXACT, check_names
 from armlet.types import ArrowTable, Bool, Float64, Int64
+
+if TYPE_CHECKING:
+    from armlet.kernel import Decisions
+
 
 # Arrow's one-letter formats
 INTEGERS = {"c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8"}
@@ -275,3 +279,43 @@ def _view(address: int, code: str, start: int, n: int) -> npt.NDArray[Any]:
     dtype = np.dtype(code)
     memory = (ctypes.c_char * (n * dtype.itemsize)).from_address(address + start * dtype.itemsize)
     return np.ndarray(n, dtype=dtype, buffer=memoryview(memory))
+
+
+def decisions_table(decisions: Decisions) -> Any:
+    """Give a pyarrow.Table; what a policy has not is null."""
+    pa = load_package("pyarrow", "decisions become a table by")
+    n, X = len(decisions), decisions.X
+    labels = pa.array(decisions.arms, type=_label_type(pa, decisions))
+    eligible = None if decisions.eligible is None else list(decisions.eligible)
+    return pa.table(
+        {
+            "id": pa.array(decisions.ids, pa.string()),
+            "t": decisions.t,
+            "x": pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), X.shape[1]),
+            "eligible": pa.array([eligible] * n, pa.list_(labels.type)),
+            "arm": labels,
+            "propensity": decisions.propensities,
+            "explored": decisions.explored,
+            "rate": _known(pa, decisions.rates),
+            "given_exploring": _known(pa, decisions.given_exploring),
+            "smallest": _known(pa, decisions.smallest),
+            "greedy": pa.array(decisions.greedy, pa.bool_()),
+            "design": pa.array(decisions.designs, pa.string()),
+            "tag": decisions.tags,
+        }
+    )
+
+
+def _label_type(pa: Any, decisions: Decisions) -> Any:
+    kinds = {type(label) for label in [*decisions.arms, *(decisions.eligible or ())]}
+    if kinds <= {int} and kinds:
+        return pa.int64()
+    if kinds <= {str}:
+        return pa.string()
+    raise InvalidTypeError(
+        "arms are named by str and by int, and a column of a table holds one of them; rename the arms"
+    )
+
+
+def _known(pa: Any, values: Any) -> Any:
+    return pa.array(values, mask=np.isnan(values))

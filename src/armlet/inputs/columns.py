@@ -1,20 +1,24 @@
-"""Numbers at the border, and the columns of a log beside its contexts: rewards, weights, explored, arms.
+"""Numbers and labels of arms at the border: single values, columns, and the table of a log.
 
-A column is whatever holds one value a row: a list, numpy, a pandas or polars Series, a pyarrow array.
+A column holds one value a row: a list, numpy, a pandas or polars Series, a pyarrow array.
 A refused value is named by its row. Cost O(N) a column; float64 passes through uncopied.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Collection, Sequence
-from typing import Any, TypeGuard, cast
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.types import Arm, Bool, Float64
+from armlet.types import Arm, Bool, Float64, Int64
+
+if TYPE_CHECKING:
+    from armlet.inputs.contexts import ContextReader
 
 # Contexts, rewards, weights and settings. Any float32 is below it. A row then adds w x x' <= 1e120 to a sum, so that no
 # number of rows overflows it, and estimates, widths and their squares stay finite too. NaN and infinity fail the same
@@ -31,8 +35,6 @@ def reward(value: float, name: str = "reward") -> float:
 
     Examples
     --------
-    >>> reward(True)
-    1.0
     >>> reward(float("nan"))
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: reward is nan; give a finite number of at most 1e+40 in size
@@ -49,16 +51,7 @@ def reward(value: float, name: str = "reward") -> float:
 
 
 def weight(value: float) -> float:
-    """Check one weight: a positive finite number, at least 1e-40.
-
-    Examples
-    --------
-    >>> weight(2)
-    2.0
-    >>> weight(0)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: weight is 0.0; give a positive number, at least 1e-40
-    """
+    """Check one weight: a positive finite number, at least 1e-40."""
     number = reward(value, "weight")
     if number < LEAST_WEIGHT:
         raise InvalidValueError(too_light("weight", number))
@@ -66,26 +59,12 @@ def weight(value: float) -> float:
 
 
 def too_light(name: str, number: float) -> str:
-    """Say why a number is no weight."""
+    """Return the text of the error for a weight below 1e-40."""
     return f"{name} is {number}; give a positive number, at least {LEAST_WEIGHT:g}"
 
 
 def rewards(values: npt.ArrayLike, n_rows: int, name: str = "rewards") -> Float64:
-    """Read a column of finite numbers.
-
-    Parameters
-    ----------
-    values
-        A list, numpy, a pandas or polars Series, or a pyarrow array.
-    n_rows
-        How many values it must have: one for each context.
-    name
-        What an error calls the column.
-
-    Returns
-    -------
-    ndarray
-        (N,) float64; `values` itself if it is that already.
+    """Read a column of n_rows finite numbers: (N,) float64, `values` itself if it is that already.
 
     Examples
     --------
@@ -102,16 +81,7 @@ def rewards(values: npt.ArrayLike, n_rows: int, name: str = "rewards") -> Float6
 
 
 def weights(values: npt.ArrayLike | None, n_rows: int) -> Float64:
-    """Read a column of positive finite numbers, at least 1e-40; None weighs every row the same.
-
-    Examples
-    --------
-    >>> weights(None, 2)
-    array([1., 1.])
-    >>> weights([1, -2], 2)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: weights[1] is -2.0; give a positive number, at least 1e-40
-    """
+    """Read a column of positive finite numbers, at least 1e-40; None weighs every row the same."""
     if values is None:
         return np.ones(n_rows)
     numbers = rewards(values, n_rows, "weights")
@@ -147,23 +117,10 @@ def explored(values: npt.ArrayLike, n_rows: int) -> Bool:
 
 
 def labels(values: npt.ArrayLike, n_rows: int) -> list[Arm]:
-    """Read a column of arm labels, each a str or an int.
-
-    Parameters
-    ----------
-    values
-        A list, numpy, a pandas or polars Series (categories too), or a pyarrow array.
-    n_rows
-        How many labels it must have: one for each context.
-
-    Returns
-    -------
-    list
-        Python str and int.
+    """Read a column of arm labels (categories too) as Python str and int.
 
     Examples
     --------
-    >>> import numpy as np
     >>> labels(np.array(["north", "south"]), 2)
     ['north', 'south']
     >>> labels([1, 2.0], 2)
@@ -210,7 +167,7 @@ def as_array(values: object, name: str, names: Sequence[str] | None = None) -> n
 
 
 def as_float64(values: npt.NDArray[Any]) -> Float64 | None:
-    """See real numbers as float64 in C order; None if one is not exact, not finite or too large."""
+    """View real numbers as float64 in C order; None if one is not exact, not finite or too large."""
     floats = _converted(values)
     return floats if floats is not None and _is_small(floats) else None
 
@@ -237,12 +194,12 @@ def _converted(values: npt.NDArray[Any]) -> Float64 | None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether a value is one real number: numpy's timedelta is an np.integer, yet none."""
+    """Return whether a value is one real number: numpy's timedelta is an np.integer, but not a number."""
     return isinstance(value, NUMBERS) and not isinstance(value, np.timedelta64)
 
 
 def refused(value: object, name: str) -> Exception | None:
-    """Say why a value is not a usable number; None if it is one."""
+    """Return the error for a value that is not a usable number; None if it is one."""
     if not is_number(value):
         return InvalidTypeError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); give a real number")
     if isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT:
@@ -253,7 +210,7 @@ def refused(value: object, name: str) -> Exception | None:
 
 
 def first_refused(values: object, name: str, names: Sequence[str] | None = None) -> Exception:
-    """Say what is wrong with the first unusable value, called by its feature or its index."""
+    """Return the error for the first unusable value, named by its feature or its index."""
     for i, value in enumerate(python_values(values)):
         error = refused(value, f"{name}[{names[i] if names and i < len(names) else i!r}]")
         if error is not None:
@@ -262,7 +219,7 @@ def first_refused(values: object, name: str, names: Sequence[str] | None = None)
 
 
 def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> None:
-    """Refuse names that are not exactly the wanted ones, naming all that are missing or too many.
+    """Refuse names that are not exactly the wanted ones, listing all that are missing or unknown.
 
     Examples
     --------
@@ -290,7 +247,7 @@ def _column(values: npt.ArrayLike, n_rows: int, name: str) -> npt.NDArray[Any]:
 
 
 def python_values(values: Any) -> Any:
-    """Python values of a column, whoever holds it; not a list if it is no column."""
+    """Return the Python values of a column of any library; not a list if it is no column."""
     if isinstance(values, list | tuple):
         return list(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
@@ -299,3 +256,208 @@ def python_values(values: Any) -> Any:
         if hasattr(values, method):
             return getattr(values, method)()
     return np.asarray(values).tolist()
+
+
+WIDEST = 256  # characters of a label in an array of strings, four bytes each in every entry
+
+
+def check_label(label: object) -> Arm:
+    """Return a label that may name an arm."""
+    if isinstance(label, (str, int, np.integer)) and not isinstance(label, (bool, np.timedelta64)):
+        return label if isinstance(label, str) else int(label)
+    raise InvalidTypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
+
+
+def listed(argument: str, given: Iterable[object]) -> list[object]:
+    """Return the items of a list of labels or names; a string is a label, not a list of them."""
+    if isinstance(given, str):
+        raise InvalidTypeError(f"{argument} is the string {given!r}; give a list of labels such as ['north', 'south']")
+    if not isinstance(given, Iterable):
+        raise InvalidTypeError(f"{argument} is {given!r}; give a list such as ['north', 'south']")
+    return list(given)
+
+
+def check_labels(labels: Iterable[object]) -> list[Arm]:
+    """Return the labels of a new bandit: at least one, no two alike."""
+    checked = [check_label(label) for label in listed("arms", labels)]
+    if not checked:
+        raise InvalidValueError("arms is empty; give at least one label")
+    twice = sorted({str(label) for label, count in Counter(checked).items() if count > 1})
+    if twice:
+        raise InvalidValueError(f"arms has {', '.join(twice)} more than once; labels must differ")
+    return checked
+
+
+def label_array(labels: list[Arm]) -> npt.NDArray[Any]:
+    """Return an array of numpy's strings or int64 where these can hold all labels, else of Python objects.
+
+    They cannot hold labels of both kinds, integers beyond int64, strings that numpy would cut (it drops trailing NULs)
+    and those longer than `WIDEST`, for which every entry would need room.
+
+    Examples
+    --------
+    >>> label_array(["a", "bc"]), label_array([7, -1])
+    (array(['a', 'bc'], dtype='<U2'), array([ 7, -1]))
+    """
+    kinds = {type(label) for label in labels}
+    if kinds == {int} and all(-(2**63) <= label < 2**63 for label in cast("list[int]", labels)):
+        return np.array(labels, dtype=np.int64)
+    if kinds == {str} and not any(len(label) > WIDEST or label.endswith("\0") for label in cast("list[str]", labels)):
+        return np.array(labels, dtype=np.str_)
+    return np.array(labels, dtype=np.object_)
+
+
+# ---- the table of a log
+
+NEEDED: Final = ("t", "arm", "reward", "propensity", "explored")
+MISNAMED: Final = {
+    "X": "x",
+    "arms": "arm",
+    "rewards": "reward",
+    "propensities": "propensity",
+    "tags": "tag",
+    "weights": "weight",
+    "replaced": "replaces",
+}
+LEAST_CHANCE: Final = 1e-100  # policies that divide by it stay finite
+
+
+class LoggedRows(NamedTuple):
+    """A log in columns of N rows."""
+
+    t: Int64
+    X: Float64  # (N, d)
+    arms: list[Arm]
+    rewards: Float64
+    propensities: Float64
+    explored: Bool
+    tags: Int64
+    weights: Float64
+    replaces: Float64  # NaN where a row is new
+
+
+def read_logged(table: object, reader: ContextReader) -> LoggedRows:
+    """Read the columns t, x, arm, reward, propensity and explored, and tag, weight and replaces if they are there.
+
+    Examples
+    --------
+    >>> from armlet.inputs.contexts import ContextReader
+    >>> table = {"t": [3], "x": [[1.0]], "arm": ["a"], "reward": [0.5], "propensity": [1], "explored": [True]}
+    >>> read_logged(table, ContextReader(1)).weights
+    array([1.])
+    >>> read_logged(table | {"propensity": [0.0]}, ContextReader(1))
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: propensity[0] is 0.0; give a number above 0 and at most 1
+    """
+    names, column = _open(table)
+    for name, right in MISNAMED.items():
+        if name in names and right not in names:
+            raise InvalidValueError(f"the table has a column {name}; call it {right}")
+    missing = [name for name in NEEDED if name not in names]
+    if missing:
+        raise InvalidValueError(f"the table has no column {', '.join(missing)}; it has {reprlib.repr(names)}")
+    t = _whole(column("t"), "t", 1, 2**63 - 1)
+    n = len(t)
+    chances = rewards(column("propensity"), n, "propensity")
+    _check(chances, "propensity", (chances >= LEAST_CHANCE) & (chances <= 1), "give a number above 0 and at most 1")
+    return LoggedRows(
+        t=t,
+        X=_contexts(names, column, reader, n),
+        arms=list(labels(column("arm"), n)),
+        rewards=rewards(column("reward"), n, "reward"),
+        propensities=chances,
+        explored=explored(column("explored"), n),
+        tags=_whole(column("tag"), "tag", -(2**31), 2**31 - 1, n) if "tag" in names else np.zeros(n, dtype=np.int64),
+        weights=weights(column("weight") if "weight" in names else None, n),
+        replaces=_replaces(column("replaces"), n) if "replaces" in names else np.full(n, np.nan),
+    )
+
+
+def _open(table: Any) -> tuple[list[str], Callable[[str], Any]]:
+    if isinstance(table, Mapping):
+        return list(table), table.__getitem__
+    for names in ("column_names", "columns"):  # pyarrow; pandas and polars
+        found = getattr(table, names, None)
+        if found is not None and hasattr(table, "__getitem__"):
+            return [str(name) for name in found], table.__getitem__
+    raise InvalidTypeError(
+        f"table is {reprlib.repr(table)} ({type(table).__name__}); give a mapping of columns, a data frame or an Arrow "
+        "table"
+    )
+
+
+def _check(values: npt.NDArray[Any], name: str, good: Bool, fix: str) -> None:
+    wrong = np.flatnonzero(~good)
+    if wrong.size > 0:
+        raise InvalidValueError(f"{name}[{wrong[0]}] is {values[wrong[0]]}; {fix}")
+
+
+def _raw(values: Any) -> npt.NDArray[Any]:
+    """Return a column as an array, of Python objects if its values are not plain numbers."""
+    raw = np.asarray(values) if hasattr(values, "__array__") else np.asarray(python_values(values))
+    return raw if raw.dtype.kind in "biuf" else np.array(python_values(values), dtype=object)
+
+
+def _whole(values: Any, name: str, least: int, most: int, n: int | None = None) -> Int64:
+    """Read a column of whole numbers, which may be too large for floats."""
+    numbers = _raw(values)
+    if numbers.ndim != 1 or (n is not None and len(numbers) != n):
+        raise InvalidTypeError(f"{name} is {reprlib.repr(values)}; give a column of whole numbers, one for each row")
+    fix = f"give a whole number from {least} to {most}"
+    if numbers.dtype.kind == "O":
+        good = [type(value) is int and least <= value <= most for value in numbers.tolist()]
+        _check(numbers, name, np.array(good, dtype=np.bool_), fix)
+    if numbers.dtype.kind == "f":
+        _check(numbers, name, (np.abs(numbers) <= EXACT) & (numbers == np.rint(numbers)), fix)
+    _check(numbers, name, (numbers >= least) & (numbers <= most) & (numbers.dtype.kind != "b"), fix)
+    return np.ascontiguousarray(numbers.astype(np.int64))
+
+
+def _replaces(values: Any, n: int) -> Float64:
+    """Read the rewards that others replace; null or NaN where there is none."""
+    numbers = _raw(values)
+    if numbers.shape != (n,):
+        raise InvalidValueError(f"replaces has shape {numbers.shape} for {n} rows; give one value for each, or null")
+    listed = numbers.tolist() if numbers.dtype.kind == "O" else None
+    new = np.isnan(numbers) if listed is None else np.array([value is None or value != value for value in listed])
+    new = new.astype(np.bool_)  # of no rows too
+    return np.where(new, np.nan, rewards(np.where(new, 0.0, numbers).tolist(), n, "replaces"))
+
+
+def _contexts(names: list[str], column: Callable[[str], Any], reader: ContextReader, n: int) -> Float64:
+    if "x" in names:
+        X = reader.matrix(_rows(column("x"), n))
+        if len(X) != n:
+            raise InvalidValueError(f"x has {len(X)} rows and t {n}; give one for each")
+        return X
+    if reader.features is None or not set(reader.features) <= set(names):
+        raise InvalidValueError(f"the table has no column x, and none for every feature; it has {reprlib.repr(names)}")
+    return np.column_stack([rewards(column(name), n, name) for name in reader.features])
+
+
+def _rows(values: Any, n: int) -> Any:
+    """Return contexts as a matrix where they lie in one already: binary or lists of Arrow, arrays of polars."""
+    if hasattr(values, "combine_chunks"):
+        values = values.combine_chunks()
+    if hasattr(values, "type") and hasattr(values, "flatten"):  # an Arrow array
+        if values.null_count:
+            raise InvalidValueError("x is null in some rows; leave out rows without a context")
+        if str(values.type).startswith("fixed_size_list"):
+            flat = values.flatten().to_numpy(zero_copy_only=False)
+            return flat.reshape(n, -1) if n else flat
+        if str(values.type).startswith("fixed_size_binary"):
+            width, start = values.type.byte_width, values.offset
+            return _floats(values.buffers()[1][start * width : (start + n) * width], n)
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return values
+    listed = python_values(values)
+    if listed and all(isinstance(row, bytes) for row in listed):
+        if len({len(row) for row in listed}) > 1 or len(listed[0]) % 8:
+            raise InvalidValueError("x has rows of bytes that are not equally many float64; give each context alike")
+        return _floats(b"".join(listed), n)
+    return [row.tolist() if isinstance(row, np.ndarray) else row for row in listed]
+
+
+def _floats(data: Any, n: int) -> Float64:
+    values = np.frombuffer(data, dtype="<f8").astype(np.float64)
+    return values.reshape(n, -1) if n else values

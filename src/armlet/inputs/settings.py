@@ -1,33 +1,379 @@
-"""What a bandit is told when it is made, checked once; all that gives sums their meaning must agree before a merge."""
+"""Settings of policies and of a bandit: checked once, when the object is made, and stored as plain JSON values.
+
+A `Check` takes a setting's name and value and returns the value, a numpy number as Python's own; or raises a
+ValueError that names the setting, its value and the fix.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+import reprlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
-from armlet.inputs.checks import ends
+from armlet.inputs.columns import LARGEST
 from armlet.inputs.contexts import ContextReader, feature_names
-from armlet.inputs.rewards import Range
-from armlet.types import Policy
+from armlet.types import Float64, Policy
 
 if TYPE_CHECKING:
-    from armlet.inputs.encoding.encoder import Encoder
-    from armlet.inputs.encoding.reader import EncodingReader
+    from armlet.inputs.encoder import Encoder, EncodingReader
+
+Check: TypeAlias = Callable[[str, object], object]
+PolicyT = TypeVar("PolicyT")
+
+MAX = sys.float_info.max
+TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
+NOISE_SCALE = 1.0  # R of a policy that is told nothing: holds for standard normal noise, and any noise within [-1, 1]
+MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
+
+
+def settle(policy: object, **checks: Check) -> None:
+    """Check settings of a frozen policy, and store what the checks return.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> policy = SimpleNamespace(epsilon=np.float64(0.1))
+    >>> settle(policy, epsilon=positive(1.0))
+    >>> policy
+    namespace(epsilon=0.1)
+    """
+    for name, check in checks.items():
+        object.__setattr__(policy, name, check(name, getattr(policy, name)))
+
+
+def settle_either(policy: object, **checks: Check) -> None:
+    """Check settings of which exactly one must be given; the others are None.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> settle_either(SimpleNamespace(horizon=None, gamma=None), horizon=whole(), gamma=positive(1.0))
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: horizon is None and gamma is None; give the one or the other
+    """
+    given = {name: check for name, check in checks.items() if getattr(policy, name) is not None}
+    if len(given) != 1:
+        found = " and ".join(f"{name} is {getattr(policy, name)!r}" for name in checks)
+        raise InvalidValueError(f"{found}; give the one or the other")
+    settle(policy, **given)
+
+
+def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
+    """Ask for a finite number from `low` to `high`.
+
+    Examples
+    --------
+    >>> number(0, 1)("epsilon", np.float64(0.5))
+    0.5
+    >>> number(0)("h", -1)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: h is -1; give a number from 0 to 1e+40
+    """
+    return _numeric(lambda value: low <= value <= high, fix or f"give a number from {low:g} to {high:g}")
+
+
+def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
+    """Ask for a number above 0, up to `most`."""
+    room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
+    return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
+
+
+def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05") -> Check:
+    """Ask for a number strictly between 0 and 1."""
+    return _numeric(lambda value: TINY <= value < 1, fix)
+
+
+def whole(least: int = 1, most: int = MOST) -> Check:
+    """Ask for a whole number from `least` to `most`.
+
+    Examples
+    --------
+    >>> whole()("horizon", np.int64(7))
+    7
+    >>> whole()("horizon", 2**63)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: horizon is 9223372036854775808; give a whole number of at most ...
+    """
+
+    def check(name: str, value: object) -> int:
+        found = unboxed(value)
+        if isinstance(found, bool) or not isinstance(found, int) or found < least:
+            raise InvalidValueError(f"{name} is {value!r}; give a whole number of at least {least}")
+        if found > most:
+            raise InvalidValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at most {most}")
+        return found
+
+    return check
+
+
+def one_of(*words: str) -> Check:
+    """Ask for one of some words.
+
+    Examples
+    --------
+    >>> one_of("ignored", "table")("contexts", "tables")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: contexts is 'tables'; choose 'ignored' or 'table'
+    """
+
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in words:
+            listed = ", ".join(map(repr, words[:-1]))
+            raise InvalidValueError(f"{name} is {value!r}; choose {listed} or {words[-1]!r}")
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """Ask for what another check asks for, or None.
+
+    Examples
+    --------
+    >>> optional(whole())("n_stages", 0)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: n_stages is 0; give a whole number of at least 1, or None
+    """
+
+    def check_unless_none(name: str, value: object) -> object:
+        if value is None:
+            return None
+        try:
+            return check(name, value)
+        except ValueError as error:
+            raise InvalidValueError(f"{error}, or None") from None
+
+    return check_unless_none
+
+
+def unboxed(value: object) -> object:
+    """Turn a numpy number into Python's own; leave anything else.
+
+    Examples
+    --------
+    >>> unboxed(np.float32(0.5)), unboxed("paper")
+    (0.5, 'paper')
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
+    def check(name: str, value: object) -> float:
+        found = unboxed(value)
+        is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        # an integer too large for a float is refused as infinity would be
+        if not is_number or not abs(cast(float, found)) <= MAX or not fits(cast(float, found)):
+            raise InvalidValueError(f"{name} is {reprlib.repr(value)}; {advice}")
+        return cast(float, found)
+
+    return check
+
+
+# ---- units and ridge
+
+Units: TypeAlias = Literal["free", "as given"]
+"""In which units a policy sees features and rewards; see `armlet.reference.units`."""
+
+units_word = one_of("free", "as given")
+
+
+def units_of(policy: object) -> Units:
+    """Return the units in which a policy sees features and rewards: as given, unless it has the setting."""
+    return cast(Units, units_word("units", getattr(policy, "units", "as given")))
+
+
+def in_units(policy: PolicyT, units: object) -> PolicyT:
+    """Return the same policy in other units; None leaves it as it is.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> in_units(armlet.LinUCB(), "as given").units
+    'as given'
+    >>> in_units(armlet.Uniform(), "free")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: units is 'free', but Uniform takes units as given; leave units out, or ...
+    """
+    if units is None or units_word("units", units) == units_of(policy):
+        return policy
+    if not (is_dataclass(policy) and "units" in {one.name for one in fields(policy)}):
+        name, own = type(policy).__name__, units_of(policy)
+        raise InvalidValueError(
+            f"units is {units!r}, but {name} takes units {own}; leave units out, or choose another policy"
+        )
+    return replace(policy, units=units)  # type: ignore[type-var]
+
+
+def origin_like(name: str, value: object) -> tuple[float, ...] | None:
+    """Ask for the origin of rewards and features, or None; files hold it as a list.
+
+    Examples
+    --------
+    >>> origin_like("origin", [100, 0.0, 1e6])
+    (100.0, 0.0, 1000000.0)
+    """
+    if value is None:
+        return None
+    advice = "give the origin of rewards, then those of the features, as finite numbers of at most 1e40 in size"
+    try:
+        found = tuple(float(one) for one in cast(Iterable[Any], value))
+    except (TypeError, ValueError):
+        raise InvalidValueError(f"{name} is {value!r}; {advice}") from None
+    if isinstance(value, (str, bytes)) or not found or not all(abs(one) <= 1e40 for one in found):
+        raise InvalidValueError(f"{name} is {value!r}; {advice}")
+    return found
+
+
+def check_origin(origin: Sequence[float] | None, dim: int) -> Float64 | None:
+    """Return the origin of rewards and of `dim` features as an array.
+
+    Examples
+    --------
+    >>> check_origin([1e6], 2)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: origin has 1 values; give 3: that of rewards, then those of the 2 features
+    """
+    if origin is None:
+        return None
+    values = np.array(origin, dtype=np.float64)
+    if values.shape != (dim + 1,):
+        raise InvalidValueError(
+            f"origin has {values.size} values; give {dim + 1}: that of rewards, then those of the {dim} features"
+        )
+    return values
+
+
+RidgeName: TypeAlias = Literal["paper", "1/n"]
+RidgeLike: TypeAlias = RidgeName | float
+
+
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """What keeps (lambda_n I + A / n) theta = b / n solvable (Section 4): (shift I + A) theta = b, shift = n lambda_n.
+
+    - "paper": lambda_n = 1 / sqrt(n), the printed one. It must vanish as n grows, or estimates stay biased,
+      but its pull grows with n in directions that are rarely seen (Section 7).
+    - "1/n": lambda_n = 1 / n. The pull stays that of one extra row.
+    - a positive number: (value I + A) theta = b for any n, the ridge of LinUCB and similar policies.
+
+    Examples
+    --------
+    >>> [Ridge.parse(ridge).shift(25.0) for ridge in ("paper", "1/n", 0.5)]
+    [5.0, 1.0, 0.5]
+    """
+
+    kind: Literal["paper", "1/n", "constant"]
+    value: float = 1.0
+
+    @classmethod
+    def parse(cls, ridge: RidgeLike) -> Ridge:
+        """Read "paper", "1/n" or a positive number."""
+        if ridge == "paper" or ridge == "1/n":
+            return cls(ridge)
+        # |theta| <= max |r| / (2 sqrt(ridge)), so in this range no score overflows
+        if isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and 1e-40 <= ridge <= 1e40:
+            return cls("constant", float(ridge))
+        raise InvalidValueError(f"ridge is {ridge!r}; choose 'paper', '1/n' or a positive number from 1e-40 to 1e40")
+
+    def shift(self, n: float) -> float:
+        """Return n lambda_n, which is added to the diagonal of A; mirrors kernel/state/ridge.hpp."""
+        if self.kind == "paper":
+            return math.sqrt(n)
+        return 1.0 if self.kind == "1/n" else self.value
+
+
+def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
+    """Ask for what `Ridge.parse` can read; its error calls the setting `ridge`, as all policies do."""
+    found = unboxed(value)
+    Ridge.parse(cast(RidgeLike, found))
+    return found
+
+
+# ---- rewards of policies that are only defined for bounded or binary ones
+
+Range: TypeAlias = tuple[float, float]
+Outside: TypeAlias = Literal["refuse", "clip"]
+"""What happens to a reward outside of the declared range: an error, or the nearest end of the range."""
+
+
+def check_range(reward_range: Range, outside: Outside) -> None:
+    """Refuse settings that describe no range.
+
+    Examples
+    --------
+    >>> check_range((1.0, 0.0), "clip")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: reward_range is (1.0, 0.0); give (lowest, highest), two numbers that differ
+    """
+    if not (len(reward_range) == 2 and -math.inf < reward_range[0] < reward_range[1] < math.inf):
+        raise InvalidValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")
+    if not (reward_range[0] >= -LARGEST and reward_range[1] <= LARGEST):
+        raise InvalidValueError(f"reward_range is {reward_range!r}; give numbers of at most {LARGEST:g} in size")
+    if outside not in ("refuse", "clip"):
+        raise InvalidValueError(f"outside is {outside!r}; choose 'refuse' or 'clip'")
+
+
+def ends(name: str, value: object) -> Range:
+    """Ask for the lowest and the highest reward; files hold the pair as a list.
+
+    Examples
+    --------
+    >>> ends("reward_range", [-6, np.int64(6)])
+    (-6.0, 6.0)
+    """
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        pair = tuple(float(end) for end in cast(Iterable[float], value))
+    except (TypeError, ValueError):
+        raise InvalidValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None
+    check_range(cast(Range, pair), "refuse")  # it counts them
+    return cast(Range, pair)
+
+
+def unit(reward: float, reward_range: Range, outside: Outside) -> float:
+    """Map a reward to [0, 1].
+
+    Examples
+    --------
+    >>> unit(1.5, (1.0, 2.0), "refuse"), unit(9.0, (1.0, 2.0), "clip")
+    (0.5, 1.0)
+    """
+    low, high = reward_range
+    if math.isnan(reward):
+        raise InvalidValueError("reward is nan; leave out what was not observed")
+    if outside == "refuse" and not low <= reward <= high:
+        raise InvalidValueError(
+            f"reward is {reward!r} but reward_range is {reward_range!r}; widen it, or set outside='clip'"
+        )
+    return min(max((reward - low) / (high - low), 0.0), 1.0)
+
+
+def bit(reward: float) -> float:
+    """Return a reward that must be 0 or 1."""
+    if reward not in (0.0, 1.0):
+        raise InvalidValueError(f"reward is {reward!r}; this policy learns from 0 and 1 only")
+    return reward
+
+
+# ---- a bandit
 
 Objective: TypeAlias = Literal["max", "min"]
 Normalize: TypeAlias = Literal["l2"]
 Design: TypeAlias = Literal["adaptive", "fixed", "randomized"]
-"""How the arms of logged rows were chosen: by what learned from rewards, by a rule that no reward changed, or drawn."""
+"""How the arms of logged rows were chosen: by a policy that learned from rewards, by a fixed rule, or at random."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a bandit, apart from its arms."""
+    """The settings of a bandit, apart from its arms; those that give sums their meaning must agree before a merge."""
 
     policy: Policy
     dim: int
@@ -46,10 +392,10 @@ class Settings:
 
     @property
     def reader(self) -> ContextReader | EncodingReader:
-        """What turns a user's contexts into rows."""
+        """Turns a user's contexts into rows."""
         if self.encoder is None:
             return ContextReader(self.dim, self.features)
-        from armlet.inputs.encoding.reader import EncodingReader  # not before there is an encoder: most have none
+        from armlet.inputs.encoder import EncodingReader  # not before there is an encoder: most have none
 
         return EncodingReader(self.encoder)
 
@@ -59,12 +405,12 @@ class Settings:
         return 1.0 if self.objective == "max" else -1.0
 
     def with_policy(self, policy: Policy) -> Settings:
-        """Give the same with another policy."""
+        """Return the same settings with another policy."""
         checked = check_reward_range(self.reward_range, policy, self.objective)
         return replace(self, policy=policy, reward_range=checked)
 
     def check_same(self, other: Settings) -> None:
-        """Refuse settings under which sums mean something else."""
+        """Refuse settings under which sums have another meaning."""
         for what in ("policy", "dim", "features", "encoder", "objective", "normalize"):
             ours, theirs = getattr(self, what), getattr(other, what)
             if ours != theirs:
@@ -74,7 +420,7 @@ class Settings:
 def check_encoder(
     encoder: Encoder | None, features: Iterable[str] | None, dim: int | None
 ) -> tuple[Encoder | None, tuple[str, ...] | None, int]:
-    """Return what a bandit keeps of an encoder, the names of the features and how many there are.
+    """Return a copy of the encoder, the names of the features and how many there are.
 
     Examples
     --------
@@ -91,16 +437,13 @@ def check_encoder(
 
 
 def check_reward_range(given: object, policy: Policy, objective: Objective) -> Range | None:
-    """Return the range of rewards of a bandit, which must lie in that of its policy.
+    """Return the reward range of a bandit, which must lie within that of its policy.
 
     Examples
     --------
     >>> import armlet
     >>> check_reward_range([0, 5], armlet.LinUCB(), "max")
     (0.0, 5.0)
-    >>> check_reward_range((0, 5), armlet.Banditron(), "max")
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: reward_range is (0.0, 5.0), but Banditron learns from 0.0 to 1.0 only; ...
     """
     if given is None:
         return None
@@ -118,60 +461,46 @@ def check_reward_range(given: object, policy: Policy, objective: Objective) -> R
 
 
 def check_seed(seed: int | None) -> int:
-    """Return the seed, or draw one.
-
-    Examples
-    --------
-    >>> check_seed(7), check_seed(None) != check_seed(None)
-    (7, True)
-    """
+    """Return the seed, or draw one."""
     if seed is None:
         return int.from_bytes(os.urandom(16), "little")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**128:
+    if not _is_whole(seed, 0, SEEDS):
         raise InvalidValueError(f"seed is {seed!r}; give an integer from 0 to 2^128 - 1, or leave it out")
     return int(seed)
 
 
 def check_steps(steps: object, rows: int) -> int:
-    """Return how many decisions a log of so many rows stands for: one a row, unless it is said.
+    """Return how many decisions a log of so many rows represents: one a row, unless given.
 
     Examples
     --------
     >>> check_steps(None, 3), check_steps(0, 3)
     (3, 0)
-    >>> check_steps(-1, 3)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: steps is -1; give how many decisions the log stands for, or leave it out ...
     """
     if steps is None:
         return rows
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 0 <= int(steps) < 2**63:
+    if not _is_whole(steps, 0, MOST):
         raise InvalidValueError(
             f"steps is {steps!r}; give how many decisions the log stands for, or leave it out for one a row"
         )
-    return int(steps)
+    return int(cast(int, steps))
 
 
 def check_step(step: object, name: str = "t") -> int:
-    """Return a step of the clock.
-
-    Examples
-    --------
-    >>> check_step(3)
-    3
-    >>> check_step(0)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: t is 0; give a step, a whole number from 1 to 2^63 - 1
-    """
-    if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 1 <= int(step) < 2**63:
+    """Return a step of the clock."""
+    if not _is_whole(step, 1, MOST):
         raise InvalidValueError(f"{name} is {step!r}; give a step, a whole number from 1 to 2^63 - 1")
-    return int(step)
+    return int(cast(int, step))
 
 
 def check_design(design: Design) -> Design:
-    """Refuse words that say nothing about how rows came about."""
+    """Return a design, or refuse a word that is none."""
     _check_choice("design", design, get_args(Design))
     return design
+
+
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= int(value) <= most
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

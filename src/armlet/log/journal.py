@@ -18,7 +18,7 @@ from armlet.log.schema import Event, check_fields
 from armlet.log.sealing import Sealer
 from armlet.log.sink import Flush, Sink
 from armlet.log.tail import Stretch
-from armlet.version import __version__
+from armlet.types import __version__
 
 BLOCK: Final = 2**16  # bytes that wait for the system if lines are flushed by blocks
 FROM_KERNEL: Final = frozenset({"decide", "learn"})

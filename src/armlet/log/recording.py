@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
+from armlet.disk import write_new
 from armlet.errors import InvalidValueError, LogError
 from armlet.log.faults import MissingFileError, explain
 from armlet.log.journal import Journal
@@ -24,7 +25,6 @@ from armlet.log.reading import LogFile, read_file
 from armlet.log.schema import FORMAT, RESERVED, SCHEMA, Event, InvalidEventError
 from armlet.log.sink import Flush
 from armlet.log.tail import last_stretch
-from armlet.model_file.disk import write_new
 from armlet.parallel.forks import give_up_in_children
 
 if TYPE_CHECKING:

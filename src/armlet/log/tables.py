@@ -9,10 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from armlet.errors import ArgumentError
-from armlet.inputs.encoding.codes import CONSTANT
-from armlet.inputs.encoding.encoder import MOST, Encoder
-from armlet.inputs.extras import load
+from armlet.errors import ArgumentError, load_package
+from armlet.inputs.codes import CONSTANT
+from armlet.inputs.encoder import MOST, Encoder
 from armlet.types import Arm
 
 
@@ -41,7 +40,7 @@ class Flags(NamedTuple):
 
 def load_pyarrow() -> tuple[ModuleType, ModuleType]:
     """Import what reads and writes tables, or say how to get it."""
-    return load("pyarrow", "tables need"), importlib.import_module("pyarrow.parquet")
+    return load_package("pyarrow", "tables need"), importlib.import_module("pyarrow.parquet")
 
 
 def read_table(path: Path) -> Any:

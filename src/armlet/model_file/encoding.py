@@ -23,13 +23,13 @@ from typing import IO, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from armlet.disk import Source, Target, opened, origin, write_parts
 from armlet.errors import InvalidTypeError, InvalidValueError, ModelFileError
-from armlet.model_file.disk import Source, Target, opened, origin, write_parts
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[np.generic]
 
-SCHEMA_VERSION = 2  # 1 is read too: its policies have fewer settings, see `model.py`
+SCHEMA_VERSION = 2
 MAX_HEADER_BYTES = 1 << 26  # a million long arm labels fit; a binary file without newlines does not
 DTYPES = ("<f8", "<i8", "|u1", "|b1")
 RESERVED = ("schema", "arrays", "checksum")
@@ -223,7 +223,7 @@ def _checksum(header: Mapping[str, Json], body: Iterable[bytes]) -> str:
 
 
 def _decode(file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array]]:
-    schema = _read_magic(file.readline(len(_MAGIC) + 16))
+    _check_magic(file.readline(len(_MAGIC) + 16))
     header = _read_header(file)
     checksum = header.pop("checksum", None)
     entries = _entries(header.get("arrays"))
@@ -231,7 +231,7 @@ def _decode(file: IO[bytes]) -> tuple[dict[str, Json], dict[str, Array]]:
     _check_size(len(body), sum(entry.nbytes for entry in entries))
     if checksum != _checksum(header, [body]):
         raise ModelFileError(f"the checksum does not match, the file was damaged or edited; {_RESTORE}")
-    if header.get("schema") != schema:
+    if header.get("schema") != SCHEMA_VERSION:
         raise ModelFileError(f"its two lines name different schema versions; {_RESTORE}")
     return {name: value for name, value in header.items() if name not in RESERVED}, _arrays(entries, body)
 
@@ -243,7 +243,7 @@ def _check_size(held: int, expected: int) -> None:
         raise ModelFileError(f"{held - expected} bytes follow the arrays, the file was altered; {_RESTORE}")
 
 
-def _read_magic(line: bytes) -> int:
+def _check_magic(line: bytes) -> None:
     if not line:
         raise ModelFileError(f"the file is empty; {_RESTORE}")
     match = _MAGIC_LINE.fullmatch(line)
@@ -255,7 +255,11 @@ def _read_magic(line: bytes) -> int:
         raise ModelFileError(
             f"written with schema {int(match[1])}, this version reads up to {SCHEMA_VERSION}; upgrade armlet"
         )
-    return int(match[1])
+    if int(match[1]) < SCHEMA_VERSION:
+        raise ModelFileError(
+            f"written with schema {int(match[1])} by a development version before 0.1.0, which is not read any more; "
+            "train the bandit again"
+        )
 
 
 def _read_header(file: IO[bytes]) -> dict[str, Json]:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from armlet.disk import Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
-from armlet.inputs.arms import check_label, check_labels
-from armlet.inputs.settings import Settings, check_reward_range, check_seed
+from armlet.inputs.columns import check_label, check_labels
+from armlet.inputs.settings import Settings, check_reward_range, check_seed, units_of
+from armlet.kernel import sum_shapes
 from armlet.model_file import encoding
-from armlet.model_file.disk import Source, Target, origin
-from armlet.model_file.shapes import check_shapes, expected
-from armlet.reference.units import units_of
-from armlet.types import Arm, Policy, Shapes, State
-from armlet.version import __version__
+from armlet.types import Arm, Array, Policy, Shapes, State, __version__
 
 if TYPE_CHECKING:
-    from armlet.inputs.encoding.encoder import Encoder
+    from armlet.inputs.encoder import Encoder
 
 Find: TypeAlias = Callable[[str], type[Policy]]
 """Returns a policy's class by its name, or raises UnknownNameError."""
@@ -29,14 +27,11 @@ Find: TypeAlias = Callable[[str], type[Policy]]
 # what a header that says anything at all can make settings, policies and states raise
 REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
-# what policies without these settings, in files of schema 1, did
-FORMERLY = {"units": "as given", "clock": "steps"}
-
-# arrays that older files lack: all zeros then, and left out of the digest while they are
-NEWER = ("under_way",)
-
 # what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
 UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
+
+# arrays that are left out of the digest while they are zero: a bandit that waits for no reward knows sums alone
+UNHASHED_ZEROS = ("under_way",)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +71,7 @@ def decode(data: bytes, find: Find, given: Policy | None) -> Model:
 def digest(model: Model) -> str:
     """Give the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
-    arrays = {name: array for name, array in model.state.arrays().items() if name not in NEWER or array.any()}
+    arrays = {name: array for name, array in model.state.arrays().items() if name not in UNHASHED_ZEROS or array.any()}
     return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
@@ -131,9 +126,7 @@ def _checked(
         n_arms, dim = len(told.arms), told.settings.dim
         # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
         if given is None or hasattr(policy, "shapes"):
-            wanted = expected(policy, n_arms, dim)
-            arrays = _with_newer(arrays, wanted)
-            check_shapes(arrays, wanted)
+            check_shapes(arrays, expected(policy, n_arms, dim))
         policy.check(n_arms, dim, told.t)
         state = policy.init(n_arms, dim)
         check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
@@ -143,12 +136,6 @@ def _checked(
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
     return Model(**told._asdict(), state=state)
-
-
-def _with_newer(arrays: dict[str, encoding.Array], wanted: Shapes) -> dict[str, encoding.Array]:
-    """Add what a file of before has not: nothing was counted then."""
-    missing = [name for name in NEWER if name in wanted and name not in arrays]
-    return arrays | {name: np.zeros([size or 0 for size in wanted[name]], dtype=np.int64) for name in missing}
 
 
 def _try(policy: Policy, state: State, told: _Told) -> None:
@@ -183,8 +170,8 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         features=None if names is None else tuple(_listed(header, "features")),
         objective=objective,
         normalize=header["normalize"],
-        reward_range=check_reward_range(header.get("reward_range"), policy, objective),  # files of 0.1.0 have none
-        encoder=_encoder(header.get("encoder")),  # likewise
+        reward_range=check_reward_range(header["reward_range"], policy, objective),
+        encoder=_encoder(header.get("encoder")),
     )
     arms = check_labels(_listed(header, "arms"))
     retired = [check_label(arm) for arm in _listed(header, "retired")]
@@ -194,8 +181,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         )
     if type(header["t"]) is not int or not 0 <= header["t"] < 2**63:
         raise InvalidValueError(f"the clock is {header['t']!r}, not a number of decisions")
-    others = _listed(header, "streams") if "streams" in header else []
-    seed, *streams = (_seed(stream) for stream in (header["seed"], *others))
+    seed, *streams = (_seed(stream) for stream in (header["seed"], *_listed(header, "streams")))
     fixed_rows = header.get("fixed_rows", 0.0)
     if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
         raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
@@ -205,7 +191,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
 def _encoder(saved: Any) -> Encoder | None:
     if saved is None:
         return None
-    from armlet.inputs.encoding.encoder import Encoder  # not before there is one: most models have none
+    from armlet.inputs.encoder import Encoder  # not before there is one: most models have none
 
     return Encoder.from_dict(saved)
 
@@ -235,18 +221,11 @@ def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Pol
         raise InvalidValueError(f"{error}; or pass your own: load(path, policy={name}(...))") from None
     if not isinstance(settings, dict):
         raise InvalidTypeError(f"the settings of its policy are {reprlib.repr(settings)}, not a mapping")
-    settings = _as_it_was(kind, settings)
     policy = kind(**settings) if given is None else given
     has = _policy_settings(policy)
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise InvalidValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
-
-
-def _as_it_was(kind: Callable[..., Policy], settings: dict[str, Any]) -> dict[str, Any]:
-    """Give a policy of schema 1 the settings that are newer: it plays on as it did."""
-    known: set[str] = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    return {**{name: value for name, value in FORMERLY.items() if name in known}, **settings}
 
 
 def policy_header(policy: Policy) -> dict[str, encoding.Json]:
@@ -273,3 +252,56 @@ def _is_json(value: object) -> bool:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError, RecursionError):
         return False
+
+
+# ---- the arrays of a state
+
+ROOM = 1 << 25  # numbers that a policy may make from its settings alone: a quarter of a GiB
+
+
+def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
+    """Ask a policy for the shapes of its state: those of `Statistics` unless it says otherwise.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> expected(armlet.Uniform(), 2, 10**9)
+    {'records': (2, 500000001500000003)}
+    """
+    if hasattr(policy, "shapes"):
+        said: Shapes = policy.shapes(n_arms, dim)
+        return said
+    return sum_shapes(n_arms, dim, units=units_of(policy))
+
+
+def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
+    """Refuse arrays of other names or shapes than those that a state would have.
+
+    Examples
+    --------
+    >>> check_shapes({"records": np.zeros((2, 8))}, sum_shapes(2, 3))
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: its array 'records' has shape (2, 8) where its arms, dim and settings ...
+    """
+    if set(arrays) != set(wanted):
+        raise InvalidValueError(f"it holds the arrays {sorted(arrays)} where its policy keeps {sorted(wanted)}")
+    for name, shape in wanted.items():
+        found = arrays[name].shape
+        if len(found) != len(shape) or any(size not in (None, has) for has, size in zip(found, shape, strict=True)):
+            told = str(shape).replace("None", "any")
+            raise InvalidValueError(
+                f"its array {name!r} has shape {found} where its arms, dim and settings need {told}"
+            )
+
+
+def check_room(numbers: int, what: str) -> None:
+    """Refuse settings that would fill the memory with more than `ROOM` numbers.
+
+    Examples
+    --------
+    >>> check_room(10**9, "n_policies x n_arms x dim")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: n_policies x n_arms x dim is 1000000000; keep it within 33554432, a ...
+    """
+    if numbers > ROOM:
+        raise InvalidValueError(f"{what} is {numbers}; keep it within {ROOM}, a quarter of a GiB")

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
-from armlet.inputs.extras import load
+from armlet.errors import load_package
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,4 +88,4 @@ def join_dask(stack: ExitStack, where: object) -> Executor:
 
 def distributed() -> ModuleType:
     """Import Dask's distributed engine, or say how to get it."""
-    return load("distributed", "this engine needs Dask's")
+    return load_package("distributed", "this engine needs Dask's")

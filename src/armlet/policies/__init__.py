@@ -14,8 +14,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING
 
-from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError
-from armlet.spelling import choices, closest
+from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError, choices, closest
 from armlet.types import Policy
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
@@ -31,6 +30,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.oful import OFUL as OFUL
     from armlet.policies.ols_bandit import OLSBandit as OLSBandit
     from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy as OptimisticEpsilonGreedy
+    from armlet.policies.oracle import Oracle as Oracle
     from armlet.policies.square_cb import SquareCB as SquareCB
     from armlet.policies.thompson_sampling import ThompsonSampling as ThompsonSampling
     from armlet.policies.uniform import Uniform as Uniform
@@ -54,6 +54,7 @@ _FILES = {
     "ThompsonSampling": "thompson_sampling",
     "SquareCB": "square_cb",
     "Uniform": "uniform",
+    "Oracle": "oracle",
 }
 
 

@@ -13,10 +13,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.kernel import Schedule, Statistics
+from armlet.inputs.settings import Ridge, RidgeLike
+from armlet.kernel import Schedule, Statistics, sum_shapes
+from armlet.policies.base import sums
 from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
-from armlet.reference.ridge import Ridge, RidgeLike
-from armlet.reference.statistics import sum_shapes
 from armlet.types import Shapes
 
 
@@ -32,7 +32,7 @@ class Algorithm1(EpsilonGreedy):
     p
         How much to explore: about p (1 + log(T / p)) of T decisions. At least the number of arms.
     ridge
-        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.reference.ridge`.
+        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.inputs.settings.Ridge`.
     warmup
         The first ceil(p) steps: "round-robin" plays arm t mod K, as printed; "uniform" draws it, so that every
         eligible arm has a positive propensity from the first step on.
@@ -68,7 +68,7 @@ class Algorithm1(EpsilonGreedy):
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
-        return Ridge.parse(self.ridge).statistics(n_arms, dim)
+        return sums(Ridge.parse(self.ridge), n_arms, dim)
 
     def rule(self) -> Schedule:
         """Describe when to explore to the kernel."""

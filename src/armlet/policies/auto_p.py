@@ -1,8 +1,8 @@
 """A p that sets itself: Section 4.2 of the paper, with a forecast of regret in place of its formula.
 
 In free units the evidence clock plays it, with or without a horizon, and each arm has a share of p of its own
-(`armlet.reference.auto.outlook`). In units as given p/t plays it, for a horizon, and all arms are explored alike
-(`armlet.reference.auto.tuning`): what p="auto" was before there were free units, kept for models of that time.
+(`armlet.reference.outlook`). In units as given p/t plays it, for a horizon, and all arms are explored alike
+(`armlet.reference.auto_schedule`): what p="auto" was before there were free units, kept for models of that time.
 A look is O(K d^3 + K d^2), after 10 % more rows than at the one before.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from armlet.errors import InvalidValueError
+from armlet.inputs.settings import Ridge
 from armlet.kernel import AutoEvidence, AutoSchedule, Tuned
-from armlet.reference.auto import outlook, tuning
-from armlet.reference.ridge import Ridge
+from armlet.reference import auto_schedule, outlook
 from armlet.reference.units import FreeUnits
 from armlet.types import Float64
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 
 CAUTION: Final = 1.0
-"""What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
+"""What predicted losses of exploiting are multiplied by; `make publish NAME=calibration` tries others."""
 START: Final = 2.0
 """The least p, for each arm."""
 MOST: Final = 0.25
@@ -80,12 +80,12 @@ def quotas(state: Tuned, p: float) -> Float64:
     return out
 
 
-def look(policy: ContextualEpsilonGreedy, state: Tuned, t: int) -> tuning.Prospect:
+def look(policy: ContextualEpsilonGreedy, state: Tuned, t: int) -> auto_schedule.Prospect:
     """Say in numpy what it would see now."""
     s, ridge = state, Ridge.parse(policy.ridge)
     if policy.clock == "steps":
-        rows = tuning.Rows(n=s.n, A=s.A, b=s.b, sum_r=s.sum_r, sum_rr=s.sum_rr, ridge=ridge)
-        return tuning.look(rows, s.sample, t=t, horizon=policy.horizon or 1, caution=CAUTION, most=MOST)
+        rows = auto_schedule.Rows(n=s.n, A=s.A, b=s.b, sum_r=s.sum_r, sum_rr=s.sum_rr, ridge=ridge)
+        return auto_schedule.look(rows, s.sample, t=t, horizon=policy.horizon or 1, caution=CAUTION, most=MOST)
     units = FreeUnits.of(np.asarray(s.arrays()["units"]))
     sums = {"n": s.n, "A": s.A, "b": s.b, "sum_r": s.sum_r, "sum_rr": s.sum_rr}
     free = outlook.FreeRows(**sums, active=s.active, units=units, ridge=ridge)

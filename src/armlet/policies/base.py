@@ -1,19 +1,18 @@
 """What most policies have in common, so that the file of a policy says only what is special about it.
 
-Nothing asks for these classes by name: any object with the parts of `core.types.Policy` is a policy. They save the
+Nothing asks for these classes by name: any object with the parts of `armlet.types.Policy` is a policy. They save the
 writing. A part that differs is written in the policy itself, as in any class.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from armlet.errors import InvalidTypeError
+from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, units_of
 from armlet.kernel import Statistics
-from armlet.reference.ridge import Ridge, RidgeLike
-from armlet.reference.statistics import record
-from armlet.reference.units import units_of
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
 
 if TYPE_CHECKING:
@@ -120,6 +119,31 @@ class RidgePolicy(SumsPolicy[Statistics]):
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start sums without rows, which are solved with the ridge."""
-        return Ridge.parse(self.ridge).statistics(
-            n_arms, dim, units=units_of(self), origin=getattr(self, "origin", None)
-        )
+        ridge, origin = Ridge.parse(self.ridge), getattr(self, "origin", None)
+        return sums(ridge, n_arms, dim, units=units_of(self), origin=origin)
+
+
+def sums(
+    ridge: Ridge, n_arms: int, dim: int, *, units: Units = "as given", origin: Sequence[float] | None = None
+) -> Statistics:
+    """Start sums without rows, which are solved with a ridge."""
+    zero = check_origin(origin, dim)
+    return Statistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=units, origin=zero)
+
+
+def record(state: Statistics, interaction: Interaction) -> None:
+    """Fold one interaction into the sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> state = Statistics(n_arms=2, dim=1)
+    >>> record(state, Interaction(t=1, x=np.array([2.0]), arm=1, reward=3.0))
+    >>> state.n.tolist(), state.b.tolist()
+    ([0.0, 1.0], [[0.0], [6.0]])
+    """
+    i = interaction
+    if i.replaces is None:
+        state.add(i.arm, i.x, i.reward, i.weight)
+    else:
+        state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)

@@ -15,16 +15,26 @@ from typing import Literal
 
 import numpy as np
 
+import armlet.policies.auto_p as auto_p
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import HUGE, TINY, number, one_of, origin_like, settle, units_word
-from armlet.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned
-from armlet.policies import auto_p
+from armlet.inputs.settings import (
+    HUGE,
+    TINY,
+    Ridge,
+    RidgeLike,
+    Units,
+    check_origin,
+    number,
+    one_of,
+    origin_like,
+    settle,
+    units_word,
+)
+from armlet.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned, sum_shapes
+from armlet.policies.base import sums
 from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
-from armlet.reference.auto import tuning
-from armlet.reference.exploring import Clock, Exploring, by_evidence
-from armlet.reference.ridge import Ridge, RidgeLike
-from armlet.reference.statistics import sum_shapes
-from armlet.reference.units import Units
+from armlet.reference import auto_schedule
+from armlet.reference.evidence import Clock, Exploring, by_evidence
 from armlet.types import Bool, Interaction, Shapes
 
 
@@ -45,7 +55,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         explored steps say that more exploring would save more than it costs, and never falls. An arm's share of it is
         the larger the more is in doubt about the arm, whatever x is.
     ridge
-        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.reference.ridge`.
+        "paper" (lambda_n = 1/sqrt(n)), "1/n", or a positive number; see `armlet.inputs.settings.Ridge`.
     horizon
         For p="auto": how many decisions there are going to be; the right power of ten will do. None takes it at every
         look for ten times as many as there were.
@@ -141,8 +151,10 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
     def init(self, n_arms: int, dim: int) -> Statistics:
         """For all arms: A = 0, n = 0, b = 0."""
         ridge = Ridge.parse(self.ridge)
-        make = ridge.tuned if self.p == "auto" else ridge.statistics
-        return make(n_arms, dim, units=self.units, origin=self.origin)
+        if self.p != "auto":
+            return sums(ridge, n_arms, dim, units=self.units, origin=self.origin)
+        origin = check_origin(self.origin, dim)
+        return Tuned(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
 
     def rule(self) -> Schedule | Evidence | AutoSchedule | AutoEvidence:
         """Describe when to explore to the kernel."""
@@ -185,7 +197,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             )
         return EpsilonGreedy.exploration_rate(self, t, state)
 
-    def look(self, state: Tuned, t: int) -> tuning.Prospect:
+    def look(self, state: Tuned, t: int) -> auto_schedule.Prospect:
         """Say what "auto" sees at step t, and which p it would choose if it looked now: in numpy, for people to read.
 
         Examples

@@ -2,10 +2,10 @@
 
 Each arm's estimate and width come from the subset of its past that makes the width smallest, which keeps a rare context
 from being drowned by common ones. The paper's search over all subsets is exponential; `search` and `history` say what
-is done instead, and `certificate` how far from the minimum that can be. No regret bound is known.
+is done instead. No regret bound is known.
 Decide: one search for each arm, O(2^N d^3) exact, about O(N d) a step otherwise, N entries of its history; update O(d).
-Memory O(N d) an arm: N grows with t for "all", with log t for "explored", with the number of distinct contexts for
-search="counts", and not beyond the number of cells for "buckets".
+Memory O(N d) an arm: N grows with t for "all", with log t for "explored", and with the number of distinct contexts for
+search="counts".
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError
-from armlet.inputs.checks import HUGE
+from armlet.inputs.settings import number, one_of, optional, settle, whole
 from armlet.policies import subset_search
 from armlet.policies.base import BasePolicy
 from armlet.policies.subset_search import Histories, Past, Subset
-from armlet.reference.choosing import best_chances, force, mixed, play_or_explore
+from armlet.reference.choice import best_chances, force, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
 
 Search: TypeAlias = Literal["exact", "relaxed", "counts"]
-History: TypeAlias = Literal["all", "explored", "buckets"]
+History: TypeAlias = Literal["all", "explored"]
 
 SEARCHES: dict[str, Callable[[Float64, Past], Subset]] = {
     "exact": subset_search.exact,
     "relaxed": subset_search.relaxed,
     "counts": subset_search.counts,
 }
-HISTORIES = ("all", "explored", "buckets")
-INSTEAD = {"prefix": "relaxed", "greedy": "relaxed", "coreset": "buckets"}  # of what was removed
 
 EXACT_LIMIT = 16  # rows, 2^16 subsets
 EXACT_DEFAULT = 12
@@ -49,20 +47,17 @@ class ContextualUCB(BasePolicy[Histories]):
     ----------
     search
         How T is found: "exact" tries all subsets; "relaxed" is a heuristic; "counts" keeps one entry for each distinct
-        context and is exact for few of them. See `subset_search.searches`.
+        context and is exact for few of them. See `armlet.policies.subset_search`.
     history
-        What T is chosen from: "all" rows; only "explored" ones, for which steps explore with probability p/t; or
-        "buckets" of similar rows, merged.
+        What T is chosen from: "all" rows, or only "explored" ones, for which steps explore with probability p/t.
     alpha
         How optimistic to be; 1 as printed. The printed width knows no noise scale, so scale it with that of rewards.
     p
         The first p steps play the arms by turns, as printed; at 0 each arm is still played once, since one without a
         past has an infinite index. With history="explored" also the rate p/t of exploration, at least 1.
     history_limit
-        The most entries an arm's history may have: rows, distinct contexts or buckets. One more is an error. 12 for
-        "exact", else 20000 if left out.
-    bucket_width
-        eta: rows of one bucket have a cosine of at least 1 - eta.
+        The most entries an arm's history may have: rows, or distinct contexts for "counts". One more is an error. 12
+        for "exact", else 20000 if left out.
 
     Examples
     --------
@@ -74,8 +69,6 @@ class ContextualUCB(BasePolicy[Histories]):
     >>> rare = np.array([1.0, 1.0])
     >>> policy.subset(state.past(0), rare).n  # the ten rare rows, not the thousand common ones
     10
-    >>> bool(policy.certificate(state, rare)[0] < 1.01)
-    True
     """
 
     search: Search = "relaxed"
@@ -83,33 +76,16 @@ class ContextualUCB(BasePolicy[Histories]):
     alpha: float = 1.0
     p: float = 0.0
     history_limit: int | None = None
-    bucket_width: float = 0.01
 
     learns_from: ClassVar[LearnsFrom] = "every step"  # but for history="explored"
     memory: ClassVar[Memory] = "grows with t"  # at worst: see the module
 
     def __post_init__(self) -> None:
-        _check_choice("search", self.search, tuple(SEARCHES))
-        _check_choice("history", self.history, HISTORIES)
-        for name, low, high in (("alpha", 0.0, HUGE), ("p", 0.0, HUGE)):
-            if not low <= getattr(self, name) <= high:
-                raise InvalidValueError(
-                    f"{name} is {getattr(self, name)!r}; give a number between {low:g} and {high:g}"
-                )
-        if not 0 < self.bucket_width < 1:
-            raise InvalidValueError(f"bucket_width is {self.bucket_width!r}; give a number between 0 and 1")
+        settle(self, search=one_of(*SEARCHES), history=one_of("all", "explored"), alpha=number(0), p=number(0))
+        settle(self, history_limit=optional(whole()))
         if self.history == "explored" and self.p < 1:
             raise InvalidValueError(
                 f"p is {self.p} but history is 'explored'; give the p >= 1 of its exploration rate p/t"
-            )
-        self._check_limit()
-
-    def _check_limit(self) -> None:
-        if not (isinstance(self.limit, int) and self.limit >= 1):
-            raise InvalidValueError(f"history_limit is {self.limit!r}; give a whole number of at least 1")
-        if self.search == "exact" and self.history == "buckets":
-            raise InvalidValueError(
-                "search='exact' tries subsets of single rows; use search='counts' with history='buckets'"
             )
         if self.search == "exact" and self.limit > EXACT_LIMIT:
             raise InvalidValueError(
@@ -125,17 +101,15 @@ class ContextualUCB(BasePolicy[Histories]):
         return EXACT_DEFAULT if self.search == "exact" else LONGEST
 
     def check(self, n_arms: int, dim: int, t: int) -> None:
-        """Accept any problem."""
+        """Accept any number of arms and features."""
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:  # noqa: ARG002
-        """Give the shapes of the state's arrays."""
-        return {"arms": (None,), "rows": (None, dim), "counts": (None,), "sums": (None,), "keys": (None, None)}
+        """Return the shapes of the state's arrays."""
+        return {"arms": (None,), "rows": (None, dim), "counts": (None,), "sums": (None,)}
 
     def init(self, n_arms: int, dim: int) -> Histories:
         """For all arms: T_a is empty."""
-        rows: Literal["rows", "contexts"] = "contexts" if self.search == "counts" else "rows"
-        kept = "buckets" if self.history == "buckets" else rows
-        return Histories(n_arms, dim, kept=kept, limit=self.limit, width=self.bucket_width)
+        return Histories(n_arms, dim, kept="contexts" if self.search == "counts" else "rows", limit=self.limit)
 
     def estimates(self, state: Histories) -> Float64:  # noqa: ARG002
         """Refuse: theta_hat depends on the context."""
@@ -148,7 +122,7 @@ class ContextualUCB(BasePolicy[Histories]):
         return SEARCHES[self.search](x, past)
 
     def upper_bounds(self, state: Histories, t: int, x: Float64) -> Float64:
-        """Give the index of each arm, (K,): infinite for one without a past."""
+        """Return the index of each arm, (K,): infinite for one without a past."""
         bounds = np.full(state.n_arms, np.inf)
         for arm in range(state.n_arms):
             past = state.past(arm)
@@ -160,22 +134,10 @@ class ContextualUCB(BasePolicy[Histories]):
             bounds[arm] = x @ theta_hat + self.alpha * math.sqrt(c)
         return bounds
 
-    def certificate(self, state: Histories, x: Float64) -> Float64:
-        """Give for each arm a ratio that c is proved to be within of the minimum over its history, (K,).
-
-        NaN for an arm without a past. Costs more than a decision: see `subset_search.certified`.
-        """
-        ratios = np.full(state.n_arms, np.nan)
-        for arm in range(state.n_arms):
-            past = state.past(arm)
-            if len(past):
-                ratios[arm] = subset_search.certified(x, past, self.subset(past, x)).ratio
-        return ratios
-
     def exploration_rate(self, t: int, state: Histories | None = None) -> float:
-        """Give the probability that step t explores: only the history of explored rows needs any.
+        """Return the probability that step t explores: only the history of explored rows needs any.
 
-        It is 1 while that is empty: all arms tie then, whatever x is, and nothing else would be learned.
+        It is 1 while that is empty: all arms tie then, regardless of x, and nothing else would be learned.
         """
         if self.history != "explored":
             return 0.0
@@ -186,7 +148,7 @@ class ContextualUCB(BasePolicy[Histories]):
         return t <= self.p
 
     def probabilities(self, state: Histories, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Give the exact probability of each arm."""
+        """Return the exact probability of each arm."""
         arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
         if self._rotates(t):
             chances[arms[t % len(arms)]] = 1.0
@@ -213,15 +175,11 @@ class ContextualUCB(BasePolicy[Histories]):
 def _check_subsets(past: Past, interaction: Interaction) -> None:
     """Refuse a weight that would leave too many subsets to be tried: every later decision would fail."""
     i = interaction
-    if i.replaces is None and i.weight > 1 and subset_search.doublings(past, i.weight) > EXACT_LIMIT:
+    if i.replaces is not None or i.weight <= 1:
+        return
+    subsets = round(float(np.log2(past.counts + 1).sum()) + math.log2(i.weight + 1), 9)  # log2: may overflow otherwise
+    if subsets > EXACT_LIMIT:
         raise DecisionError(
             f"weight is {i.weight}, but search='exact' tries all subsets of an arm's rows, at most 2^{EXACT_LIMIT}; "
             "give a smaller weight, or use search='counts'"
         )
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if isinstance(value, str) and value in INSTEAD:
-        raise InvalidValueError(f"{name} {value!r} was removed; use {INSTEAD[value]!r}")
-    if value not in choices:
-        raise InvalidValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

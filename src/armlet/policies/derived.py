@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from armlet.inputs.settings import Ridge
 from armlet.kernel import Statistics
-from armlet.reference.ridge import Ridge
 from armlet.types import Float64
 
 
@@ -63,3 +63,24 @@ class Derived(Statistics):
         twin = Derived(self.n_arms, self.dim, self._ridge, self._of)
         twin.restore_arrays(self.arrays())
         return twin
+
+
+def ridge_rows(A: Float64, b: Float64, ridge: float) -> Float64:
+    """Stack theta_hat = V^-1 b, V = ridge I + A, on F with F'F = V^-1: (..., 1 + d, d).
+
+    Examples
+    --------
+    >>> ridge_rows(np.diag([0.0, 3.0]), np.array([2.0, 4.0]), ridge=1.0)
+    array([[2. , 1. ],
+           [1. , 0. ],
+           [0. , 0.5]])
+    """
+    values, U = np.linalg.eigh(A)
+    # rows that were taken back can leave an eigenvalue just below zero
+    F = U.swapaxes(-1, -2) / np.sqrt(np.maximum(values, 0.0) + ridge)[..., None]
+    return np.concatenate([estimate_row(F, b), F], axis=-2)
+
+
+def estimate_row(F: Float64, b: Float64) -> Float64:
+    """Return F'F b as a row, (..., 1, d)."""
+    return (F @ b[..., None]).swapaxes(-1, -2) @ F

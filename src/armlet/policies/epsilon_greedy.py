@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from armlet.errors import InvalidValueError
+from armlet.inputs.settings import RidgeLike
 from armlet.kernel import Statistics
-from armlet.policies.base import SumsPolicy
-from armlet.reference.choosing import best_arms
-from armlet.reference.exploring import Exploring, alike, turn
-from armlet.reference.ridge import RidgeLike
-from armlet.reference.statistics import record
+from armlet.policies.base import SumsPolicy, record
+from armlet.reference.choice import best_arms
+from armlet.reference.evidence import Exploring, alike, turn
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
 
 if TYPE_CHECKING:

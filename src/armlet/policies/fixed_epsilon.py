@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.inputs.checks import number, origin_like, settle, units_word
+from armlet.inputs.settings import RidgeLike, Units, number, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, mixed, play_or_explore
-from armlet.reference.ridge import RidgeLike, ridge_like
-from armlet.reference.units import Units
+from armlet.reference.choice import best_chances, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64
 
 
@@ -30,7 +28,7 @@ class FixedEpsilon(RidgePolicy):
     epsilon
         How often to explore: 0 is greedy, 1 is uniform.
     ridge
-        "paper", "1/n" or a positive number; see `armlet.reference.ridge`.
+        "paper", "1/n" or a positive number; see `armlet.inputs.settings.Ridge`.
     units
         "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin

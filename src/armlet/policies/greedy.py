@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armlet.inputs.checks import origin_like, settle, units_word
+from armlet.inputs.settings import RidgeLike, Units, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.ridge import RidgeLike, ridge_like
-from armlet.reference.units import Units
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
 
 
@@ -25,8 +23,8 @@ class Greedy(RidgePolicy):
     Parameters
     ----------
     ridge
-        "paper", "1/n" or a positive number; see `armlet.reference.ridge`. It pulls an arm that was never played to the
-        mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
+        "paper", "1/n" or a positive number, see `armlet.inputs.settings.Ridge`. It pulls an arm that was never played
+        to the mean reward (to 0 in units as given), so that arm is tried only where the others look worse than that.
     units
         "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin

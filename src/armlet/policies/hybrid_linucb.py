@@ -22,12 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.checks import chance, optional, positive, settle
+from armlet.inputs.settings import Ridge, chance, optional, positive, settle
 from armlet.policies.base import SumsPolicy
-from armlet.policies.derived import Derived
-from armlet.policies.factors import ridge_rows
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.ridge import Ridge
+from armlet.policies.derived import Derived, ridge_rows
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from armlet.inputs.checks import HUGE, chance, number, optional, origin_like, positive, settle, units_word
+from armlet.inputs.settings import HUGE, Units, chance, number, optional, origin_like, positive, settle, units_word
 from armlet.kernel import Optimism, Statistics
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.choice import best_chances, play_best
 from armlet.reference.elementary import log
-from armlet.reference.units import Units
 from armlet.types import Bool, Choice, Coins, Float64
 
 

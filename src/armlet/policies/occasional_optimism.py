@@ -13,7 +13,7 @@ Why only a fifth: contexts that differ explore for a greedy policy, so on real t
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet.
 Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
-n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (core/optimism.py).
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`log_bonus.py`).
 An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
 optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate
 where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt
@@ -34,11 +34,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, settle, units_word
-from armlet.kernel import LogBonus, Paced
+from armlet.inputs.settings import (
+    HUGE,
+    TINY,
+    Units,
+    check_origin,
+    number,
+    one_of,
+    optional,
+    origin_like,
+    positive,
+    settle,
+    units_word,
+)
+from armlet.kernel import LogBonus, Paced, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy
-from armlet.reference.choosing import best_arms
-from armlet.reference.exploring import Weighted, by_evidence
+from armlet.reference.choice import best_arms
+from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.log_bonus import (
     Noise,
     expected_rows,
@@ -48,8 +60,6 @@ from armlet.reference.log_bonus import (
     shrinkage,
     skip_silent,
 )
-from armlet.reference.statistics import solved_shape, sum_shapes
-from armlet.reference.units import Units, check_origin
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
 

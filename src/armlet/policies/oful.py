@@ -14,10 +14,10 @@ from typing import Literal
 
 import numpy as np
 
-from armlet.inputs.checks import HUGE, NOISE_SCALE, chance, number, one_of, positive, settle
+from armlet.inputs.settings import HUGE, NOISE_SCALE, chance, number, one_of, positive, settle
 from armlet.kernel import Optimism, Statistics
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, play_best
+from armlet.reference.choice import best_chances, play_best
 from armlet.reference.elementary import log
 from armlet.types import Bool, Choice, Coins, Float64
 

@@ -12,14 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.checks import origin_like, positive, settle, units_word, whole
-from armlet.kernel import ForcedSampling, Layers, Statistics
-from armlet.policies.base import BasePolicy
-from armlet.policies.forced import forced_arm
-from armlet.reference.choosing import below, best_arms, force
-from armlet.reference.ridge import Ridge
-from armlet.reference.statistics import record, sum_shapes
-from armlet.reference.units import Units
+from armlet.inputs.settings import Units, check_origin, origin_like, positive, settle, units_word, whole
+from armlet.kernel import ForcedSampling, Layers, Statistics, sum_shapes
+from armlet.policies.base import BasePolicy, record
+from armlet.reference.choice import below, best_arms, force
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
@@ -71,7 +67,8 @@ class OLSBandit(BasePolicy[Layers]):
 
     def init(self, n_arms: int, dim: int) -> Layers:
         """Start two empty sets of sums: of forced rows and of all rows."""
-        return Ridge.parse(self.ridge).layers(2, n_arms, dim, units=self.units, origin=self.origin)
+        origin = check_origin(self.origin, dim)
+        return Layers(2, n_arms, dim, ridge="constant", value=self.ridge, units=self.units, origin=origin)
 
     def rule(self) -> ForcedSampling:
         """Describe it to the kernel."""
@@ -117,3 +114,16 @@ class OLSBandit(BasePolicy[Layers]):
         record(state[ALL], interaction)
         if interaction.explored:
             record(state[FORCED], interaction)
+
+
+def forced_arm(t: int, n_arms: int, q: int) -> int | None:
+    """Give the arm (from 0 on) that step t >= 1 is forced to play; None if the step is free.
+
+    Examples
+    --------
+    >>> [forced_arm(t, n_arms=2, q=1) for t in range(1, 9)]
+    [0, 1, 0, 1, None, None, 0, 1]
+    """
+    block, place = divmod(t - 1, n_arms * q)
+    is_forced = block & (block + 1) == 0  # block = 2^n - 1: all bits are ones
+    return place // q if is_forced else None

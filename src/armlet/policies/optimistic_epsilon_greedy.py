@@ -24,15 +24,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import HUGE, TINY, number, one_of, optional, origin_like, positive, settle, units_word
-from armlet.kernel import OptimisticGreedy, Snapshots, Statistics
-from armlet.policies.base import BasePolicy
+from armlet.inputs.settings import (
+    HUGE,
+    TINY,
+    Ridge,
+    Units,
+    check_origin,
+    number,
+    one_of,
+    optional,
+    origin_like,
+    positive,
+    settle,
+    units_word,
+)
+from armlet.kernel import OptimisticGreedy, Snapshots, Statistics, sum_shapes
+from armlet.policies.base import BasePolicy, record
 from armlet.policies.state import fresh
-from armlet.reference.choosing import best_arms
-from armlet.reference.exploring import Clock, Exploring, alike, by_evidence, turn
-from armlet.reference.ridge import Ridge
-from armlet.reference.statistics import record, sum_shapes
-from armlet.reference.units import Units, check_origin
+from armlet.reference.choice import best_arms
+from armlet.reference.evidence import Clock, Exploring, alike, by_evidence, turn
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
 
 FITS_BELOW = 1.5  # rough widths fit an arm if, squared, they are less than this many times too large over its rows

@@ -19,12 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import HUGE, number, optional, origin_like, settle, units_word
+from armlet.inputs.settings import HUGE, RidgeLike, Units, number, optional, origin_like, ridge_like, settle, units_word
 from armlet.kernel import InverseGaps, Statistics
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import best_chances, play_drawn
-from armlet.reference.ridge import RidgeLike, ridge_like
-from armlet.reference.units import Units
+from armlet.reference.choice import best_chances, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64
 
 GROWTH = 16.0
@@ -80,7 +78,7 @@ class SquareCB(RidgePolicy):
         units, and 1 in units as given: there try 3 to 10 over the noise. Where it is too large, play locks in as greedy
         play does.
     ridge
-        A positive number; in units as given also "paper" or "1/n", see `armlet.reference.ridge`.
+        A positive number; in units as given also "paper" or "1/n", see `armlet.inputs.settings.Ridge`.
     units
         "free": neither zero nor size of features and rewards matters, see `armlet.reference.units`; or "as given".
     origin

@@ -19,12 +19,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import HUGE, NOISE_SCALE, chance, number, optional, origin_like, positive, settle, units_word
+from armlet.inputs.settings import (
+    HUGE,
+    NOISE_SCALE,
+    Units,
+    chance,
+    number,
+    optional,
+    origin_like,
+    positive,
+    settle,
+    units_word,
+)
 from armlet.kernel import Statistics, Thompson, normals, win_probabilities
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import below, best_arms
+from armlet.reference.choice import below, best_arms
 from armlet.reference.elementary import log
-from armlet.reference.units import Units
 from armlet.types import Bool, Choice, Coins, Float64
 
 DELTA = 0.05

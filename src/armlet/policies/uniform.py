@@ -12,10 +12,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import Schedule, Statistics
 from armlet.policies.base import RidgePolicy
-from armlet.reference.choosing import draw
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference.choice import draw
 from armlet.types import Bool, Choice, Coins, Float64
 
 

@@ -10,8 +10,9 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.reference.algorithm_1 import Reference, width
 from armlet.reference.elementary import logs
+from armlet.reference.linear import width
+from armlet.reference.schedule import Reference
 from armlet.types import Bool, Float64, Int64
 
 Noise: TypeAlias = Literal["pool", "max", "median"]
@@ -187,7 +188,7 @@ class PacedReference(Reference):
 
     Examples
     --------
-    >>> from armlet.reference.ridge import Ridge
+    >>> from armlet.inputs.settings import Ridge
     >>> settings = {"ridge": Ridge("constant", 0.3), "units": "free", "clock": "evidence"}
     >>> plain = PacedReference(n_arms=2, dim=1, p=1.0, seed=1, learns_from="every step", **settings)
     >>> [plain.decide(1, np.ones(1)).explored, plain.solved_n.tolist()]

@@ -11,18 +11,11 @@ y y' and r y, which add up as before.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Literal, TypeAlias, TypeVar
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from armlet.errors import InvalidValueError
 from armlet.types import Float64
-
-Units: TypeAlias = Literal["free", "as given"]
-
-PolicyT = TypeVar("PolicyT")
 
 ORDINARY = 1024.0
 """Values up to this size have their origin at zero."""
@@ -42,47 +35,6 @@ LEAST_GAIN = 3.0
 
 LEAST_SHARE = 0.25
 """What one row must be of all that an arm knows about a feature, for the arm to be solved at once."""
-
-
-def check_units(units: object) -> Units:
-    """Accept "free" or "as given".
-
-    Examples
-    --------
-    >>> check_units("metric")
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: units is 'metric'; choose 'free' or 'as given'
-    """
-    if units == "free" or units == "as given":
-        return units
-    raise InvalidValueError(f"units is {units!r}; choose 'free' or 'as given'")
-
-
-def units_of(policy: object) -> Units:
-    """Say in which units a policy sees the world: as given, unless it has a word to say about it."""
-    return check_units(getattr(policy, "units", "as given"))
-
-
-def in_units(policy: PolicyT, units: object) -> PolicyT:
-    """Give the same policy in other units; None leaves it as it is.
-
-    Examples
-    --------
-    >>> import armlet
-    >>> in_units(armlet.LinUCB(), "as given").units
-    'as given'
-    >>> in_units(armlet.Algorithm1(p=60), "free")
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: units is 'free', but Algorithm1 takes units as given; leave units out, or ...
-    """
-    if units is None or check_units(units) == units_of(policy):
-        return policy
-    if not (is_dataclass(policy) and "units" in {one.name for one in fields(policy)}):
-        name, own = type(policy).__name__, units_of(policy)
-        raise InvalidValueError(
-            f"units is {units!r}, but {name} takes units {own}; leave units out, or choose another policy"
-        )
-    return replace(policy, units=units)  # type: ignore[type-var]
 
 
 def rounded(value: float) -> float:
@@ -236,22 +188,3 @@ class FreeUnits:
     def values(self) -> Float64:
         """Give all that must be kept, (1 + 3 D,)."""
         return np.concatenate([[self.left], self.origin, self.middle, self.spread])
-
-
-def check_origin(origin: Sequence[float] | None, dim: int) -> Float64 | None:
-    """Read l, o_1, ..., o_d.
-
-    Examples
-    --------
-    >>> check_origin([1e6], 2)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: origin has 1 values; give 3: that of rewards, then those of the 2 features
-    """
-    if origin is None:
-        return None
-    values = np.array(origin, dtype=np.float64)
-    if values.shape != (dim + 1,):
-        raise InvalidValueError(
-            f"origin has {values.size} values; give {dim + 1}: that of rewards, then those of the {dim} features"
-        )
-    return values

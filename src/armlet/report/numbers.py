@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 
 
 def show(estimate: Estimate | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
-from armlet.inputs.extras import require
+from armlet.errors import require_package
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ class Picture:
 
 def require_matplotlib() -> None:
     """Say how to get what draws, if it is not there: better before a computation than after it."""
-    require("matplotlib", "plots need")
+    require_package("matplotlib", "plots need")
 
 
 def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inference.means import Estimate
+from armlet.inference.intervals import Estimate
 from armlet.report.pictures import INK, STYLE, Picture, picture, png, svg
 from armlet.types import Float64
 

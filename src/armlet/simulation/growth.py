@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidValueError
-from armlet.inference.means import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
+from armlet.inference.intervals import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
 from armlet.types import Float64
 
 SHORTEST: Final = 100  # steps: below, T/4 and T/2 are too rough to speak of growth

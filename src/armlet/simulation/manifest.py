@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from armlet.disk import write_atomically
 from armlet.errors import ArmletError, InvalidTypeError
-from armlet.model_file.disk import write_atomically
 from armlet.model_file.encoding import Json
 from armlet.simulation.play import Job
 from armlet.simulation.results import Settings, settings_of
-from armlet.version import __version__
+from armlet.types import __version__
 
 FORMAT = 1
 

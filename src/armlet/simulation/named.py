@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from armlet.environments import ENVIRONMENTS, World
-from armlet.errors import InvalidValueError, UnknownNameError
+from armlet.errors import InvalidValueError, UnknownNameError, choices
 from armlet.inputs.settings import check_seed
 from armlet.policies import find_policy
-from armlet.spelling import choices
 from armlet.types import Policy
 
 T = TypeVar("T")

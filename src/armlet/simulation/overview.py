@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.inference.means import band
-from armlet.model_file.disk import write_atomically
+from armlet.disk import write_atomically
+from armlet.inference.intervals import band
 from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots

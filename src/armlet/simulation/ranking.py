@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from armlet.environments import ENVIRONMENTS
-from armlet.inference.means import Estimate, paired_difference
+from armlet.inference.intervals import Estimate, paired_difference
 from armlet.model_file.encoding import Json
 from armlet.policies import POLICIES, plugged_policies
 from armlet.simulation.growth import SHORTEST, doubling_ratio

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from armlet.disk import write_atomically
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.log.tables import load_pyarrow
-from armlet.model_file.disk import write_atomically
 from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.play import PLACE, Curves, Job

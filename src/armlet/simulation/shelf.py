@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from armlet.disk import write_atomically
 from armlet.errors import ModelFileError
 from armlet.log.tables import load_pyarrow
-from armlet.model_file.disk import write_atomically
 from armlet.model_file.encoding import Array, Json, read_model, write_model
 from armlet.simulation.results import plain
 from armlet.types import Float64

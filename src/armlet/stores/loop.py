@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from armlet.bandit import Bandit
 from armlet.errors import refusing
 from armlet.inputs import columns
-from armlet.inputs.arms import check_label, listed
+from armlet.inputs.columns import check_label, listed
 from armlet.inputs.contexts import ContextReader
 from armlet.kernel import Decision
 from armlet.stores.events import LoopLog

@@ -9,11 +9,8 @@ from typing import Any, get_args
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import InvalidValueError, StoreError
-from armlet.inputs.checks import HUGE, ends, number, positive, settle
-from armlet.inputs.rewards import Range
-from armlet.inputs.settings import Normalize, Objective
+from armlet.inputs.settings import HUGE, Normalize, Objective, Range, Units, ends, number, positive, settle
 from armlet.policies import check_given, default_policy
-from armlet.reference.units import Units
 from armlet.stores.clock import SECOND
 from armlet.stores.ledger import Kept, Pen
 from armlet.stores.rewards import LONGEST, Aggregation, Terms, check_text

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import settle, whole
-from armlet.inputs.rewards import Range
+from armlet.inputs.settings import Range, settle, whole
 from armlet.stores.ledger import Outcome, Phase
 
 Status: TypeAlias = Literal[

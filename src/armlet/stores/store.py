@@ -12,12 +12,10 @@ from typing import Self, cast
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidValueError, refusing
-from armlet.inputs.arms import check_labels, listed
+from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.contexts import ContextReader
-from armlet.inputs.rewards import Range
-from armlet.inputs.settings import Normalize, Objective
+from armlet.inputs.settings import Normalize, Objective, Range, Units
 from armlet.policies import is_registered
-from armlet.reference.units import Units
 from armlet.stores.clock import SECOND, Clock, Moment
 from armlet.stores.ledger import Kept, Ledger, Pen
 from armlet.stores.loop import Loop

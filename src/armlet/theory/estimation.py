@@ -16,8 +16,7 @@ import numpy as np
 from armlet.environments.constants import Constants
 from armlet.environments.finite import FiniteWorld
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import number, whole
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.inputs.settings import Ridge, RidgeLike, number, whole
 from armlet.theory.problem import Problem
 from armlet.types import Float64, Int64
 
@@ -118,7 +117,7 @@ def _spread(residuals: Float64, arms: Int64, rows: Int64, gram: Float64) -> floa
 
 
 def _errors(X: Float64, gram: Float64) -> Float64:
-    """Give sqrt(x' A^-1 x), the standard error of x'theta_hat by least squares in units of sigma: (M, K)."""
+    """Return sqrt(x' A^-1 x), the standard error of x'theta_hat by least squares in units of sigma: (M, K)."""
     widths: Float64 = np.sqrt(np.einsum("md,kde,me->mk", X, np.linalg.pinv(gram, hermitian=True), X).clip(min=0.0))
     return widths
 

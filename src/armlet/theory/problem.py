@@ -1,26 +1,65 @@
-"""What the theorems need to know of a problem: Section 3, from arrays.
+"""What the theorems need to know of a problem: Section 3, from arrays; and the error where an assumption fails.
 
-Contexts are finitely many here, so the constants are exact up to rounding; `armlet.theory.estimation` has them from
-data. O(M d^2 + d^3 + M K d) for M contexts.
+A bound is a statement with conditions, and nothing here returns one where its conditions do not hold. Contexts are
+finitely many, so the constants are exact up to rounding; `armlet.theory.estimation` estimates them from data.
+O(M d^2 + d^3 + M K d) for M contexts.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Final, Literal, Self, TypeAlias
 
 import numpy as np
 
 from armlet.environments.constants import Constants
 from armlet.environments.finite import FiniteWorld
-from armlet.errors import InvalidValueError, MissingConstantError
-from armlet.reference.statistics import smallest_eigenvalue
-from armlet.theory.assumptions import MEANINGS, Assumption, AssumptionError
+from armlet.errors import ArmletError, InvalidValueError, MissingConstantError
+from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Float64
 
+Assumption: TypeAlias = Literal["gap", "contexts", "linear", "p", "multiple"]
+
+MEANINGS: Final = {
+    "delta_min": "the smallest lead of the best arm over the next one",
+    "sigma_min": "the smallest variance of the contexts in any direction",
+}
+"""What the constants that may fail are called where nobody has read the paper."""
 # a context scaled to length 1 is so only up to rounding; no bound is that sharp
 LONGEST = 1.0 + 1e-9
+
+
+class AssumptionError(ArmletError, ValueError):
+    """A bound or a p was asked for where an assumption of its theorem does not hold.
+
+    Attributes
+    ----------
+    assumption
+        "gap": some arm loses, and by at least delta_min > 0 wherever it does. "contexts": they are not all zero, and no
+        longer than the statement allows. "linear": expected rewards are. "p": it is as large as the statement asks for.
+        "multiple": p is one of K, so that the warm-up serves all arms alike.
+    needed
+        If p is too small: the p that would do.
+    plainly
+        What fails, without symbols and without advice on how to call the theory; the message itself where it has none.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise AssumptionError("p", "p is 3; use p >= 32", needed=32.0)
+    ... except ValueError as error:
+    ...     print(error, error.assumption, error.needed, sep=" | ")
+    p is 3; use p >= 32 | p | 32.0
+    """
+
+    def __init__(
+        self, assumption: Assumption, message: str, *, needed: float | None = None, plainly: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.assumption = assumption
+        self.needed = needed
+        self.plainly = message if plainly is None else plainly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +73,7 @@ class Problem:
     0.5
     >>> Problem(constants=constants, n_arms=2, dim=3, rank=3, radius=1.0)
     Traceback (most recent call last):
-    armlet.theory.assumptions.AssumptionError: sigma_min is 0.5 with rank 3 and contexts no longer than 1; it must be
+    armlet.theory.problem.AssumptionError: sigma_min is 0.5 with rank 3 and contexts no longer than 1; it must be
     above 0 and at most radius^2 / rank
     """
 
@@ -74,28 +113,13 @@ class Problem:
         )
 
     def divided(self, by: float) -> Self:
-        """Give the same problem with all rewards divided by a number; Algorithm 1 plays it no differently.
-
-        Examples
-        --------
-        >>> constants = Constants(sigma_min=0.5, delta_min=1.0, delta_max=8.0, Q=4.0, sigma=2.0)
-        >>> problem = Problem(constants=constants, n_arms=2, dim=2, rank=2, radius=1.0).divided(4.0)
-        >>> problem.constants.delta_min, problem.constants.Q, problem.constants.sigma
-        (0.25, 1.0, 0.5)
-        """
-        c = self.constants
-        constants = Constants(
-            sigma_min=c.sigma_min,
-            delta_min=c.delta_min / by,
-            delta_max=c.delta_max / by,
-            Q=c.Q / by,
-            sigma=c.sigma / by,
-        )
-        return replace(self, constants=constants)
+        """Return the same problem with all rewards divided by a number; Algorithm 1 plays it no differently."""
+        scaled = {name: getattr(self.constants, name) / by for name in ("delta_min", "delta_max", "Q", "sigma")}
+        return replace(self, constants=replace(self.constants, **scaled))
 
 
 def problem_constants(X: Float64, theta: Float64, *, sigma: float, chances: Float64 | None = None) -> Constants:
-    """Give the exact constants of finitely many contexts and linear arms.
+    """Return the exact constants of finitely many contexts and linear arms.
 
     Parameters
     ----------
@@ -124,7 +148,7 @@ def problem_constants(X: Float64, theta: Float64, *, sigma: float, chances: Floa
 
 
 def finite_problem(X: Float64, theta: Float64, *, sigma: float, chances: Float64 | None = None) -> Problem:
-    """Give the constants of `problem_constants` together with K, d, the rank and the longest context.
+    """Return the constants of `problem_constants` together with K, d, the rank and the longest context.
 
     Examples
     --------
@@ -135,14 +159,7 @@ def finite_problem(X: Float64, theta: Float64, *, sigma: float, chances: Float64
 
 
 def as_table(X: Float64, theta: Float64, chances: Float64 | None) -> FiniteWorld:
-    """Put contexts and linear arms into a table.
-
-    Examples
-    --------
-    >>> as_table(np.eye(2), np.array([[3.0, 0.0, 1.0]]), None)
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: X and theta have shapes (2, 2) and (1, 3); give (M, d) and (K, d)
-    """
+    """Put contexts and linear arms into a table."""
     if X.ndim != 2 or theta.ndim != 2 or X.shape[1] != theta.shape[1] or 0 in (*X.shape, *theta.shape):
         raise InvalidValueError(f"X and theta have shapes {X.shape} and {theta.shape}; give (M, d) and (K, d)")
     even = np.full(len(X), 1 / len(X))
@@ -162,17 +179,7 @@ def context_rank(second_moment: Float64) -> int:
 
 
 def check_length(problem: Problem) -> None:
-    """Ask for contexts of at most length 1, as the paper does.
-
-    Examples
-    --------
-    >>> constants = Constants(sigma_min=0.5, delta_min=1, delta_max=2, Q=1, sigma=1)
-    >>> check_length(Problem(constants=constants, n_arms=2, dim=2, rank=2, radius=2.0))
-    Traceback (most recent call last):
-    armlet.theory.assumptions.AssumptionError: the longest context has length 2 but the printed theorem needs |x| <= 1;
-    divide all contexts by 2 and learn from those (a ridge of another weight, so another run), or use repaired_p, which
-    takes any length
-    """
+    """Require contexts of at most length 1, as the paper does."""
     if problem.radius > LONGEST:
         raise AssumptionError(
             "contexts",

@@ -19,13 +19,13 @@ import armlet
 from armlet import ContextualEpsilonGreedy, kernel
 from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
+from armlet.inputs.settings import RidgeLike
 from armlet.kernel import AutoEvidence, Tuned
 from armlet.parallel.seeds import Seeds
 from armlet.policies import auto_p
 from armlet.policies.auto_p import EVEN, MOST, START
-from armlet.reference.auto import outlook
-from armlet.reference.exploring import Exploring
-from armlet.reference.ridge import RidgeLike
+from armlet.reference import outlook
+from armlet.reference.evidence import Exploring
 from armlet.types import Float64
 from support.examples import scaled
 

@@ -18,12 +18,12 @@ import armlet
 from armlet import ContextualEpsilonGreedy, kernel
 from armlet.environments import Customers, FigureA
 from armlet.environments.families import FAMILIES, draw_problem
+from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import AutoSchedule, Tuned
 from armlet.model_file import encoding
 from armlet.parallel.seeds import Seeds
 from armlet.policies.auto_p import MOST, START
-from armlet.reference.auto import tuning
-from armlet.reference.ridge import Ridge, RidgeLike
+from armlet.reference import auto_schedule
 from armlet.simulation.run import simulate
 from armlet.types import Float64
 from support.examples import scaled
@@ -263,7 +263,7 @@ def test_one_duel_costs_what_the_normal_integral_says() -> None:
     z = np.linspace(-12, 12, 200_001)
     density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
     wanted = [np.trapezoid(np.maximum(0, s * z - g) * density, z) for g, s in zip(lead, deviation, strict=True)]
-    np.testing.assert_allclose(tuning._expected_excess(lead, deviation), wanted, rtol=1e-6)
+    np.testing.assert_allclose(auto_schedule._expected_excess(lead, deviation), wanted, rtol=1e-6)
 
 
 def test_forecast_of_a_loss_is_that_of_a_simulation() -> None:
@@ -274,7 +274,7 @@ def test_forecast_of_a_loss_is_that_of_a_simulation() -> None:
     fresh = truth + rng.normal(0.0, s / math.sqrt(times - 1.0), n)  # new rows: (times - 1) times the evidence
     later = (g + (times - 1.0) * fresh) / times
     lost = np.where(later > 0, np.maximum(0.0, -truth), np.maximum(0.0, truth))
-    wanted = float(tuning._losses(np.array([g]), np.array([s]), times)[0])
+    wanted = float(auto_schedule._losses(np.array([g]), np.array([s]), times)[0])
     assert wanted == pytest.approx(lost.mean(), abs=4 * lost.std() / math.sqrt(n))
 
 
@@ -294,7 +294,7 @@ def test_two_customers_click_at_least_3_8_percent_of_the_time() -> None:
 
 
 def test_look_reads_like_the_state() -> None:
-    rows = tuning.Rows(
+    rows = auto_schedule.Rows(
         n=np.array([5.0, 5.0]),
         A=5 * np.ones((2, 1, 1)),
         b=np.array([[5.0], [0.0]]),
@@ -302,7 +302,7 @@ def test_look_reads_like_the_state() -> None:
         sum_rr=np.array([6.0, 1.0]),
         ridge=Ridge.parse("1/n"),
     )
-    seen = tuning.look(rows, np.ones((3, 1)), t=10, horizon=1000, caution=1.0, most=0.25)
+    seen = auto_schedule.look(rows, np.ones((3, 1)), t=10, horizon=1000, caution=1.0, most=0.25)
     # theta = 5/6 and 0; residuals 6 - 5/6 (5 + 5/6) and 1, over 10 - 2 degrees of freedom
     assert seen.delta == pytest.approx(5 / 6)
     assert seen.noise == pytest.approx(math.sqrt((6 - 5 / 6 * (5 + 5 / 6) + 1) / 8))

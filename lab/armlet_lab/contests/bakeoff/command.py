@@ -23,9 +23,8 @@ from armlet.simulation.manifest import ResultsError, new_session, read_manifest,
 from armlet.simulation.shelf import Shelf
 from armlet_lab.contests.bakeoff import vowpal
 from armlet_lab.contests.bakeoff.experiment import EXPERIMENT, Settings, find, survey
-from armlet_lab.runner import verdicts
 from armlet_lab.runner.experiment import SEED
-from armlet_lab.runner.reproduce import Reproduction, write_manifest, write_report
+from armlet_lab.runner.reproduce import Reproduction, to_text, write_manifest, write_report
 
 KIND: Final = "bakeoff"
 FIXED: Final = ("tables", "rows", "shuffles", "seed")  # of a folder
@@ -117,6 +116,6 @@ def _tell(done: Reproduction, folder: Path, manifest: dict[str, Any], tell: Call
     for section in done.sections:
         tell(f"\n{section.heading}: {section.tables[0].caption.lower()}\n")
         tell(section.tables[0].markdown())
-    tell(f"\n{verdicts.table(done.verdicts)}")
+    tell(f"\n{to_text(done.verdicts)}")
     tell(f"Report: {page}")
     return page

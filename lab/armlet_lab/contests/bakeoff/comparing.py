@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.inference.means import Z
+from armlet.inference.intervals import Z
 from armlet.types import Float64, Int64
 
 Test: TypeAlias = Literal["z", "strict"]

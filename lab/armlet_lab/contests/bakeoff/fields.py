@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64
 from armlet_lab.contests.bakeoff import vowpal

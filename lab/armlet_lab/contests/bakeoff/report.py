@@ -14,9 +14,7 @@ from armlet.report.tables import Table
 from armlet_lab.contests.bakeoff import vowpal
 from armlet_lab.contests.bakeoff.fields import PER_TABLE, SINGLE, Field, mean_norm, norms, tallied, with_hindsight
 from armlet_lab.contests.bakeoff.verdicts import held_against
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Verdict
+from armlet_lab.runner.experiment import Findings, Section, Verdict
 
 LARGE: Final = 1000
 WIDTH: Final = 26  # letters beside a bar

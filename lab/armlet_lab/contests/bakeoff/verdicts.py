@@ -9,7 +9,7 @@ from armlet.parallel.seeds import Seeds
 from armlet_lab.contests.bakeoff import vowpal
 from armlet_lab.contests.bakeoff.comparing import Test
 from armlet_lab.contests.bakeoff.fields import SINGLE, Field, exact, mean_norm, tallied
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Statistic, Verdict
 
 RIVAL: Final = vowpal.USUAL[0].label
 FLOOR: Final = "Uniform"

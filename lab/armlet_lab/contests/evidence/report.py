@@ -7,14 +7,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.evidence.contestants import FACTORS, FLOOR, Q
-from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Role, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict
 
 Columns: TypeAlias = Mapping[str, Float64]
 """By name, a number for each problem."""

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.leaderboard.costs import Cost
 from armlet_lab.contests.leaderboard.verdicts import FIRST, NAMED, OURS, RIVALS, Rank, constant_cost, meets_the_best
-from armlet_lab.runner.experiment import Findings
-from armlet_lab.runner.page import Section
+from armlet_lab.runner.experiment import Findings, Section
 from armlet_lab.runner.scatter import Point, scatter
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64
 from armlet_lab.contests.leaderboard.costs import Cost
-from armlet_lab.runner.verdicts import Claim, Criterion, Outcome, Role, Statistic, Verdict
+from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Statistic, Verdict
 
 OURS: Final = "Algorithm 1"
 RIVALS: Final = ("LinUCB", "Thompson sampling")

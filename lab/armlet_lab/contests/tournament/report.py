@@ -8,13 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report.tables import Table
 from armlet.types import Float64
-from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Statistic, Verdict
 
 WORST: Final = 1.6  # of the ratios of means
 LOCKED: Final = 10.0  # times its family's median: a run that never left a wrong arm

@@ -8,14 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.means import Estimate, bootstrap
+from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report.tables import Table
 from armlet.types import Float64
 from armlet_lab.contests.units.contestants import BEST, FORMS, NAMES, SHOWN, TOLD, UNTOLD, Form
-from armlet_lab.runner.experiment import Findings
+from armlet_lab.runner.experiment import Claim, Criterion, Findings, Role, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
-from armlet_lab.runner.page import Section
-from armlet_lab.runner.verdicts import Claim, Criterion, Role, Statistic, Verdict
 
 SAME: Final = Criterion("within", 0.99, 1.01)
 COSTS: Final = 1.4  # times: more than that no policy may lose in any family

@@ -18,8 +18,7 @@ from typing import Self
 import numpy as np
 
 from armlet.errors import MergeError
-from armlet.policies.state import Arrays
-from armlet.reference.refusals import check_mergeable
+from armlet.policies.state import Arrays, check_mergeable
 from armlet.types import Bool, Float64, Int64, Shapes
 
 TAG_BITS = 31  # of a choice's tag, which is a signed number of 32
@@ -58,7 +57,7 @@ class LinearExperts:
         return int(n_arms + n_experts)
 
     def linear(self, x: Float64, eligible: Bool | None = None) -> Int64:
-        """Give the arm that each linear expert plays, (N,), of all if none are named; the first of those that tie."""
+        """Return the arm that each linear expert plays, (N,), of all if none are named; the first of those that tie."""
         n_arms, n_experts, dim = self.theta.shape
         # theta is continuous: but for x = 0, where products are exact, rounding has no ties to decide
         scores = (self.theta.reshape(-1, dim) @ x).reshape(n_arms, n_experts)
@@ -70,7 +69,7 @@ class LinearExperts:
         return best
 
     def constant(self, eligible: Bool | None = None) -> Int64:
-        """Give the arm that each constant expert plays, (K,)."""
+        """Return the arm that each constant expert plays, (K,)."""
         every = np.arange(len(self.theta))
         if eligible is None:
             return every
@@ -79,12 +78,12 @@ class LinearExperts:
         return nexts
 
     def chosen(self, x: Float64, eligible: Bool | None = None) -> Int64:
-        """Give the arm that each expert plays, (N + K,): the linear ones, then the constants."""
+        """Return the arm that each expert plays, (N + K,): the linear ones, then the constants."""
         some = None if eligible is None or eligible.all() else eligible
         return np.concatenate([self.linear(x, some), self.constant(some)])
 
     def advice(self, x: Float64, eligible: Bool) -> Float64:
-        """Give the probability of each arm by each expert, (N + K, K): 0 or 1."""
+        """Return the probability of each arm by each expert, (N + K, K): 0 or 1."""
         out = np.zeros((len(self), len(self.theta)))
         out[np.arange(len(self)), self.chosen(x, eligible)] = 1.0
         return out
@@ -168,7 +167,7 @@ class ExpertSums(Arrays):
         return LinearExperts(self["theta"])
 
     def total(self, name: str) -> Float64:
-        """Give a sum of every expert: linear, constant, extra."""
+        """Return a sum of every expert: linear, constant, extra."""
         others, n = self[name], self._n_experts
         return np.concatenate([others[:n], self[f"{name}_constant"], others[n:]])
 
@@ -201,7 +200,7 @@ class ExpertSums(Arrays):
 
 
 def expert_shapes(n_arms: int, dim: int, *, n_experts: int, sums: tuple[str, ...], extra: int = 0) -> Shapes:
-    """Give the shapes of the arrays of `ExpertSums`.
+    """Return the shapes of the arrays of `ExpertSums`.
 
     Examples
     --------
@@ -230,7 +229,7 @@ def barred_tag(eligible: Bool) -> int:
 
 
 def known_eligible(eligible: Bool) -> Bool:
-    """Give what a tag will say was eligible, (K,): of the arms from number 31 on, all.
+    """Return what a tag will say was eligible, (K,): of the arms from number 31 on, all.
 
     Examples
     --------

@@ -21,13 +21,11 @@ from typing import ClassVar, cast
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.checks import HUGE, SEEDS, chance, ends, one_of, positive, settle, whole
-from armlet.inputs.rewards import Outside, unit
-from armlet.model_file.shapes import check_room
+from armlet.inputs.settings import HUGE, SEEDS, Outside, chance, ends, one_of, positive, settle, unit, whole
+from armlet.model_file.model import check_room
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import Arrays, fresh
-from armlet.reference.choosing import play_drawn
-from armlet.reference.refusals import MOST, check_between
+from armlet.policies.state import MOST, Arrays, check_between, fresh
+from armlet.reference.choice import play_drawn
 from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
 from armlet_lab.literature.parts.experts import LinearExperts
 
@@ -36,7 +34,7 @@ MOST_ROWS = 1e100  # by weight; its square is no infinity
 
 
 def toss(seed: int, t: int, n: int) -> float:
-    """Give a number in [0, 1) that looks random but follows from its arguments.
+    """Return a number in [0, 1) that looks random but follows from its arguments.
 
     Examples
     --------
@@ -53,7 +51,7 @@ def toss(seed: int, t: int, n: int) -> float:
 
 
 def variances(W: Float64, advice: Int64, shares: Float64, mu: float) -> Float64:
-    """Give E_x[1 / ((1 - K mu) W(x, pi(x)) + mu)] of every policy, (N,).
+    """Return E_x[1 / ((1 - K mu) W(x, pi(x)) + mu)] of every policy, (N,).
 
     Parameters
     ----------
@@ -75,7 +73,7 @@ def variances(W: Float64, advice: Int64, shares: Float64, mu: float) -> Float64:
 
 
 def arm_weights(P: Float64, advice: Int64, n_arms: int) -> Float64:
-    """Give W_P, the weight of the policies that play each arm in each context, (M, K).
+    """Return W_P, the weight of the policies that play each arm in each context, (M, K).
 
     Examples
     --------
@@ -143,13 +141,13 @@ class FiniteClassState(Arrays):
         return self._advice[:m], self["counts"][:m] / self["counts"][:m].sum()
 
     def advice(self, x: Float64) -> Int64:
-        """Give the arm of every policy, (N,): the random linear ones, then the constants."""
+        """Return the arm of every policy, (N,): the random linear ones, then the constants."""
         place = self._places.get(_key(x))
         advice: Int64 = self._experts.chosen(x) if place is None else self._advice[place]
         return advice
 
     def weights(self, x: Float64) -> Float64:
-        """Give W_P(x, .), (K,)."""
+        """Return W_P(x, .), (K,)."""
         place = self._places.get(_key(x))
         W = arm_weights(self["P"], self._experts.chosen(x)[None], self.n_arms) if place is None else self._W
         row: Float64 = W[place or 0]
@@ -188,7 +186,7 @@ class FiniteClassState(Arrays):
         self._W[: len(advice)] = arm_weights(P, advice, self.n_arms)
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave, and derive the rest."""
+        """Restore what `arrays` returned, and derive the rest."""
         self._check(arrays)
         Arrays.restore_arrays(self, arrays)
         self._places = {}
@@ -255,7 +253,7 @@ class FiniteClass(BasePolicy[FiniteClassState]):
         check_room((self.n_policies + n_arms) * self.max_contexts, "(n_policies + n_arms) x max_contexts")
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         n, room = self.n_policies + n_arms, self.max_contexts
         sums: Shapes = {"sums": (n,), "alive": (n,), "P": (n,), "rows": (1,), "solved": (2,)}
         return {**sums, "contexts": (room, dim), "counts": (room,)}
@@ -265,11 +263,11 @@ class FiniteClass(BasePolicy[FiniteClassState]):
         return FiniteClassState(n_arms, dim, n_policies=self.n_policies, seed=self.seed, max_contexts=self.max_contexts)
 
     def values(self, state: FiniteClassState) -> Float64:
-        """Give the value of every policy by inverse propensities, in units of [0, 1], (N,)."""
+        """Return the value of every policy by inverse propensities, in units of [0, 1], (N,)."""
         return state["sums"] / max(state.n, 1.0)
 
     def probabilities(self, state: FiniteClassState, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
-        """Give (1 - k mu) W_P(x, a) + mu; weight on arms that are not eligible is shared out by the others' weight."""
+        """Return (1 - k mu) W_P(x, a) + mu; what is not eligible is shared out by the weight of the others."""
         chances: Float64 = state.weights(x) * eligible
         k, total = np.count_nonzero(eligible), chances.sum()
         chances = chances / total if total > 0.0 else eligible / k

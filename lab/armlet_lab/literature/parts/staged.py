@@ -24,11 +24,10 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.checks import NOISE_SCALE, chance, optional, positive, settle, whole
+from armlet.inputs.settings import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.state import Arrays
-from armlet.reference.choosing import best_chances, play_best
-from armlet.reference.refusals import check_counted
+from armlet.policies.state import Arrays, check_counted
+from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
 
 
@@ -56,7 +55,7 @@ class StagedSums(Arrays):
         return int(self["n"].shape[1])
 
     def rows(self, stage: int, solve: Callable[[Float64, Float64], Float64]) -> Float64:
-        """Give what `solve` makes of a stage's A, (K, d, d), and b, (K, d)."""
+        """Return what `solve` makes of a stage's A, (K, d, d), and b, (K, d)."""
         if stage not in self._solved:
             self._solved[stage] = solve(self["A"][:, stage - 1], self["b"][:, stage - 1])
         return self._solved[stage]
@@ -87,7 +86,7 @@ class StagedSums(Arrays):
         self._solved.pop(stage, None)
 
     def restore_arrays(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         super().restore_arrays(arrays)
         self._solved.clear()
 
@@ -146,7 +145,7 @@ class Staged(BasePolicy[StagedSums]):
         """Turn those products, (K, rows), into estimates and widths, (K,) each."""
 
     def stages(self) -> int:
-        """Give S: the first s with 2^-s <= 1 / sqrt(T), or `n_stages`."""
+        """Return S: the first s with 2^-s <= 1 / sqrt(T), or `n_stages`."""
         return max(1, ((self.horizon - 1).bit_length() + 1) // 2) if self.n_stages is None else self.n_stages
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
@@ -159,7 +158,7 @@ class Staged(BasePolicy[StagedSums]):
             )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        """Give the shapes of the state's arrays."""
+        """Return the shapes of the state's arrays."""
         shape = (n_arms, self.stages())
         return {"n": shape, "b": (*shape, dim), "A": (*shape, dim, dim)}
 
@@ -174,7 +173,7 @@ class Staged(BasePolicy[StagedSums]):
         )
 
     def bounds(self, state: StagedSums, stage: int, x: Float64) -> tuple[Float64, Float64]:
-        """Give the estimate and the width of every arm at a stage, (K,) each."""
+        """Return the estimate and the width of every arm at a stage, (K,) each."""
         return self.read(state.rows(stage, self.solve) @ x)
 
     def walk(self, state: StagedSums, x: Float64, eligible: Bool) -> Ending:

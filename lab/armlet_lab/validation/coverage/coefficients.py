@@ -44,7 +44,7 @@ class Covered:
 
 
 def truth(world: World) -> Float64:
-    """Give constants and slopes, (K, 1 + d)."""
+    """Return constants and slopes, (K, 1 + d)."""
     if world == "equal arms":
         return np.tile([0.2, 0.4, -0.3, 0.1], (3, 1))
     if world == "gaps":
@@ -75,7 +75,7 @@ def run(world: World, policy: Policy, seed: int, *, delay: int = 0) -> Covered:
 
 
 def _hits(bandit: Bandit, true: Float64, interval: Literal["fixed", "anytime"]) -> Bool:
-    """Say which coefficients lie in their intervals; none is given before there are rows enough, and none is missed."""
+    """Return which coefficients lie in their intervals; none is given before there are enough rows: that is no miss."""
     rows = bandit.intervals(interval=interval)
     hits = [
         row.low is None or row.high is None or row.low <= value <= row.high

@@ -57,7 +57,7 @@ def thompson(means: tuple[float, ...], horizon: int, runs: int, rng: np.random.G
 
 
 def _law(count: Float64, total: Float64, squares: Float64, t: int, rng: np.random.Generator) -> Float64:
-    """Give the share of draws from the posteriors in which each arm is best, mixed with the floor."""
+    """Return the share of draws from the posteriors in which each arm is best, mixed with the floor."""
     mean = total / count
     variance = np.maximum(squares / count - mean**2, 1e-12)
     spread, centre = np.sqrt(1 / (count / variance + 1)), count / (variance + count) * mean
@@ -68,7 +68,7 @@ def _law(count: Float64, total: Float64, squares: Float64, t: int, rng: np.rando
 
 
 def weigh(logs: Logs, means: tuple[float, ...]) -> tuple[Float64, Float64]:
-    """Give errors and whether intervals cover, (weights, runs, K) each."""
+    """Return errors and whether intervals cover, (weights, runs, K) each."""
     scores = _scores(logs)
     found = [_estimated(scores, h) for h in _weights(logs.chances)]
     errors = np.stack([value - np.array(means) for value, _ in found])
@@ -76,7 +76,7 @@ def weigh(logs: Logs, means: tuple[float, ...]) -> tuple[Float64, Float64]:
 
 
 def _scores(logs: Logs) -> Float64:
-    """Give the augmented scores (T, runs, K), by means of earlier rows."""
+    """Return the augmented scores (T, runs, K), by means of earlier rows."""
     played = logs.arms[:, :, None] == np.arange(logs.chances.shape[2])
     sums, counts = (logs.rewards[:, :, None] * played).cumsum(axis=0), played.cumsum(axis=0)
     model = np.zeros_like(logs.chances)
@@ -89,7 +89,7 @@ def _weights(chances: Float64) -> list[Float64]:
 
 
 def _two_point(chances: Float64) -> Float64:
-    """Give their two-point allocation: between an arm that stays the best and one that stays at the floor."""
+    """Return their two-point allocation: between an arm that stays the best and one that stays at the floor."""
     T, _, K = chances.shape
     t, power = np.arange(1.0, T + 1), 1 - DECAY
     now = ((t + 1) ** power - t**power) / (power * K)
@@ -110,7 +110,7 @@ def _estimated(scores: Float64, h: Float64) -> tuple[Float64, Float64]:
 def by_algorithm_1(
     means: tuple[float, ...], horizon: int, runs: int, rng: np.random.Generator
 ) -> tuple[Float64, Float64]:
-    """Give the same for logs of Algorithm 1, (runs, K) each."""
+    """Return the same for logs of Algorithm 1, (runs, K) each."""
     policy, K = Algorithm1(p=P, warmup="uniform"), len(means)
     rule, X = policy.rule(), np.ones((horizon, 1))
     rate = np.minimum(1.0, P / np.arange(1.0, horizon + 1))

@@ -10,7 +10,7 @@ import numpy as np
 from armlet.evaluation.estimators import ESTIMATORS, Estimator, kernel_constants
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, unknown_columns
 from armlet.kernel import gram, row_features
-from armlet.reference.evaluation import Parts
+from armlet.reference.evaluate import Parts
 from armlet.types import Arm, Bool, Float64, Int64
 
 

@@ -32,7 +32,7 @@ WORDS: Final[tuple[str, ...]] = ("dm", "ips", "snips", "dr")
 
 
 def errors(table: Table, rng: np.random.Generator, runs: int) -> tuple[Float64, Float64, float]:
-    """Give the errors of the estimators, (runs, 4), whether their intervals cover (NaN: none), and the truth."""
+    """Return the errors of the estimators, (runs, 4), whether their intervals cover (NaN: none), and the truth."""
     order = rng.permutation(len(table))
     train, test = np.array_split(order, 2)
     X = table.standardised()
@@ -56,7 +56,7 @@ def errors(table: Table, rng: np.random.Generator, runs: int) -> tuple[Float64, 
 
 
 def classify(X: Float64, y: Int64, asked: Float64, n_arms: int) -> Int64:
-    """Give the classes of rows by ridge regression on flags of the classes of others."""
+    """Return the classes of rows by ridge regression on flags of the classes of others."""
     Y, ones = np.eye(n_arms)[y], np.ones((len(X), 1))
     Z = np.hstack([ones, X])
     theta = np.linalg.solve(Z.T @ Z + np.eye(Z.shape[1]), Z.T @ Y)
@@ -64,6 +64,6 @@ def classify(X: Float64, y: Int64, asked: Float64, n_arms: int) -> Int64:
 
 
 def share(covered: Float64) -> float | None:
-    """Give how often intervals covered; None if there were none."""
+    """Return how often intervals covered; None if there were none."""
     some: Bool = ~np.isnan(covered)
     return float(covered[some].mean()) if some.any() else None

@@ -83,7 +83,7 @@ def _points(
 
 
 def _cross_fitted(X: Float64, arms: Int64, rewards: Float64, n_arms: int, rng: np.random.Generator) -> Float64:
-    """Give what is expected of every arm in every row by a model that has not seen the row."""
+    """Return what is expected of every arm in every row by a model that has not seen the row."""
     flags, q = np.eye(n_arms), np.empty((len(X), n_arms))
     parts = np.array_split(rng.permutation(len(X)), FOLDS)
     for part in parts:

@@ -14,8 +14,8 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
-from armlet.inputs.encoding.encoder import Encoder
-from armlet.inputs.settings import Design, Normalize, Objective, check_design
+from armlet.inputs.encoder import Encoder
+from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
 from armlet.kernel import Statistics, Tuned
 from armlet.log.fitting.files import Data, Piece
 from armlet.log.fitting.rows import RowReader, Rows, first_wrong, matrix
@@ -25,7 +25,6 @@ from armlet.parallel.pool import PoolLike, each_in_order, opened
 from armlet.policies.base import SumsPolicy
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.epsilon_greedy import EpsilonGreedy
-from armlet.reference.units import Units
 from armlet.types import Arm, Float64, Int64, Policy
 
 UPDATES: Final = (SumsPolicy.update, EpsilonGreedy.update, ContextualEpsilonGreedy.update)

@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from armlet.inputs.arms import check_label
-from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, refused, too_light
-from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
+from armlet.inputs.encoder import Encoder
 from armlet.types import Arm, Bool, Float64, Int64
 
 Labels: TypeAlias = Literal["plain", "json"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from armlet.errors import ArgumentError
-from armlet.inputs.arms import check_labels
-from armlet.inputs.encoding.encoder import Encoder
+from armlet.inputs.columns import check_labels
+from armlet.inputs.encoder import Encoder
 from armlet.inputs.settings import Objective
 from armlet.log.fitting.files import Data, Piece, cut, find_files, open_file, read_batches
 from armlet.log.fitting.rows import RowReader, arm_codes, vector_width

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from armlet.errors import ArgumentError
-from armlet.inputs.encoding.encoder import Encoder
-from armlet.inputs.extras import load
+from armlet.errors import ArgumentError, load_package
+from armlet.inputs.encoder import Encoder
 from armlet.log.imports.imported import Imported, Logged, origin_of
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 
@@ -80,7 +79,7 @@ class TableLog(Imported):
 
 def _arrow(table: Any) -> Any:
     """Return a table of any kind as Arrow's."""
-    pa = load("pyarrow", "tables need")
+    pa = load_package("pyarrow", "tables need")
     if isinstance(table, pa.Table):
         return table
     try:
@@ -108,7 +107,7 @@ def _encoded(table: Any, encoder: Encoder, roles: Roles) -> Iterator[Logged]:
 
 
 def _batches(table: Any, names: list[str]) -> Iterator[Any]:
-    pa = load("pyarrow", "tables need")
+    pa = load_package("pyarrow", "tables need")
     for batch in table.select(names).to_batches(max_chunksize=_BATCH):
         yield pa.Table.from_batches([batch])
 

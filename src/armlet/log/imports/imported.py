@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from armlet.log.schema import FORMAT, SCHEMA, Event
-from armlet.types import Arm
-from armlet.version import __version__
+from armlet.types import Arm, __version__
 
 
 class Logged(NamedTuple):

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 import apsw
 
+from armlet.disk import sync_directory
 from armlet.errors import StoreError
-from armlet.model_file.disk import sync_directory
 from armlet.stores.clock import Moment
 from armlet.stores.ledger import Kept, Row
 from armlet.stores.sqlite.connection import connect

@@ -1,1 +1,0 @@
-"""Algorithm 2, Contextual UCB: what it remembers, costs and regrets."""

@@ -1,1 +1,0 @@
-"""p from what is known before: a law of problems, or a pilot."""

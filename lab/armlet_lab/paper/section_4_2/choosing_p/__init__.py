@@ -1,1 +1,0 @@
-"""p found while Algorithm 1 runs."""

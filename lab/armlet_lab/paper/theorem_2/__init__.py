@@ -1,1 +1,0 @@
-"""Theorem 2: the regret of Algorithm 1 at the p that it asks for."""

@@ -1,0 +1,195 @@
+"""What the documentation quotes from experiments: run them at full scale and paste their tables; nobody types one.
+
+A page has marks, `<!-- name: begin -->` and `<!-- name: end -->`; what stands between them is replaced by a file of the
+results. A page is one entry of `PAGES`: what runs, into folders below results/, and which file goes where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from armlet.errors import ArmletError, choices
+
+Run: TypeAlias = Callable[[Sequence[str]], int]
+"""Runs a command line of `armlet-lab` and returns its exit code."""
+Step: TypeAlias = tuple[str, ...] | Callable[[Path], None]
+"""A command line of `armlet-lab`, or a function of the folder of results."""
+
+
+class PublishError(ArmletError):
+    """What a page quotes could not be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page below docs/, the steps that make what it quotes, and the files below results/ that it quotes."""
+
+    path: str
+    steps: tuple[Step, ...]
+    parts: Mapping[str, str]  # by the name of the mark
+    figures: Mapping[str, str] = field(default_factory=dict)  # by the name below docs/figures/
+
+
+def paste(page: str, name: str, text: str) -> str:
+    r"""Return the page with the text between the marks of that name.
+
+    Examples
+    --------
+    >>> print(paste("<!-- n: begin -->\nold\n<!-- n: end -->", "n", "new"))
+    <!-- n: begin -->
+    <BLANKLINE>
+    new
+    <BLANKLINE>
+    <!-- n: end -->
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise PublishError(f"the page needs one {begin} and one {end}")
+    marked = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
+    return marked.sub(lambda _: f"{begin}\n\n{text.strip()}\n\n{end}", page)
+
+
+def publish(name: str, run: Run, root: Path = Path()) -> Path:
+    """Run what a page quotes, put it there, and return the path of the page.
+
+    Parameters
+    ----------
+    name
+        A key of `PAGES`.
+    run
+        What runs a command line of `armlet-lab`.
+    root
+        The repository, with docs/ in it.
+    """
+    if name not in PAGES:
+        raise ValueError(f"there is no page {name!r}; {choices(name, PAGES)}")
+    page, docs, results = PAGES[name], root / "docs", root / "results"
+    before = (docs / page.path).read_text()  # better refused now than after the computation
+    for mark in page.parts:
+        paste(before, mark, "")
+    for step in page.steps:
+        if not isinstance(step, tuple):
+            step(results)
+        elif code := run([part.replace("results/", f"{results}/") for part in step]):
+            raise PublishError(f"armlet-lab {' '.join(step)} ended with {code}; {page.path} is as it was")
+    text = before
+    for mark, file in page.parts.items():
+        text = paste(text, mark, (results / file).read_text())
+    for figure, file in page.figures.items():
+        shutil.copy(results / file, docs / "figures" / figure)
+    (docs / page.path).write_text(text)
+    return docs / page.path
+
+
+def _of_experiment(
+    name: str, *parts: str, prefix: str = "", before: tuple[Step, ...] = (), figures: Mapping[str, str] | None = None
+) -> Page:
+    """Describe a page of verdicts and of tables, each of which has a mark."""
+    return Page(
+        path=f"results/{name}.md",
+        steps=(*before, ("paper", "--full", "--only", name, "--out", f"results/{name}")),
+        parts={
+            **{part: f"{name}/tables/{prefix or name}-{part}.md" for part in parts},
+            "verdicts": f"{name}/verdicts.md",
+        },
+        figures=figures or {},
+    )
+
+
+def _fetch_keel(_: Path) -> None:
+    from armlet.cli import main
+
+    if code := main(["data", "fetch", "keel"]):
+        raise PublishError(f"armlet data fetch keel ended with {code}")
+
+
+def _calibrate(results: Path) -> None:
+    from armlet_lab.paper import calibration
+
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        calibration.main([])
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "calibration.md").write_text(printed.getvalue())
+
+
+def _draw_advice(results: Path) -> None:
+    """Ask the advisor about customers that click, and draw what it says."""
+    from armlet.advice import advise
+    from armlet.advice.plots import regret_by_p
+    from armlet.environments import Customers
+
+    advice = advise(Customers.draw, horizon=100_000, seed=1, unit="clicks")
+    (results / "explore" / "figures" / "clicks.svg").write_text(regret_by_p(advice).svg, encoding="utf-8")
+
+
+PAGES: Final[dict[str, Page]] = {
+    "paper": Page(
+        path="reference/paper.md",
+        steps=(("paper", "--out", "results/paper"),),  # its verdicts are those of the quick scale
+        parts={"verdicts": "paper/verdicts.md"},
+    ),
+    "leaderboard": Page(
+        path="reference/policies.md",
+        steps=(("paper", "--full", "--only", "leaderboard", "--out", "results/leaderboard"),),
+        parts={"leaderboard": "leaderboard/tables/leaderboard-regret.md"},
+        figures={"leaderboard.svg": "leaderboard/figures/leaderboard-regret.svg"},
+    ),
+    "bakeoff": Page(
+        path="results/bakeoff.md",
+        steps=(
+            _fetch_keel,
+            ("bakeoff", "--full", "--rivals", "usual", "--out", "results/bakeoff"),
+            ("bakeoff", "--rivals", "grid", "--shuffles", "1", "--out", "results/bakeoff-grid"),
+        ),
+        parts={
+            "balanced": "bakeoff/tables/bakeoff-balanced.md",
+            "imbalanced": "bakeoff/tables/bakeoff-imbalanced.md",
+            "grid-balanced": "bakeoff-grid/tables/bakeoff-balanced.md",
+            "grid-imbalanced": "bakeoff-grid/tables/bakeoff-imbalanced.md",
+        },
+        figures={f"bakeoff-{kind}.svg": f"bakeoff/figures/bakeoff-{kind}.svg" for kind in ("balanced", "imbalanced")},
+    ),
+    "tournament": Page(
+        path="results/tournament.md",
+        steps=(("paper", "--full", "--only", "tournament", "--out", "results/tournament"),),
+        parts={"tables": "tournament/tables/tournament.md", "verdicts": "tournament/verdicts.md"},
+    ),
+    "explore": Page(
+        path="how-to/how-much-to-explore.md",
+        steps=(
+            _calibrate,
+            ("paper", "--full", "--only", "choosing-p,advisor", "--out", "results/explore"),
+            _draw_advice,
+        ),
+        parts={
+            "calibration": "calibration.md",
+            "trials": "explore/tables/section42-online.md",
+            "advice": "explore/tables/section42-prior.md",
+        },
+        figures={
+            "explore-rates.svg": "explore/figures/section42-online-2.svg",
+            "explore-clicks.svg": "explore/figures/clicks.svg",
+        },
+    ),
+    "calibration": Page(
+        path="how-to/how-much-to-explore.md", steps=(_calibrate,), parts={"calibration": "calibration.md"}
+    ),
+    "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
+    "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor"),
+    "coverage": _of_experiment(
+        "coverage",
+        *("fixed", "sequences", "errors", "past", "own", "coefficients", "propensities"),
+        figures={"coverage.svg": "coverage/figures/coverage-fixed.svg"},
+    ),
+    "printed-tables": _of_experiment(
+        "printed-tables", "digits", "classifiers", "adaptive", prefix="printed", before=(_fetch_keel,)
+    ),
+}
+"""What `armlet-lab publish` knows, by name."""

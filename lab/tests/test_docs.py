@@ -1,0 +1,147 @@
+"""What the docs promise: a map that has every page, links that lead somewhere, a reference with every public name."""
+
+from __future__ import annotations
+
+import codeop
+import doctest
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import armlet
+from armlet.cli.parser import make_parser
+from armlet_lab.cli import make_parser as make_lab_parser
+from hooks import cells, commands, contents
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+API = DOCS / "reference" / "api"
+PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(API.glob("*.rst")), *sorted(ROOT.glob("*.md"))]
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+
+
+def pages_of(index: Path) -> set[Path]:
+    """List the files that a page links to, without their suffix."""
+    return {(index.parent / page).resolve() for page in contents.linked(index.read_text())}
+
+
+def test_the_map_has_every_page() -> None:
+    known = pages_of(DOCS / "index.md") | pages_of(DOCS / "decisions" / "README.md")
+    assert [page for page in PAGES if page.with_suffix("") not in known | {DOCS / "index"}] == []
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    places = [link.partition("#")[0] for link in links(page)]
+    assert [place for place in places if place and not (page.parent / place).is_file()] == []
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_says_first_what_you_will_have(page: Path) -> None:
+    assert page.read_text().split("\n\n")[1].startswith("At the end you will have")
+
+
+def copied(page: Path) -> list[str]:
+    """What the copy button of each code block of a page gives."""
+    if page in TUTORIALS:
+        shown = re.findall(r"^```{code-cell} python\n(.*?)^```$", cells.notebook(page.read_text()), re.M | re.S)
+        return [re.sub(r"^:tags: .*\n", "", code) for code in shown if "remove-cell" not in code.partition("\n")[0]]
+    prompt = re.compile(PROMPT)
+    blocks = [cells.session(block) for block in cells.BLOCK.findall(page.read_text())]
+    return ["".join(f"{prompt.sub('', x, 1)}\n" for x in block.splitlines() if prompt.match(x)) for block in blocks]
+
+
+PROMPT = next(line for line in (DOCS / "conf.py").read_text().splitlines() if "prompt_text" in line).split('"')[1]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.suffix == ".md"], ids=lambda page: page.stem)
+def test_code_blocks_can_be_pasted_into_the_prompt(page: Path) -> None:
+    """At the prompt a block ends at an empty line, and nowhere else: as `python -i` compiles, line by line."""
+    for block in copied(page):
+        typed = ""
+        for line in [*block.splitlines(), ""]:
+            typed = f"{typed}\n{line}" if typed else line
+            if codeop.compile_command(typed) is not None:
+                typed = ""
+        assert typed == ""
+
+
+def test_the_first_tutorial_works_in_the_prompt(tmp_path: Path) -> None:
+    """Paste all of it into `python -i`, which shows what the page shows."""
+    page = DOCS / "tutorials" / "first-bandit.md"
+    pasted = "\n".join(copied(page))
+    done = subprocess.run(
+        [sys.executable, "-q", "-i"], input=pasted, capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert "Error" not in done.stderr
+    shown = [
+        example.want.strip()
+        for block in cells.BLOCK.findall(page.read_text())
+        for example in doctest.DocTestParser().get_examples(block)
+        if example.want and "\n" not in example.want.strip() and "..." not in example.want
+    ]
+    assert shown
+    assert [line for line in shown if line not in done.stdout] == []
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_all_code_of_a_tutorial_is_run(page: Path) -> None:
+    """Every Python block is a doctest, and each becomes cells of the site that have all of its lines."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    assert [block for block in blocks if not block.startswith(">>> ")] == []
+    shown = cells.notebook(page.read_text())
+    typed = [line[4:] for block in blocks for line in block.splitlines() if line.startswith((">>> ", "... "))]
+    assert [line for line in typed if line not in shown] == []
+    assert "\n>>> " not in shown
+
+
+def test_every_public_module_has_a_page_of_the_reference() -> None:
+    """Every folder but those inside, which the others show, and the commands, which have their own page."""
+    inside = {"inputs", "model_file", "inference", "reference", "cli"}
+    folders = {path.parent.name for path in Path(armlet.__file__).parent.glob("*/__init__.py")} - inside
+    assert set(armlet._MODULES) < folders
+    assert {name for name in folders if not (API / f"{name}.rst").is_file()} == set()
+
+
+def test_the_page_of_the_commands_has_what_each_of_them_prints() -> None:
+    page = commands.page((DOCS / "reference" / "commands.md").read_text())
+    parsers = [*commands.found(make_parser()), *commands.found(make_lab_parser())]
+    assert len(parsers) > 15
+    for each in parsers:
+        assert f"# {each.prog}\n\n```text\nusage: {each.prog} [-h]" in page
+
+
+def read(module: str) -> str:
+    return (API / f"{module}.rst").read_text()
+
+
+@pytest.mark.parametrize("module", sorted({path.stem for path in API.glob("*.rst")} - {"armlet", "policies", "lab"}))
+def test_a_module_of_the_reference_says_what_is_public(module: str) -> None:
+    assert f"automodule:: armlet.{module}\n" in read(module)
+    found = importlib.import_module(f"armlet.{module}")
+    names = getattr(found, "__all__", ())
+    assert [name for name in names if not hasattr(found, name)] == []
+    listed = {name for name, value in vars(found).items() if inspect.isclass(value) or inspect.isfunction(value)}
+    lines = {line.rpartition(" ")[2] for line in read(module).splitlines()}
+    assert [name for name in names if name not in listed and f"armlet.{module}.{name}" not in lines] == []
+
+
+def test_figures_about_others_stand_in_the_results() -> None:
+    """Tables under such a mark are lines of the page that it names."""
+    page = DOCS / "explanation" / "against-the-others.md"
+    parts = re.findall(r"<!-- lines of (\S+) -->\n((?:\|.*\n)+)", page.read_text())
+    assert len(parts) == 3
+    for source, table in parts:
+        written = (page.parent / source).read_text().splitlines()
+        assert [line for line in table.splitlines() if line not in written] == []

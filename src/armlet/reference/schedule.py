@@ -1,0 +1,186 @@
+"""Mirrors kernel/rules/schedule.cpp: Algorithm 1 in plain numpy, line by line as in the paper, on visible state.
+
+Every sum is written in the order in which the kernel makes it, so both agree to the last bit, ties and all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from armlet.inputs.settings import Ridge, Units
+from armlet.reference.choice import below, best_arms, coins, draw, force
+from armlet.reference.evidence import by_evidence
+from armlet.reference.linear import BEYOND_ANY, log_determinant, solve, width
+from armlet.reference.units import FreeUnits
+from armlet.types import Bool, Choice, Float64, Int64
+
+
+@dataclass(slots=True)
+class Reference:
+    """Algorithm 1 with all its state in the open."""
+
+    n_arms: int
+    dim: int
+    p: float
+    seed: int
+    ridge: Ridge = field(default_factory=lambda: Ridge("paper"))
+    warmup: Literal["round-robin", "uniform"] = "round-robin"
+    learns_from: Literal["explored steps", "every step"] = "explored steps"
+    clock: Literal["evidence", "steps"] = "steps"
+    cap: float = 1.0  # of exploring by evidence
+    floor: float = 0.0
+    active: Bool = field(init=False)  # (K,): which arms are not retired
+    units: Units = "as given"
+    free: FreeUnits | None = field(init=False)
+    n: Float64 = field(init=False)  # (K,)
+    A: Float64 = field(init=False)  # (K, d, d): sum of x x', or (K, D, D) of y y'
+    b: Float64 = field(init=False)  # (K, d): sum of r x, or (K, D) of r y
+    sum_r: Float64 = field(init=False)  # (K,)
+    sum_rr: Float64 = field(init=False)  # (K,)
+
+    def __post_init__(self) -> None:
+        self.free = FreeUnits(self.dim) if self.units == "free" else None
+        K, d = self.n_arms, self.size
+        self.n, self.A, self.b = np.zeros(K), np.zeros((K, d, d)), np.zeros((K, d))
+        self.sum_r, self.sum_rr = np.zeros(K), np.zeros(K)
+        self.active = np.ones(K, dtype=np.bool_)
+
+    @property
+    def size(self) -> int:
+        """How many values a context has where it is looked at."""
+        return self.dim if self.free is None else self.dim + 1
+
+    def view(self, x: Float64) -> Float64:
+        """Give the context as it is looked at: x, or z."""
+        return x if self.free is None else self.free.view(x)
+
+    def estimate(self, arm: int) -> Float64:
+        """Solve (lambda_n I + A / n) theta = b / n, multiplied by n; theta = 0 before the first row."""
+        theta = self._solve(arm) if self.n[arm] > 0 else None
+        return np.zeros(self.size) if theta is None else theta
+
+    def _solve(self, arm: int) -> Float64 | None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta = solve(*self._system(arm))
+        # sums that have lost all their digits, of huge rows that were taken back, say nothing
+        return theta if (np.abs(theta) <= BEYOND_ANY).all() else None
+
+    def _penalty(self, arm: int) -> Float64:
+        n = float(self.n[arm])
+        if self.free is None:
+            return self.ridge.shift(n) * np.eye(self.size)
+        # one row at the mean of all rewards for the constant, whatever the ridge of the slopes
+        shift = self.ridge.shift(max(n, 1.0))
+        penalty = shift * np.eye(self.size)
+        penalty[0, 0] = (1.0 - shift) + shift  # as the kernel adds it
+        return penalty
+
+    def _system(self, arm: int) -> tuple[Float64, Float64]:
+        """Give V and the right side of V theta = b."""
+        if self.free is None:
+            return self.A[arm] + self._penalty(arm), self.b[arm]
+        A, b = self.free.system(self.A[arm], self.b[arm])
+        shift = self.ridge.shift(max(float(self.n[arm]), 1.0))
+        A[0, 0] += 1.0 - shift
+        return A + shift * np.eye(self.size), b
+
+    def estimates(self) -> Float64:
+        """Give theta_hat of every arm, (K, d), or of z, (K, D)."""
+        return np.array([self.estimate(arm) for arm in range(self.n_arms)])
+
+    def scores(self, x: Float64) -> Float64:
+        """Give x' theta_hat, or z' theta_hat, of every arm, summed in the order of the features."""
+        theta, scores, z = self.estimates(), np.zeros(self.n_arms), self.view(x)
+        for j in range(self.size):
+            scores += z[j] * theta[:, j]
+        return scores
+
+    def precision(self, arm: int) -> Float64:
+        """Give V = ridge I + A, what the widths of LinUCB and its kin are made of."""
+        V: Float64 = self._penalty(arm) if self._solve(arm) is None else self._system(arm)[0]
+        return V
+
+    def widths(self, x: Float64) -> Float64:
+        """Give sqrt(x' V^-1 x) of every arm."""
+        return np.array([width(self.precision(arm), self.view(x)) for arm in range(self.n_arms)])
+
+    def log_determinants(self) -> Float64:
+        """Give log det V of every arm."""
+        return np.array([log_determinant(self.precision(arm)) for arm in range(self.n_arms)])
+
+    def decide(self, t: int, x: Float64, eligible: Bool | None = None) -> Choice:
+        """Play step t, with the eligible arms, or else those that are not retired."""
+        playable = self.active if eligible is None else eligible & self.active
+        if self.clock == "evidence":
+            return self._by_evidence(t, self.bounds(t, x, np.flatnonzero(playable)), playable)
+        arms, tossed = np.flatnonzero(playable), coins(self.seed, t)
+        m = len(arms)
+        if t <= math.ceil(self.p):  # for t = 1 to p
+            if self.warmup == "round-robin":
+                return force(int(arms[t % m]), playable)
+            return draw(playable, tossed)
+        # before the first row all arms tie whatever x is: the step explores, by name too
+        blank = self.learns_from == "explored steps" and not self.n.any()
+        rate = 1.0 if blank else self.p / t
+        best = best_arms(self.scores(x), arms)
+        explored = tossed.coin < rate  # e ~ Bernoulli(p / t)
+        arm = int(arms[below(tossed.pick, m)] if explored else best[below(tossed.tie, len(best))])
+        chance = rate / m + ((1 - rate) / len(best) if arm in best else 0.0)
+        greedy = arm in best if rate < 1.0 else None  # a step that is sure to explore does not look
+        return Choice(arm, chance, explored, 0, 1.0 / m, rate, 1.0 / m, greedy)
+
+    def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:  # noqa: ARG002
+        """Give what the best of these arms has the most of, between explored steps."""
+        return self.scores(x)
+
+    @property
+    def rows(self) -> Float64:
+        """(K,): what exploring counts."""
+        return self.n
+
+    def _by_evidence(self, t: int, bounds: Float64, playable: Bool) -> Choice:
+        q = self.p / int(self.active.sum())
+        law = by_evidence(self.rows, playable, t, q=q, cap=self.cap, floor=self.floor)
+        return law.decide(self.n_arms, lambda arms: best_arms(bounds, arms), coins(self.seed, t))
+
+    def update(self, x: Float64, choice: Choice, reward: float) -> None:
+        """Learn from step t if it explored."""
+        if choice.explored or self.learns_from == "every step":
+            self.add(choice.arm, x, reward)
+
+    def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
+        """Record a row: n += 1, b += r x, A += x x', with a weight."""
+        if self.free is not None:
+            if weight > 0 and not (self.n > 0).any():
+                self.free.set_origin(x, reward)
+            x, reward = self.free.row(x), reward - float(self.free.origin[0])
+        self.n[arm] += weight
+        self.sum_r[arm] += weight * reward
+        self.sum_rr[arm] += weight * reward * reward
+        self.b[arm] += weight * reward * x
+        self.A[arm] += weight * np.outer(x, x)
+        if weight < 0 and self.n[arm] <= -1e-12 * weight:  # the last row was taken back: no ghost of it stays
+            for sums in (self.n, self.A, self.b, self.sum_r, self.sum_rr):
+                sums[arm] = 0.0
+        if self.free is not None:
+            self.free.left -= max(weight, 0.0)
+            if weight < 0 or self.free.left <= 0 or (weight > 0 and self.free.leaves(x, weight, sum(self.n.tolist()))):
+                self.renew()
+
+    def renew(self) -> None:
+        """In free units: take the means and deviations of all rows anew."""
+        if self.free is not None:
+            self.free.renew(self.A, self.b, self.sum_rr)
+
+    def run(self, contexts: Float64, rewards: Float64) -> list[Choice]:
+        """Play all steps: contexts (T, d), rewards of every arm (T, K)."""
+        choices = []
+        for t, (x, r) in enumerate(zip(contexts, rewards, strict=True), start=1):
+            choice = self.decide(t, x)
+            self.update(x, choice, float(r[choice.arm]))
+            choices.append(choice)
+        return choices
