@@ -38,7 +38,7 @@ from armlet.inference.intervals import LEVEL, Interval
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reading import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.progress import Progress
 from armlet.types import Float64
 
 Intervals: TypeAlias = Literal["fixed", "both"]
@@ -67,7 +67,7 @@ def evaluate(
     checks: Checking = "all",
     pool: PoolLike = "serial",
     workers: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Estimate what policies would have earned on the decisions of a log.
 
@@ -189,19 +189,23 @@ def _sum(
     estimators: Mapping[str, Estimator],
     pool: PoolLike,
     workers: int | None,
-    progress: Progress,
+    progress: Progress | None,
 ) -> Sums:
     model, every = solve(survey.records(blocks.dim)), tuple(estimators.values())
     tasks = [SumTask(blocks, i, tuple(targets), model, start, every) for i, start in enumerate(survey.starts)]
-    done = 0
+    parts = []
 
-    def count(_index: int, _sums: Sums) -> None:
-        nonlocal done
-        done += 1
-        progress(len(tasks) + done, 2 * len(tasks))
+    def collect(_index: int, part: Sums) -> None:
+        parts.append(part)
+        if progress is not None:
+            progress(len(tasks) + len(parts), 2 * len(tasks))
 
+    if pool == "serial" and workers is None:  # there is nothing to open
+        for task in tasks:
+            collect(task.block, sum_block(task))
+        return Sums.add(parts)
     with opened(pool, workers=workers) as place:
-        return Sums.add(map_in_order(sum_block, tasks, place, count))
+        return Sums.add(map_in_order(sum_block, tasks, place, collect))
 
 
 @dataclass(frozen=True, slots=True)

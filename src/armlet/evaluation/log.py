@@ -25,7 +25,7 @@ import numpy as np
 from armlet.errors import LogError
 from armlet.evaluation.rows import BLOCK, Blocks, Rows
 from armlet.inputs.columns import LARGEST
-from armlet.log.faults import reading
+from armlet.log.faults import check_ordinary, reading
 from armlet.log.fitting.files import open_file
 from armlet.log.lines import parse
 from armlet.log.parquet.layout import read_metadata
@@ -61,6 +61,9 @@ def open_rows(log: Source | Blocks) -> Blocks:
     """
     if isinstance(log, Blocks):
         return log
+    if isinstance(log, str | os.PathLike) and os.fspath(log).endswith(".parquet"):
+        check_ordinary(Path(log), "log")
+        return CompactedBlocks(log)
     events = read(log)
     path = getattr(events, "path", None)
     return CompactedBlocks(path) if path and str(path).endswith(".parquet") else SpooledBlocks(events)

@@ -23,7 +23,7 @@ from armlet.inference.sequences import MeanSequence
 from armlet.inference.sequences import in_range as check_rewards
 from armlet.inputs.settings import Range
 from armlet.kernel import sum_moments
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.progress import Progress
 from armlet.types import Arm, Bool, Float64, Int64
 
 PIECES: Final = 64  # stretches of a log that drift keeps sums of; when there are more, neighbours are added up
@@ -427,14 +427,15 @@ def survey_log(
     blocks: Blocks,
     targets: Sequence[Target],
     observers: Sequence[Observer] = (),
-    progress: Progress = silent,
+    progress: Progress | None = None,
     declared: Range | None = None,
 ) -> Survey:
     """Read a log once; refuse rewards outside of the declared range."""
     found = Survey(len(blocks.arms))
     start = np.zeros((len(targets), RUNNING))
     for number, rows in enumerate(blocks):
-        progress(number, 2 * len(blocks))
+        if progress is not None:
+            progress(number, 2 * len(blocks))
         paid = rows.with_reward()
         check_rows(paid)
         design = Design.of(paid)
