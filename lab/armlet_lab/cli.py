@@ -157,16 +157,15 @@ def _add_bakeoff(parser: argparse.ArgumentParser) -> None:
 def _bakeoff(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArmletError
     from armlet.parallel import pool
-    from armlet_lab.contests.bakeoff import command
-    from armlet_lab.contests.bakeoff.experiment import configured
+    from armlet_lab.contests import bakeoff
     from armlet_lab.runner.experiment import SEED
 
     a = arguments
     try:
         given = {"policies": a.policy, "tables": a.tables, "rows": a.rows, "shuffles": a.shuffles, "rivals": a.rivals}
-        settings = configured("full" if a.full else "quick", given)
+        settings = bakeoff.configured("full" if a.full else "quick", given)
         with pool.make_pool(a.engine, workers=a.workers) as where:
-            command.bakeoff(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
+            bakeoff.reproduce(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
     except (ValueError, TypeError) as error:
         a.parser.error(str(error))
     except KeyboardInterrupt:
@@ -180,7 +179,7 @@ def _report(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArmletError
     from armlet.simulation.manifest import read_manifest
     from armlet.simulation.overview import write_overview
-    from armlet_lab.contests.bakeoff import command
+    from armlet_lab.contests import bakeoff
     from armlet_lab.runner import reproduce
 
     code = 0
@@ -188,8 +187,8 @@ def _report(arguments: argparse.Namespace) -> None:
         kind = read_manifest(arguments.folder).get("kind")
         if kind == reproduce.KIND:
             code = reproduce.rebuild(arguments.folder)
-        elif kind == command.KIND:
-            command.rebuild(arguments.folder)
+        elif kind == bakeoff.KIND:
+            bakeoff.rebuild(arguments.folder)
         else:
             print(f"Report: {write_overview(arguments.folder)}")
     except (ModuleNotFoundError, OSError, ArmletError) as error:

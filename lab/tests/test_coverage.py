@@ -43,7 +43,7 @@ def test_a_log_in_memory_is_the_log_of_the_bandit() -> None:
     assert bandit.state.n.tolist() == counts.tolist()
     np.testing.assert_array_equal(rows.reward, rewards[np.arange(400), rows.arm])
     greedy = rows.greedy == 0
-    np.testing.assert_allclose(rows.propensity[greedy], (rows.rate * rows.given_exploring)[greedy])
+    np.testing.assert_allclose(rows.propensity[greedy], (rows.exploration_rate * rows.exploration_propensity)[greedy])
 
 
 def test_a_uniform_log_values_an_arm_by_its_mean() -> None:

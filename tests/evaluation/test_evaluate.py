@@ -17,7 +17,7 @@ from armlet.evaluation import log as log_module
 from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.log import open_rows
-from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.rows import EXPLORATION, Rows, rows_of
 from armlet.evaluation.targets import read_target
 from armlet.parallel.pool import make_pool
 from armlet.reference.evaluate import Parts
@@ -55,7 +55,7 @@ def _rows(taken: list[Any]) -> Rows:
     said = [each[3] for each in taken]
     known: dict[str, Any] = {
         name: np.array([math.nan if getattr(d, name) is None else getattr(d, name) for d in said])
-        for name in ("rate", "given_exploring", "smallest")
+        for name in EXPLORATION
     }
     known["explored"] = np.array([d.explored for d in said], dtype=np.int8)
     known["turn"] = np.array([d.design == "turn" for d in said])
@@ -163,8 +163,8 @@ def test_an_estimator_with_a_column_of_its_own_is_one_class(baseline: str) -> No
 def test_weighted_is_plain_where_all_rows_explore_alike() -> None:
     known: dict[str, Any] = {
         "explored": np.ones(4, dtype=np.int8),
-        "rate": np.ones(4),
-        "given_exploring": np.full(4, 0.5),
+        "exploration_rate": np.ones(4),
+        "exploration_propensity": np.full(4, 0.5),
     }
     rows = rows_of(small().X, small().arm, small().reward, np.full(4, 0.5), **known)
     weighted, dr = (
@@ -221,9 +221,9 @@ def test_weights_of_rows_do_not_know_which_arms_were_eligible_there() -> None:
 
     plain = weights(rows)
     for t in (3, 50, 120, 199):
-        sets, rate = rows.eligible.copy(), rows.rate.copy()
+        sets, rate = rows.eligible.copy(), rows.exploration_rate.copy()
         sets[t], rate[t] = np.arange(3) == rows.arm[t], rate[t] / 2
-        other = weights(replace(rows, eligible=sets, rate=rate))
+        other = weights(replace(rows, eligible=sets, exploration_rate=rate))
         assert (other[: t + 1] == plain[: t + 1]).all()
         assert t == 199 or (other[t + 1 :] != plain[t + 1 :]).any()
 
@@ -258,7 +258,7 @@ def test_processes_and_dask_give_the_same_bytes_from_parquet(tmp_path: Path, mon
         bandit = Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=60), seed=3, log=log)
         for i in range(300):
             bandit.learn(bandit.decide([i / 300]), float(i % 3))
-    monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
+    monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
     monkeypatch.setattr(log_module, "BLOCK", 64)
     blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
     assert len(blocks) == 5

@@ -62,7 +62,11 @@ def test_an_error_of_a_quarter_on_one_arm_is_found_in_uniform_logs(times: float,
     for seed in range(10):
         rows = played(Uniform(), 3000, seed=seed) if known else imported(3000, seed=seed)
         wrong = np.where(rows.arm == 1, times / 3, 1 / 3)
-        columns = {"given_exploring": wrong, "smallest": np.full(3000, wrong.min())} if known else {}
+        columns = (
+            {"exploration_propensity": wrong, "min_exploration_probability": np.full(3000, wrong.min())}
+            if known
+            else {}
+        )
         checks = look(replace(rows, propensity=wrong, **columns))
         check = checks["propensities"]
         found += check.word is Word.REFUSED and "1 was not drawn as often" in check.sentence
@@ -74,9 +78,9 @@ def test_wrong_chances_among_explored_rows_of_algorithm_1_are_found() -> None:
     skewed = np.where(rows.arm == 2, 0.5, 0.25)
     lied = replace(
         rows,
-        given_exploring=skewed,
-        smallest=np.full(3000, 0.25),
-        propensity=rows.propensity + rows.rate * (skewed - rows.given_exploring),
+        exploration_propensity=skewed,
+        min_exploration_probability=np.full(3000, 0.25),
+        propensity=rows.propensity + rows.exploration_rate * (skewed - rows.exploration_propensity),
     )
     assert look(lied)["propensities"].word is Word.REFUSED
 

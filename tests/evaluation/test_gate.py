@@ -57,7 +57,7 @@ def test_only_rows_that_were_drawn_speak_of_the_candidate() -> None:
     explored[:100] = 1
     turn = np.zeros(n, dtype=np.bool_)
     turn[:10] = True
-    blocks = held(n, explored=explored, turn=turn, given_exploring=np.full(n, 0.5))
+    blocks = held(n, explored=explored, turn=turn, exploration_propensity=np.full(n, 0.5))
     assert randomized_rows(blocks[0])[0].sum() == 90
     found = gate(blocks, "b", against="a")
     assert (found.rows, found.drawn) == (400, 90)

@@ -60,9 +60,9 @@ def logged(seed: int, n: int, chances: Float64, eligible: Bool | None = None) ->
         reward=paid[at, arm],
         propensity=given[at, arm],
         explored=np.ones(n, dtype=np.int8),
-        rate=np.ones(n),
-        given_exploring=given[at, arm],
-        smallest=np.where(may, given, 1.0).min(axis=1),
+        exploration_rate=np.ones(n),
+        exploration_propensity=given[at, arm],
+        min_exploration_probability=np.where(may, given, 1.0).min(axis=1),
         greedy=np.full(n, -1, dtype=np.int8),
         turn=np.zeros(n, dtype=np.bool_),
         eligible=may,
@@ -114,7 +114,11 @@ def test_a_learner_earns_on_a_log_what_it_earns_live(policy: Policy, chances: Fl
 def test_weighted_rows_that_are_not_thinned_would_be_found_out() -> None:
     policy = armlet.LinUCB(alpha=0.5)
     rows = [
-        replace(logged(run, 600, WEIGHTED), given_exploring=np.full(600, 1 / 3), smallest=np.full(600, 1 / 3))
+        replace(
+            logged(run, 600, WEIGHTED),
+            exploration_propensity=np.full(600, 1 / 3),
+            min_exploration_probability=np.full(600, 1 / 3),
+        )
         for run in range(120)
     ]
     wrong = np.array(
@@ -211,14 +215,14 @@ def test_a_running_bandits_log_is_replayed_on_the_rows_that_its_coins_drew(tmp_p
     assert all(explored[t - 1] for t in found.t)
 
 
-UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "given_exploring": np.full(300, np.nan)}
+UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "exploration_propensity": np.full(300, np.nan)}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"explored": np.zeros(300, dtype=np.int8)}, "no row of the log explored"),
-        ({"given_exploring": np.full(300, np.nan)}, "300 of 300 explored rows have no given_exploring"),
+        ({"exploration_propensity": np.full(300, np.nan)}, "300 of 300 explored rows have no exploration_propensity"),
         ({"reward": np.full(300, np.nan)}, "no row with a reward"),
         ({"weight": np.full(300, 2.0)}, "weights other than 1"),
         ({"explored": np.repeat(np.array([1, -1], dtype=np.int8), 150)}, "150 of 300 rows do not say"),

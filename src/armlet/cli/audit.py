@@ -49,7 +49,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 def _audit(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArmletError
     from armlet.log.auditing import audit
-    from armlet.log.recording import start_beside
+    from armlet.log.log import start_beside
 
     start = arguments.start or start_beside(arguments.log)
     try:

@@ -63,7 +63,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 def _fit(arguments: argparse.Namespace) -> None:
     from armlet.errors import ArgumentError, ArmletError
     from armlet.inputs.encoder import Encoder
-    from armlet.log.fitting.fit import fit, is_sums
+    from armlet.log.fitting import fit_parquet, is_sums
     from armlet.simulation.compare import parse_policy
     from armlet.simulation.named import make_policy
 
@@ -73,7 +73,7 @@ def _fit(arguments: argparse.Namespace) -> None:
             raise InvalidValueError("--explored and --all-explored are both given; give one")
         if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
             raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
-        bandit = fit(
+        bandit = fit_parquet(
             a.data,
             None if a.policy is None else make_policy(*parse_policy(a.policy)),
             x=a.x,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from armlet.cli.arguments import count, fail, names
 
 if TYPE_CHECKING:
-    from armlet.log.imports.imported import Imported
+    from armlet.log.imports import Imported
     from armlet.log.schema import Event
 
 EXAMPLES = """\
@@ -82,7 +82,7 @@ def _run(command: Callable[[argparse.Namespace], None], arguments: argparse.Name
 
 
 def _show(arguments: argparse.Namespace) -> None:
-    from armlet.log.reading import read
+    from armlet.log.reader import read
 
     kinds: Counter[str] = Counter()
     events = read(arguments.log)
@@ -112,7 +112,7 @@ def _words(name: str, value: object) -> str:
 
 
 def _tail(arguments: argparse.Namespace) -> None:
-    from armlet.log.reading import read
+    from armlet.log.reader import read
 
     last: Iterable[Event] = deque(read(arguments.log), maxlen=arguments.n)
     for event in last:
@@ -120,7 +120,7 @@ def _tail(arguments: argparse.Namespace) -> None:
 
 
 def _compact(arguments: argparse.Namespace) -> None:
-    from armlet.log.parquet.compacting import compact
+    from armlet.log.exporting import compact
 
     form = "columns" if arguments.columns else "binary"
     path = compact(arguments.log, arguments.out, contexts=form)  # type: ignore[arg-type]
@@ -143,8 +143,7 @@ def _import(arguments: argparse.Namespace) -> None:
 def _imported(arguments: argparse.Namespace) -> Imported:
     from armlet.bandit import load
     from armlet.errors import ArgumentError
-    from armlet.log.imports.columns import from_table
-    from armlet.log.imports.dsjson import from_dsjson
+    from armlet.log.imports import from_dsjson, from_table
     from armlet.log.tables import Roles
 
     if arguments.kind == "dsjson":

@@ -217,12 +217,14 @@ class Propensities:
 
     def _add_exploring(self, rows: Rows, known: Bool) -> None:
         self._explored += int((rows.explored == 1).sum())
-        tossed = known & (rows.rate < 1.0) & (rows.explored >= 0)
-        self._exploring += (rows.explored[tossed] == 1).sum(), rows.rate[tossed].sum()
+        tossed = known & (rows.exploration_rate < 1.0) & (rows.explored >= 0)
+        self._exploring += (rows.explored[tossed] == 1).sum(), rows.exploration_rate[tossed].sum()
         drawn = known & (rows.explored == 1)
         self.tested += int(drawn.sum())
-        given = rows.given_exploring[drawn]
-        self._draws += bet_on_draws(rows.arm[drawn], given, rows.smallest[drawn], rows.eligible[drawn])
+        given = rows.exploration_propensity[drawn]
+        self._draws += bet_on_draws(
+            rows.arm[drawn], given, rows.min_exploration_probability[drawn], rows.eligible[drawn]
+        )
 
     def _add_others(self, rows: Rows, others: Bool) -> None:
         if not others.any():
@@ -331,19 +333,24 @@ class _Weights:
 
 def explores_every_arm(rows: Rows) -> Bool:
     """Return which rows explore every eligible arm with a known, positive probability."""
-    if np.isnan(rows.rate).all():
+    if np.isnan(rows.exploration_rate).all():
         return np.zeros(len(rows), dtype=np.bool_)
     with np.errstate(invalid="ignore"):
-        return np.asarray((rows.rate > 0.0) & (rows.smallest > 0.0) & (rows.given_exploring > 0.0) & ~rows.turn)
+        return np.asarray(
+            (rows.exploration_rate > 0.0)
+            & (rows.min_exploration_probability > 0.0)
+            & (rows.exploration_propensity > 0.0)
+            & ~rows.turn
+        )
 
 
 def _impossible(rows: Rows) -> Bool:
     e, n = rows.propensity, np.arange(len(rows))
     wrong = ~((e > 0.0) & (e <= 1.0 + TOLERANCE)) | ~rows.eligible[n, rows.arm]
     with np.errstate(invalid="ignore"):
-        if not np.isnan(rows.rate).all():
-            low = rows.rate * rows.given_exploring  # NaN where they are not known
-            wrong |= (e < low - TOLERANCE) | (e > low + (1.0 - rows.rate) + TOLERANCE)
+        if not np.isnan(rows.exploration_rate).all():
+            low = rows.exploration_rate * rows.exploration_propensity  # NaN where they are not known
+            wrong |= (e < low - TOLERANCE) | (e > low + (1.0 - rows.exploration_rate) + TOLERANCE)
             wrong |= (rows.greedy == 0) & (np.abs(e - low) > TOLERANCE)
         if rows.probabilities is not None:
             wrong |= np.abs(rows.probabilities.sum(axis=1) - 1.0) > ROUNDED
@@ -379,7 +386,7 @@ class Support:
         may_vary = known | rows.turn | (rows.propensity < 1.0)  # elsewhere `_reach` says whether it plays the same
         some = target if may_vary.all() else target[may_vary]
         self._mass += np.bincount(some, minlength=len(self._mass)) if target.ndim == 1 else some.sum(axis=0)
-        tried = (rows.explored == 1) | (np.isnan(rows.rate) & (rows.propensity < 1.0))
+        tried = (rows.explored == 1) | (np.isnan(rows.exploration_rate) & (rows.propensity < 1.0))
         self._tried += np.bincount(rows.arm[tried], minlength=len(self._tried))
         self._add_loose(rows, ~known & ~rows.turn, target, chance, w)
 

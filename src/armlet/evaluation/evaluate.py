@@ -36,7 +36,7 @@ from armlet.evaluation.rows import Blocks
 from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_target, split_own, through_encoders
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inputs.settings import Objective, Range, check_range
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.parallel.pool import PoolLike, map_in_order, opened
 from armlet.parallel.progress import Progress
 from armlet.types import Float64

@@ -39,7 +39,7 @@ from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
 from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.types import Arm, Context
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]

@@ -35,7 +35,7 @@ from armlet.evaluation.model import row_sums, unpack
 from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Design, Rows
 from armlet.inference.intervals import Interval, Z, rough_t_quantile
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
 from armlet.types import Arm, Bool, Float64, Int64, Interaction, Policy
@@ -213,15 +213,16 @@ class Thinning:
         """Return the probability with which each row is kept: that of the rarest arm over that of its own."""
         if self.by_arm is not None:
             return np.asarray(self.by_arm.min() / self.by_arm[rows.arm])
-        rarest = rows.smallest if self.floor is None else self.floor
-        return np.asarray(np.minimum(rarest / rows.given_exploring, 1.0))
+        rarest = rows.min_exploration_probability if self.floor is None else self.floor
+        return np.asarray(np.minimum(rarest / rows.exploration_propensity, 1.0))
 
 
 def find_thinning(blocks: Blocks) -> Thinning:
     """Read a log once to find how its arms were drawn; refuse one that does not show it, or that drew by contexts.
 
-    A log shows it where its policy explores: `explored`, `given_exploring`, `smallest`. One of other origin shows it if
-    every arm has one propensity throughout and these add up to 1, for then they cannot have depended on contexts.
+    A log shows it where its policy explores: `explored`, `exploration_propensity`, `min_exploration_probability`. One
+    of other origin shows it if every arm has one propensity throughout and these add up to 1, for then they cannot have
+    depended on contexts.
 
     Examples
     --------
@@ -266,9 +267,11 @@ class _Seen:
         self._differ |= bool((some.eligible != self._one).any())
         drawn = some.take((some.explored == 1) & ~some.turn)
         self.usable += len(drawn)
-        self.without += int((np.isnan(drawn.given_exploring) | np.isnan(drawn.smallest)).sum())
+        self.without += int(
+            (np.isnan(drawn.exploration_propensity) | np.isnan(drawn.min_exploration_probability)).sum()
+        )
         if len(drawn):
-            self._floor = min(self._floor, float(np.fmin.reduce(drawn.smallest)))
+            self._floor = min(self._floor, float(np.fmin.reduce(drawn.min_exploration_probability)))
 
     def by_flags(self) -> Thinning:
         if not self.usable:
@@ -277,8 +280,8 @@ class _Seen:
             )
         if self.without:
             raise LogError(
-                f"{self.without:,} of {self.usable:,} explored rows have no given_exploring: what was explored may "
-                "have depended on the context; log with a policy that explores regardless of it, such as Uniform"
+                f"{self.without:,} of {self.usable:,} explored rows have no exploration_propensity: what was explored "
+                "may have depended on the context; log with a policy that explores regardless of it, such as Uniform"
             )
         if self._differ and not self._floor > 0:
             raise LogError(

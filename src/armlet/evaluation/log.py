@@ -23,22 +23,20 @@ from typing import Any, Final
 import numpy as np
 
 from armlet.errors import LogError
-from armlet.evaluation.rows import BLOCK, Blocks, Rows
+from armlet.evaluation.rows import BLOCK, EXPLORATION, Blocks, Rows
 from armlet.inputs.columns import LARGEST
 from armlet.log.faults import check_ordinary, reading
-from armlet.log.fitting.files import open_file
 from armlet.log.lines import parse
-from armlet.log.parquet.layout import read_metadata
-from armlet.log.parquet.reading import side_lines
-from armlet.log.reading import Source, read
+from armlet.log.parquet import read_metadata, side_lines
+from armlet.log.reader import Source, read
+from armlet.log.rows import open_file
 from armlet.log.schema import Event, Events
 from armlet.model_file.encoding import decode_model
 from armlet.types import Arm, Bool, Float64, Int64
 
 CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
 """Kinds of events that change which arms there are."""
-_PROBABILITIES: Final = ("rate", "given_exploring", "smallest")
-_NUMBERS: Final = ("propensity", *_PROBABILITIES, "reward")
+_NUMBERS: Final = ("propensity", *EXPLORATION, "reward")
 _COLUMNS: Final = ("t", "seq", "arm", "eligible", "explored", "greedy", "design", "probabilities", "weight", *_NUMBERS)
 _BATCH: Final = 2**14
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
@@ -274,7 +272,7 @@ def _check_ranges(columns: dict[str, Any], name: str) -> None:
     """Refuse values that no event has; NaN stands for null, except for a propensity."""
     wrong = {
         "propensity": ~((columns["propensity"] >= 0.0) & (columns["propensity"] <= 1.0)),
-        **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in _PROBABILITIES},
+        **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in EXPLORATION},
         "reward": np.abs(columns["reward"]) > LARGEST,
         "weight": ~((columns["weight"] > 0.0) & (columns["weight"] <= LARGEST)),
         "t": columns["t"] < 0,
@@ -443,7 +441,7 @@ class _Spooler:
             return
         columns: dict[str, Any] = {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=np.float64)
-            for name in ("propensity", *_PROBABILITIES)
+            for name in ("propensity", *EXPLORATION)
         }
         for name in ("explored", "greedy"):
             columns[name] = np.array([-1 if row[name] is None else row[name] for row in rows], dtype=np.int8)

@@ -21,6 +21,9 @@ from armlet.types import Arm, Bool, Float64, Int64
 BLOCK: Final = 2**16
 """Rows of a block: where sums are cut is part of what they are."""
 
+EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
+"""Columns that say how a step explores, as a log names them."""
+
 Int8 = npt.NDArray[np.int8]
 
 
@@ -34,9 +37,9 @@ class Rows:
     reward: Float64  # (n,): the last that counts; NaN where none came, or it was forgotten
     propensity: Float64  # (n,): the probability of that arm, unconditionally
     explored: Int8  # (n,): 1 exploratory, 0 greedy, -1 not known
-    rate: Float64  # (n,): the exploration probability of the step; NaN not known
-    given_exploring: Float64  # (n,): the probability of the arm given that the step explores; NaN not known
-    smallest: Float64  # (n,): the smallest such probability among the eligible arms; NaN not known
+    exploration_rate: Float64  # (n,): the exploration probability of the step; NaN not known
+    exploration_propensity: Float64  # (n,): the probability of the arm given that the step explores; NaN not known
+    min_exploration_probability: Float64  # (n,): the smallest such probability among the eligible arms; NaN not known
     greedy: Int8  # (n,): 1 it had the highest estimate, 0 it did not, -1 not known
     turn: Bool  # (n,): it was the arm's turn in a round-robin
     eligible: Bool  # (n, K): the arms that might be played
@@ -128,7 +131,7 @@ def unknown_columns(n: int, n_arms: int) -> dict[str, Any]:
     unknown, unsaid = np.full(n, np.nan), np.full(n, -1, dtype=np.int8)
     return {
         **dict.fromkeys(("explored", "greedy"), unsaid),
-        **dict.fromkeys(("rate", "given_exploring", "smallest"), unknown),
+        **dict.fromkeys(EXPLORATION, unknown),
         "turn": np.zeros(n, dtype=np.bool_),
         "eligible": np.ones((n, n_arms), dtype=np.bool_),
         "weight": np.ones(n),
@@ -162,10 +165,10 @@ class Design:
         turns, stated = rows.turn.any(), rows.explored >= 0
         propensity = np.where(rows.turn, 1.0 / m, rows.propensity) if turns else rows.propensity
         if not stated.any():  # nothing but propensities is known
-            return cls(propensity, np.ones(len(m)), rows.rate, stated, m, ~stated, stated, step, whole)
+            return cls(propensity, np.ones(len(m)), rows.exploration_rate, stated, m, ~stated, stated, step, whole)
         explored = rows.explored == 1
-        given = np.where(rows.turn, 1.0 / m, rows.given_exploring) if turns else rows.given_exploring
-        rate = np.where(rows.turn, 1.0, rows.rate) if turns else rows.rate
+        given = np.where(rows.turn, 1.0 / m, rows.exploration_propensity) if turns else rows.exploration_propensity
+        rate = np.where(rows.turn, 1.0, rows.exploration_rate) if turns else rows.exploration_rate
         known = stated & ~np.isnan(rate) & ~np.isnan(given)
         return cls(
             propensity=propensity,
@@ -194,8 +197,8 @@ def randomized_rows(rows: Rows) -> tuple[Bool, Float64]:
     """
     if (rows.explored < 0).any():
         return np.ones(len(rows), dtype=np.bool_), rows.propensity
-    used = (rows.explored == 1) & ~rows.turn & ~np.isnan(rows.given_exploring)
-    return used, np.where(used, rows.given_exploring, 1.0)
+    used = (rows.explored == 1) & ~rows.turn & ~np.isnan(rows.exploration_propensity)
+    return used, np.where(used, rows.exploration_propensity, 1.0)
 
 
 def deterministic_rows(rows: Rows) -> Bool:
@@ -215,7 +218,9 @@ def check_rows(rows: Rows) -> None:
     """Refuse rows with invalid propensities, arms or rewards."""
     _check_probabilities(rows, rows.propensity, "propensity")
     if (rows.explored == 1).any():
-        given = np.where((rows.explored == 1) & ~np.isnan(rows.given_exploring), rows.given_exploring, 1.0)
+        given = np.where(
+            (rows.explored == 1) & ~np.isnan(rows.exploration_propensity), rows.exploration_propensity, 1.0
+        )
         _check_probabilities(rows, given, "probability of exploring")
     everyone = bool(rows.eligible.all())
     if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:

@@ -55,7 +55,8 @@ def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool
     for i, (x, paid) in enumerate(zip(X, rewards.tolist(), strict=True)):
         d = bandit.decide(x) if sets is None else bandit.decide(x, eligible=sets[i])
         bandit.learn(d, paid[int(d.arm)])
-        told.append((d.arm, d.propensity, d.explored, d.rate, d.given_exploring, d.smallest, d.greedy, d.design))
+        explored = (d.exploration_rate, d.exploration_propensity, d.min_exploration_probability)
+        told.append((d.arm, d.propensity, d.explored, *explored, d.greedy, d.design))
     return _rows(X, rewards, told, np.ones((T, n_arms), dtype=np.bool_) if eligible is None else eligible), bandit
 
 
@@ -69,9 +70,9 @@ def _rows(X: Float64, rewards: Float64, told: list[tuple[Any, ...]], eligible: B
         reward=rewards[np.arange(len(arms)), arms],
         propensity=np.array(propensity),
         explored=np.array(explored, dtype=np.int8),
-        rate=np.array(rate, dtype=np.float64),
-        given_exploring=np.array(given, dtype=np.float64),
-        smallest=np.array(smallest, dtype=np.float64),
+        exploration_rate=np.array(rate, dtype=np.float64),
+        exploration_propensity=np.array(given, dtype=np.float64),
+        min_exploration_probability=np.array(smallest, dtype=np.float64),
         greedy=np.array([-1 if each is None else each for each in greedy], dtype=np.int8),
         turn=np.array([each == "turn" for each in design]),
         eligible=eligible,

@@ -223,7 +223,12 @@ def is_accused(rows: Rows) -> bool:
 def _spoilt(rows: Rows, log: int) -> Rows:
     """Return the rows of a uniform log with wrong propensities of one arm, too high or too low in turn."""
     wrong: Float64 = np.where(rows.arm == 0, (WRONG if log % 2 else 2.0 - WRONG) / 3, 1 / 3)
-    return replace(rows, propensity=wrong, given_exploring=wrong, smallest=np.full(len(rows), wrong.min()))
+    return replace(
+        rows,
+        propensity=wrong,
+        exploration_propensity=wrong,
+        min_exploration_probability=np.full(len(rows), wrong.min()),
+    )
 
 
 def judge(

@@ -153,14 +153,14 @@ def _naive(rows: Rows, target: Function) -> dict[str, float]:
 
 
 def _at_looks(log: HeldBlocks, rows: Rows, target: Function, truth: float) -> dict[str, float]:
-    """Follow the sequence, and beside it a fixed interval of explored rows, from look to look."""
+    """Follow the sequence, and next to it a fixed interval of explored rows, from look to look."""
     if log.reward_range is None:
         return dict.fromkeys(("at all looks", "fixed at all looks", "anytime low", "anytime high"), math.nan)
     ends = np.unique(np.geomspace(FIRST_LOOK, len(rows), LOOKS).astype(np.int64))
     sequences = AnytimeIntervals([NAME], log.reward_range, LEVEL)
     law = target(rows.X, rows.eligible)
     explored = rows.explored == 1
-    w = law[np.arange(len(rows)), rows.arm][explored] / rows.given_exploring[explored]
+    w = law[np.arange(len(rows)), rows.arm][explored] / rows.exploration_propensity[explored]
     held = fixed = True
     start, low, high = 0, -math.inf, math.inf
     for end in ends:

@@ -51,8 +51,8 @@ class ArrayBlocks(Blocks):
         # int64 under one name, however C calls it
         arms = arms.view(np.int64) if arms.dtype == np.int64 else arms.astype(np.int64)
         self._columns: dict[str, Any] = {"X": X, "arm": arms, "reward": rewards, "propensity": propensities}
-        known = {"explored": None if explored is None else explored.astype(np.int8), "rate": rate}
-        known["given_exploring"] = given
+        known = {"explored": None if explored is None else explored.astype(np.int8), "exploration_rate": rate}
+        known["exploration_propensity"] = given
         self._columns |= {name: column for name, column in known.items() if column is not None}
         self._unknown = unknown_columns(min(self.n, BLOCK), len(self.arms))
 
