@@ -16,7 +16,7 @@ import pytest
 
 import armlet
 from armlet import datasets
-from armlet.datasets.open_bandit_sample import OPEN_BANDIT
+from armlet.datasets.feedback import OPEN_BANDIT
 from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.inference.betting import mixed_margin
 from armlet.inference.intervals import Z

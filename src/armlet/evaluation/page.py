@@ -14,11 +14,8 @@ from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.result import Evaluation, Value
 from armlet.inference.intervals import Estimate, Interval
 from armlet.report import plots
-from armlet.report.document import check_pictures, document, figure
-from armlet.report.numbers import show
-from armlet.report.pictures import INK, Picture
-from armlet.report.plots import COLOURS, DASHES, MARKERS, legend, short
-from armlet.report.tables import Table, table
+from armlet.report.document import Table, check_pictures, document, figure, show, table
+from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, short
 from armlet.types import Int64
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def bootstrap(
 
 
 def paired_difference(first: npt.ArrayLike, second: npt.ArrayLike, rng: np.random.Generator) -> Estimate:
-    """Give the mean of first - second over runs that met the same worlds.
+    """Give the mean of first - second over runs that met the same environments.
 
     Examples
     --------

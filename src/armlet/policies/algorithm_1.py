@@ -1,7 +1,7 @@
 """Algorithm 1 as printed, Section 4: features and rewards as they are given, p/t by the count of steps, p set by hand.
 
 Explores step t with probability p/t and learns only from explored steps, so the contexts behind theta_hat keep the
-distribution of the world.
+distribution of the environment.
 Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1).
 """
 

@@ -1,11 +1,11 @@
-"""Contextual epsilon-greedy: Algorithm 1, Section 4, for worlds in which arms come and go and rewards come late.
+"""Contextual epsilon-greedy: Algorithm 1, Section 4, for environments in which arms come and go and rewards come late.
 
 Explores what lacks evidence, whatever x is, and learns only from explored steps, so the contexts behind theta_hat keep
-the distribution of the world. Where nothing comes, goes or is late it ends up exploring as often as Algorithm 1, after
-p log K steps more at its start; Theorem 2 is about p/t, which is clock="steps" (and `Algorithm1`, as printed). With
-p="auto", Section 4.2: a p that sets itself looks at explored rows alone, so it costs nothing between them.
-Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1). With p="auto" every
-look, after 10 % more rows than at the one before, is O(K d^3 + K d^2): O(log n) of them in n explored steps.
+the distribution of the environment. Where nothing comes, goes or is late it ends up exploring as often as Algorithm 1,
+after p log K steps more at its start; Theorem 2 is about p/t, which is clock="steps" (and `Algorithm1`, as printed).
+With p="auto", Section 4.2: a p that sets itself looks at explored rows alone, so it costs nothing between them. Decide
+O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1). With p="auto" every look, after
+10 % more rows than at the one before, is O(K d^3 + K d^2): O(log n) of them in n explored steps.
 """
 
 from __future__ import annotations
