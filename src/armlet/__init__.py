@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
-    from armlet.evaluation.replay import replay as replay
     from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
@@ -54,7 +53,6 @@ _ELSEWHERE = {
     "evaluate": "armlet.evaluation.evaluate",
     "fit_parquet": "armlet.log.fitting",
     "open_store": "armlet.stores",
-    "replay": "armlet.evaluation.replay",
 }
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
@@ -88,7 +86,6 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "load",
         "open_store",
         "policies",
-        "replay",
         *_MODULES,
         *policies.POLICIES,
     ]
