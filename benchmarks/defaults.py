@@ -19,8 +19,8 @@ import numpy as np
 from armlet.parallel.seeds import Seeds
 from armlet.policies import SquareCB, ThompsonSampling
 from armlet.types import Float64, Policy
-from armlet_lab.contests.tournament.experiment import Task, regret
-from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
+from armlet_lab.contests.contest import Task
+from armlet_lab.contests.tournament import FAMILIES, draw_problem, regret
 
 SEEDS, TRIED, JUDGED = Seeds(2013), (1, 2), (101, 102, 103)  # problems
 SCALES = {"quick": (("Figure (a)", "clicks 3 %", "level 100"), 1000), "full": (tuple(FAMILIES), 10_000)}
@@ -51,15 +51,15 @@ SUBJECTS = {
 @cache
 def mean_regret(family: str, policy: Policy, problems: tuple[int, ...], horizon: int) -> float:
     """Play each problem once."""
-    task = Task(seeds=SEEDS, family=family, name="", choice=0, horizon=horizon, first=0, runs=0)
-    return float(np.mean([regret(draw_problem(family, SEEDS, i), policy, task, i) for i in problems]))
+    task = Task(seeds=SEEDS, environment=family, horizon=horizon)
+    return float(np.mean([regret(policy, task, i) for i in problems]))
 
 
 def random_regret(family: str, problems: tuple[int, ...], horizon: int) -> float:
     """Give what random play loses."""
     losses = []
     for i in problems:
-        environment = draw_problem(family, SEEDS, i)
+        environment = draw_problem(family, SEEDS, i, horizon)
         means = environment.means(environment.contexts(SEEDS.rng("random play", family, i), CONTEXTS))
         losses.append(float((means.max(axis=1) - means.mean(axis=1)).mean()))
     return horizon * float(np.mean(losses))

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 import armlet
-from armlet.log.sink import Flush
+from armlet.log.writer import Flush
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from report import AuditReport

@@ -37,11 +37,11 @@ print(armlet.replay("pilot.jsonl", armlet.LinUCB(), seed=3))
 """
 LOOP = """
 import armlet
-store = armlet.open("shop.db")
+store = armlet.open_store("shop.db")
 loop = store.loop("drinks", arms=["tea", "coffee"], dim=1, policy=armlet.OccasionalOptimism(), seed=1)
 loop.decide([0.5], event="guest-1")
 store.close()
-print("after a restart:", armlet.open("shop.db").loop("drinks").reward("guest-1", 1.0))
+print("after a restart:", armlet.open_store("shop.db").loop("drinks").reward("guest-1", 1.0))
 """
 
 

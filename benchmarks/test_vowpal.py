@@ -12,8 +12,8 @@ import pytest
 
 from armlet.datasets import read_table
 from armlet.parallel.seeds import Seeds
-from armlet_lab.contests.bakeoff import vowpal
-from armlet_lab.contests.bakeoff.experiment import shuffled
+from armlet_lab.contests import vowpal
+from armlet_lab.contests.bakeoff import shuffled
 from support.tables import made_text
 
 TABLE = read_table("balanced/made", made_text(1, 400))

@@ -42,7 +42,7 @@ def create_app(path: str) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with armlet.open(path) as store:
+        with armlet.open_store(path) as store:
             opened["loop"] = store.loop(
                 "front page",
                 arms=BANNERS,

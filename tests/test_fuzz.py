@@ -112,17 +112,17 @@ def test_fuzzer_finds_an_audit_that_lets_a_log_pass(monkeypatch: pytest.MonkeyPa
 def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was when nobody looked whether a file holds together."""
     for check in ("check_ours", "check_counts"):
-        monkeypatch.setattr(f"armlet.stores.sqlite.ledger.{check}", lambda *_: None)
+        monkeypatch.setattr(f"armlet.stores.sqlite.tables.{check}", lambda *_: None)
     assert finds("stores", range(3), "was decided again")
 
 
 def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.events.checked", lambda row, *_: row)
+    monkeypatch.setattr("armlet.stores.rows.checked", lambda row, *_: row)
     assert finds("stores", range(8, 12), "raised KeyError")
 
 
 def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.sqlite.lock.FileLock.withdraw", lambda _: None)
+    monkeypatch.setattr("armlet.stores.sqlite.ledger._Lock.close", lambda _: None)
     assert finds("stores", range(3), "descriptors are left open")
 
 

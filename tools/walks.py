@@ -83,13 +83,13 @@ def evaluate_walk(folder: Path) -> Callable[[], object]:
 def restart_walk(folder: Path) -> Callable[[], object]:
     """Prepare a restart of a store: open it, find the loop, decide."""
     path = folder / "loops.db"
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=7)
         for i in range(50):
             loop.reward(loop.decide([1.0, i % 5]).id, float(i % 2))
 
     def restart() -> None:
-        with armlet.open(path) as store:
+        with armlet.open_store(path) as store:
             store.loop("homepage").decide([1.0, 2.0])
 
     return restart

@@ -16,14 +16,14 @@ EXPERIMENTS: Final = {
     "theorem-2": "armlet_lab.paper.theorem_2",
     "lemma-2": "armlet_lab.paper.lemma_2",
     "merge": "armlet_lab.paper.merge",
-    "leaderboard": "armlet_lab.contests.leaderboard.experiment",
+    "leaderboard": "armlet_lab.contests.leaderboard",
 }
 """Every experiment by name, in the order of the report. Modules, not objects: importing all of them takes long."""
 
 PRODUCT_EXPERIMENTS: Final = {
-    "units": "armlet_lab.contests.units.experiment",
-    "evidence": "armlet_lab.contests.evidence.experiment",
-    "tournament": "armlet_lab.contests.tournament.experiment",
+    "units": "armlet_lab.contests.units",
+    "evidence": "armlet_lab.contests.evidence",
+    "tournament": "armlet_lab.contests.tournament",
     "coverage": "armlet_lab.validation.coverage.experiment",
     "printed-tables": "armlet_lab.validation.printed_tables.experiment",
 }

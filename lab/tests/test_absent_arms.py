@@ -13,13 +13,12 @@ from armlet.testing.policies import check_absent_arms, check_many_arms
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
 from armlet_lab import literature
 from armlet_lab.literature.epoch_greedy import EpochGreedy
+from armlet_lab.literature.experts import ExpertSums, LinearExperts
 from armlet_lab.literature.greedy_first import NEVER, GreedyFirst
-from armlet_lab.literature.parts.experts import ExpertSums, LinearExperts
-from armlet_lab.literature.parts.tabular import Means, Tabular
 from armlet_lab.literature.real_lin_exp3 import RealLinExp3
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.literature.scrible import SCRiBLe
-from armlet_lab.literature.ucb1 import UCB1
+from armlet_lab.literature.tabular import UCB1, Means, Tabular
 
 COINS = Coins(0.5, 2**62, 2**61, 0)
 

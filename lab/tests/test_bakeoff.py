@@ -15,16 +15,26 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import datasets
-from armlet.cli import main
 from armlet.parallel.pool import silent
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import ResultsError
 from armlet.types import Float64
-from armlet_lab.contests.bakeoff import command, contenders, vowpal, vowpal_worker
-from armlet_lab.contests.bakeoff.comparing import Runs, strict_score, tally, winner, z_score
-from armlet_lab.contests.bakeoff.experiment import Settings, configured, pack, shuffled, unpack
-from armlet_lab.contests.bakeoff.fields import PER_TABLE, SINGLE, Field, Ground, with_hindsight
-from armlet_lab.contests.bakeoff.report import judge
+from armlet_lab.cli import main
+from armlet_lab.contests import bakeoff, vowpal, vowpal_worker
+from armlet_lab.contests.bakeoff import (
+    PER_TABLE,
+    SINGLE,
+    Field,
+    Ground,
+    Settings,
+    configured,
+    judge,
+    pack,
+    shuffled,
+    unpack,
+    with_hindsight,
+)
+from armlet_lab.contests.comparing import Runs, strict_score, tally, winner, z_score
 from support.tables import make_wheel, pinned_to
 
 FAKE = """
@@ -61,7 +71,7 @@ SMALL = Settings(
 
 def played(settings: Settings, out: Path, said: list[str] | None = None) -> Path:
     heard = [] if said is None else said
-    return command.bakeoff(settings, seed=3, out=out, engine="serial", progress=lambda _: silent, tell=heard.append)
+    return bakeoff.reproduce(settings, seed=3, out=out, engine="serial", progress=lambda _: silent, tell=heard.append)
 
 
 @pytest.mark.usefixtures("calls")
@@ -69,7 +79,7 @@ def test_mistakes_are_counted_while_learning() -> None:
     table = datasets.load("keel", "balanced/first")
     order = shuffled(Seeds(1), table.name, 0, len(table), 1000)
     assert sorted(order) == list(range(120))
-    greedy, uniform = (contenders.mistakes(table, order, name, seed=1) for name in ("Greedy", "Uniform"))
+    greedy, uniform = (bakeoff.mistakes(table, order, name, seed=1) for name in ("Greedy", "Uniform"))
     assert set(uniform) == {0.0, 1.0}
     assert abs(uniform.mean() - 2 / 3) < 4 * (2 / 9 / 120) ** 0.5  # four standard errors
     assert greedy.mean() < 0.35
@@ -84,8 +94,8 @@ def test_only_policies_without_a_level_of_their_own_get_a_constant() -> None:
         units = "free"
 
     table = datasets.load("keel", "balanced/first")
-    assert contenders.contexts(table, armlet.Uniform())[:, -1].tolist() == [1.0] * len(table)
-    assert contenders.contexts(table, Free()).shape == table.X.shape
+    assert bakeoff.contexts(table, armlet.Uniform())[:, -1].tolist() == [1.0] * len(table)
+    assert bakeoff.contexts(table, Free()).shape == table.X.shape
 
 
 @given(st.integers(1, 200), st.integers(1, 3), st.integers(0, 2**32))
@@ -162,10 +172,10 @@ def test_hindsight_takes_one_setting_for_all_tables_or_the_best_of_each() -> Non
 
 def test_the_longest_names_leave_room_for_the_figure() -> None:
     """A figure without room warns, and warnings are errors here."""
-    names = (*contenders.USUAL, *(each.label for group in vowpal.GROUPS.values() for each in group))
+    names = (*bakeoff.USUAL, *(each.label for group in vowpal.GROUPS.values() for each in group))
     grounds = [Ground(name=f"balanced/{name}", n=100, played=100, n_arms=4) for name in "xy"]
     fields = [Field(ground, {name: constant(0.01 * (i % 70)) for i, name in enumerate(names)}) for ground in grounds]
-    (section,) = judge(fields, contenders.USUAL, Seeds(1)).sections
+    (section,) = judge(fields, bakeoff.USUAL, Seeds(1)).sections
     assert "hindsight" in section.pictures[0].svg
 
 
@@ -219,7 +229,7 @@ def test_other_policies_do_not_play_vowpal_wabbit_again(calls: Path, tmp_path: P
 
 @pytest.mark.usefixtures("calls")
 def test_what_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = contenders.mistakes, list[str]()
+    real, done = bakeoff.mistakes, list[str]()
 
     def stops(*arguments: object, **more: object) -> Float64:
         if len(done) == 5:
@@ -227,7 +237,7 @@ def test_what_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
         done.append("one")
         return real(*arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(contenders, "mistakes", stops)
+    monkeypatch.setattr(bakeoff, "mistakes", stops)
     with pytest.raises(KeyboardInterrupt):
         played(SMALL, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "interrupted"
@@ -236,7 +246,7 @@ def test_what_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(done) == 2 * 2 * 2 - 5
 
 
-def test_the_report_is_written_anew_from_what_was_played(calls: Path, tmp_path: Path) -> None:
+def test_the_report_is_written_again_from_what_was_played(calls: Path, tmp_path: Path) -> None:
     page = played(SMALL, tmp_path / "out")
     before, asked = page.read_bytes(), calls.read_text()
     page.unlink()
@@ -271,7 +281,7 @@ def test_without_vowpal_wabbit_ours_are_still_ranked(calls: Path, tmp_path: Path
     ("arguments", "words"),
     [
         (["--tables", "balanced/third"], "there is no table 'balanced/third'"),
-        (["--policy", "LinUBC"], "policy is 'LinUBC'; did you mean 'LinUCB'"),
+        (["--policy", "LinUBC"], "'LinUBC'; did you mean 'LinUCB'"),
         (["--policy", "Greedy", "--policy", "Greedy"], "policy 'Greedy' is given twice"),
         (["--engine", "spark"], "engine is 'spark'"),
     ],

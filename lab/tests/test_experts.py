@@ -16,7 +16,7 @@ from armlet.simulation.run import simulate
 from armlet.types import Bool, Coins, Float64, Interaction, Policy
 from armlet_lab.literature.exp4 import EXP4
 from armlet_lab.literature.exp4p import EXP4P
-from armlet_lab.literature.parts.experts import ExpertSums, LinearExperts, barred_tag, from_tag, known_eligible
+from armlet_lab.literature.experts import ExpertSums, LinearExperts, barred_tag, from_tag, known_eligible
 from support.contract import check_settings
 
 

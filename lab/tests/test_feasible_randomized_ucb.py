@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 import armlet
 from armlet.types import Float64, Int64
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB
-from armlet_lab.literature.parts.finite_class import FiniteClassState, arm_weights, variances
+from armlet_lab.literature.finite_class import FiniteClassState, arm_weights, variances
 
 K, DIM, ROWS = 3, 2, 6000
 MIXES = np.linspace(0.0, 1.0, 41)  # of two policies: the worst mixture lies on the hull of (regret, variance)
@@ -109,16 +108,3 @@ def test_its_weights_regret_more_than_the_programme_solved(seed: int) -> None:
     assert (programme.spread(best) <= policy.limits(state) + 1e-3).all()
     ratio = float(state["P"] @ D) / float(best @ D)
     assert ratio > 1.2, ratio
-
-
-def test_its_old_name_is_refused_and_the_new_one_named(tmp_path: Path) -> None:
-    for module in (armlet, armlet.policies):
-        with pytest.raises(AttributeError, match="RandomizedUCB is called FeasibleRandomizedUCB now"):
-            module.RandomizedUCB  # noqa: B018
-    assert "RandomizedUCB" not in armlet.policies.POLICIES
-    old, path = type("RandomizedUCB", (FeasibleRandomizedUCB,), {}), tmp_path / "model.armlet"
-    armlet.Bandit(["a", "b"], 1, policy=old(n_policies=3), seed=1).save(path)
-    with pytest.raises(
-        armlet.ModelFileError, match="its policy is RandomizedUCB, which is called FeasibleRandomizedUCB"
-    ):
-        armlet.load(path)

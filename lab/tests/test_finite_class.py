@@ -16,7 +16,7 @@ from armlet.policies import Uniform
 from armlet.simulation.run import simulate
 from armlet.types import Float64, Int64, Interaction
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB, descend
-from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, toss
+from armlet_lab.literature.finite_class import FiniteClass, FiniteClassState, toss
 from armlet_lab.literature.policy_elimination import PolicyElimination, spread
 from support.contract import check_settings
 

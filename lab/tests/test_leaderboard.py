@@ -14,17 +14,16 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import POLICIES, default_policy
 from armlet.simulation import compare
 from armlet.simulation.lab import Lab
-from armlet_lab.contests.leaderboard import experiment as leaderboard
-from armlet_lab.contests.leaderboard.contender import Contender
-from armlet_lab.contests.leaderboard.contenders import CONTENDERS, ONE_BIT
-from armlet_lab.contests.leaderboard.costs import Cost
-from armlet_lab.contests.leaderboard.report import relative
-from armlet_lab.contests.leaderboard.verdicts import Rank, Standing
+from armlet_lab.contests import leaderboard
+from armlet_lab.contests.contenders import ALL, CONTENDERS, Contender
+from armlet_lab.contests.contest import THEORY, Task
+from armlet_lab.contests.costs import Cost
+from armlet_lab.contests.leaderboard import Rank, Standing, relative
+from armlet_lab.literature import POLICIES as LITERATURE
 from armlet_lab.runner.arena import ARENAS, brief, draw_environment
 from armlet_lab.runner.experiment import Findings, Role
 
 TINY = leaderboard.Settings(arenas=("Figure (a)", "Section 7"), horizon=60, runs=2, trials=1, timed=(20, 40))
-EVERYONE = {**CONTENDERS, **ONE_BIT}
 
 
 @cache
@@ -32,23 +31,23 @@ def found() -> Findings:
     return leaderboard.find(TINY, Lab(seed=5))
 
 
-def test_whoever_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everyone_who_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """But for the oracle, and for Contextual UCB, whose milliseconds a step have an experiment of their own."""
     told = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
-    entered = {type(policy).__name__ for each in EVERYONE.values() for policy in each.grid(told)}
-    expected = {*POLICIES, "RunningMinimumEpsilonGreedy"} - {"Oracle", "ContextualUCB"}
+    entered = {type(policy).__name__ for each in ALL.values() for policy in each.grid(told)}
+    expected = {*POLICIES, *LITERATURE, "RunningMinimumEpsilonGreedy"} - {"Oracle", "ContextualUCB"}
     assert entered <= expected
     assert len(entered) >= 30  # the leaderboard is no longer one if most are missing
     for name in sorted(expected - entered):
         with capsys.disabled():
-            print(f"\nnotice: {name} is not in paper/leaderboard/contenders.py, so it is not ranked")
+            print(f"\nnotice: {name} is not in contests/contenders.py, so it is not ranked")
 
 
 @pytest.mark.parametrize("arena", ARENAS)
 def test_every_contender_that_fits_can_start_with_all_its_settings(arena: str) -> None:
     environment = draw_environment(arena, Seeds(3))
     told = brief(environment, 500)
-    for name, contender in EVERYONE.items():
+    for name, contender in ALL.items():
         if contender.fits(told):
             made = (*contender.grid(told), *([contender.settle(told, None)] if contender.theory else []))
             for policy in made:
@@ -71,7 +70,7 @@ def test_both_claims_are_judged_and_everyone_is_in_the_tables() -> None:
     verdicts, sections = found().verdicts, found().sections
     assert [verdict.claim.key for verdict in verdicts] == [section.claim for section in sections]
     for table in (*sections[0].tables, *sections[1].tables):
-        assert {row[0] for row in table.rows} == set(EVERYONE)
+        assert {row[0] for row in table.rows} == set(ALL)
     assert "The headline: tuned Algorithm 1 regrets" in sections[0].notes[0]
 
 
@@ -87,14 +86,14 @@ def test_sums_are_found_not_to_grow_and_a_table_is() -> None:
 
 def test_policies_meet_the_same_problems() -> None:
     def regret(contender: str, choice: int) -> float:
-        task = leaderboard.Task(
-            seeds=Seeds(5), arena="Figure (a)", contender=contender, choice=choice, horizon=50, first=2, runs=1
+        task = Task(
+            seeds=Seeds(5), environment="Figure (a)", player=contender, choice=choice, horizon=50, first=2, runs=1
         )
         return float(leaderboard.play(task)["regret"][0])
 
     assert regret("uniform", 0) == regret("uniform", 0)
     # with a theory that asks for more steps than there are, Algorithm 1 explores all the time: no better than uniform
-    assert regret("Algorithm 1", leaderboard.THEORY) > 0.5 * regret("uniform", 0)
+    assert regret("Algorithm 1", THEORY) > 0.5 * regret("uniform", 0)
 
 
 def test_relative_regret_is_the_geometric_mean_of_paired_ratios() -> None:
@@ -109,7 +108,7 @@ def test_relative_regret_is_the_geometric_mean_of_paired_ratios() -> None:
 
 
 def test_settings_of_a_contender_are_data() -> None:
-    assert all(dataclasses.is_dataclass(each) and isinstance(each, Contender) for each in EVERYONE.values())
+    assert all(dataclasses.is_dataclass(each) and isinstance(each, Contender) for each in ALL.values())
 
 
 def test_compare_ranks_policies_on_the_same_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from armlet.policies.derived import ridge_rows
 from armlet.types import Float64
-from armlet_lab.literature.parts.factors import lengths, log_det
+from armlet_lab.literature.factors import lengths, log_det
 from support.examples import scaled
 
 Rows = list[tuple[int, Float64, float]]

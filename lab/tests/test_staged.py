@@ -12,9 +12,7 @@ from armlet import Bandit, Uniform
 from armlet.environments import FigureA
 from armlet.simulation.run import simulate
 from armlet.types import Coins, Float64, Interaction
-from armlet_lab.literature.parts.staged import Staged, StagedSums
-from armlet_lab.literature.suplinrel import SupLinRel
-from armlet_lab.literature.suplinucb import SupLinUCB
+from armlet_lab.literature.staged import Staged, StagedSums, SupLinRel, SupLinUCB
 from support.contract import check_settings
 
 K, D, T = 4, 3, 1024

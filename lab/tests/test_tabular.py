@@ -14,10 +14,8 @@ from armlet.policies.uniform import Uniform
 from armlet.simulation.run import simulate
 from armlet.testing.policies import check_memory
 from armlet.types import Coins, Float64, Interaction, Policy
-from armlet_lab.literature.epsilon_n_greedy import EpsilonNGreedy
-from armlet_lab.literature.exp3 import Exp3
-from armlet_lab.literature.parts.tabular import ContextUse, Means
-from armlet_lab.literature.ucb1 import UCB1
+from armlet_lab.literature.table import ContextUse
+from armlet_lab.literature.tabular import UCB1, EpsilonNGreedy, Exp3, Means
 from support.contract import check_settings
 
 ALL = np.array([True, True, True])

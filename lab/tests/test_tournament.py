@@ -9,11 +9,10 @@ import pytest
 
 import armlet
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.play import draw, run_streams
+from armlet.simulation.play import InPython, draw, run_streams
 from armlet.types import Float64
-from armlet_lab.contests.tournament.experiment import Task, Waiting, play, regret
-from armlet_lab.contests.tournament.families import FAMILIES, draw_problem
-from armlet_lab.contests.tournament.report import Cell, judge
+from armlet_lab.contests.contest import Task
+from armlet_lab.contests.tournament import FAMILIES, Cell, draw_problem, judge, play, regret
 from armlet_lab.runner.experiment import Outcome
 
 SEEDS = Seeds(1)
@@ -30,7 +29,7 @@ def test_rewards_spread_about_their_means(family: str) -> None:
 
 
 def task(family: str, name: str = "LinUCB", horizon: int = 300) -> Task:
-    return Task(seeds=SEEDS, family=family, name=name, choice=0, horizon=horizon, first=0, runs=1)
+    return Task(seeds=SEEDS, environment=family, player=name, horizon=horizon)
 
 
 def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,10 +40,11 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
             learned.append((self.t, decision.t))
             super().learn(decision, reward, weight=weight)
 
-    monkeypatch.setattr("armlet_lab.contests.tournament.experiment.Bandit", Watched)
+    for where in ("armlet.simulation.play.Bandit", "armlet_lab.contests.tournament.Bandit"):
+        monkeypatch.setattr(where, Watched)
     for family, delays in (("delay 1,000", {1000}), ("blocks of 1,000", set(range(1000)))):
         learned.clear()
-        regret(draw_problem(family, SEEDS, 0, 2500), armlet.LinUCB(), task(family, horizon=2500), 0)
+        regret(armlet.LinUCB(), task(family, horizon=2500), 0)
         assert {now - then for now, then in learned} == delays
         assert len(learned) == {"delay 1,000": 1500, "blocks of 1,000": 2000}[family]
 
@@ -53,10 +53,10 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
 def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) -> None:
     environment, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
     policy, (contexts, noise, seed) = armlet.OccasionalOptimism(), run_streams(SEEDS, family, 0)
-    loop, total = Waiting(environment, policy, seed, FAMILIES[family]), 0.0
+    loop, total = InPython(environment, policy, seed), 0.0
     for _, X, rewards, losses in draw(environment, contexts, noise, 500, 4096):
         total += float(losses[np.arange(len(X)), loop.play(X, rewards)[0]].sum())
-    assert regret(environment, policy, one, 0) == total
+    assert regret(policy, one, 0) == total
 
 
 def test_arms_of_the_news_come_and_go() -> None:

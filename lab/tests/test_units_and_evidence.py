@@ -11,12 +11,8 @@ import pytest
 from armlet.parallel.seeds import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet.types import Float64
-from armlet_lab.contests.evidence import experiment as evidence_experiment
-from armlet_lab.contests.evidence import report as evidence_report
-from armlet_lab.contests.units import experiment as units_experiment
-from armlet_lab.contests.units.contestants import FORMS, NAMES, TOLD, UNTOLD
-from armlet_lab.contests.units.problems import LENGTHS, LEVELS, draw_problem
-from armlet_lab.contests.units.report import Played, judge
+from armlet_lab.contests import evidence, units
+from armlet_lab.contests.units import FORMS, LENGTHS, LEVELS, NAMES, TOLD, UNTOLD, Played, draw_problem, judge, players
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner import reproduce
 from armlet_lab.runner.experiment import Outcome, Verdict
@@ -37,24 +33,20 @@ def test_they_are_run_only_if_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 # --- units -----------------------------------------------------------------------------------------------------------
 
-SMALL = replace(units_experiment.SCALES["quick"], problems=2, horizon=400, families=("Figure (a)",), ratio=8.0)
+SMALL = replace(units.SCALES["quick"], problems=2, horizon=400, families=("Figure (a)",), ratio=8.0)
 
 
 def test_a_policy_in_free_units_plays_the_same_at_every_level_and_length() -> None:
     lab = Lab(seed=3, name="units")
     tasks = [
-        units_experiment.Task(seeds=lab.seeds, family=family, problem=0, horizon=1000, ratio=8.0, **units)
-        for family, units in (
-            (LEVELS, {"level": 0.0}),
-            (LEVELS, {"level": 1e6}),
-            (LENGTHS, {"length": 1.0}),
-            (LENGTHS, {"length": 0.02}),
-        )
+        units.Task(seeds=lab.seeds, environment=family, horizon=1000, ratio=8.0, level=level, length=length)
+        for family, level, length in ((LEVELS, 0.0, 1.0), (LEVELS, 1e6, 1.0), (LENGTHS, 0.0, 1.0), (LENGTHS, 0.0, 0.02))
     ]
-    level, high, long, short = (units_experiment.play(task) for task in tasks)
+    level, high, long, short = (as_floats(units.play(task)["regret"])[0] for task in tasks)
+    free = np.array([name.startswith("free: ") for name in players(5, 1000, 8.0)])
     for one, other in ((level, high), (long, short)):
-        np.testing.assert_allclose(as_floats(one["free"]), as_floats(other["free"]), rtol=1e-6)
-        assert not np.allclose(as_floats(one["as given"]), as_floats(other["as given"]), rtol=0.1)
+        np.testing.assert_allclose(one[free], other[free], rtol=1e-6)
+        assert not np.allclose(one[~free], other[~free], rtol=0.1)
 
 
 def test_a_problem_is_the_same_in_all_units() -> None:
@@ -64,7 +56,7 @@ def test_a_problem_is_the_same_in_all_units() -> None:
 
 
 def test_the_units_experiment_gives_a_verdict_and_a_table_for_every_claim() -> None:
-    found = units_experiment.find(SMALL, Lab(seed=3, name="units"))
+    found = units.find(SMALL, Lab(seed=3, name="units"))
     assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections]
     assert len(found.verdicts) == 5
     assert all(section.tables for section in found.sections)
@@ -78,12 +70,11 @@ def played(free: float, as_given: float, told: float = 1.0) -> Played:
 
     names = ("p = 5", "p = 10", *NAMES, *TOLD, UNTOLD)
     regret = {
-        form: {
-            name: column(size * (told if name in TOLD else 1.0) * (2.0 if name == "p = 5" else 1.0)) for name in names
-        }
+        f"{form}: {name}": column(size * (told if name in TOLD else 1.0) * (2.0 if name == "p = 5" else 1.0))
         for form, size in zip(FORMS, (as_given, free), strict=True)
+        for name in names
     }
-    return Played(regret=regret, random=column(1000.0), horizon=400)
+    return Played({**regret, "random": column(1000.0)}, horizon=400)
 
 
 def judged(**changes: dict[object, Played]) -> dict[str, Verdict]:
@@ -103,7 +94,8 @@ def test_units_verdicts_follow_from_the_numbers() -> None:
     }
     # the columns above are drawn apart, so level and length only hold where they are the very same
     same = played(100.0, 100.0)
-    harmed = replace(same, regret={**played(100.0, 900.0).regret, "free": same.regret["free"]})
+    free = {name: column for name, column in same.regret.items() if name.startswith("free: ")}
+    harmed = replace(same, regret={**played(100.0, 900.0).regret, **free})
     assert judged(levels={0.0: same, 30.0: harmed})["units-levels"].outcome is Outcome.HOLDS
     assert judged(levels={0.0: same, 30.0: same})["units-levels"].outcome is Outcome.UNSETTLED  # the control
     assert judged(lengths={1.0: same, 0.5: played(300.0, 900.0)})["units-lengths"].outcome is Outcome.FAILS
@@ -118,31 +110,29 @@ def test_the_best_p_is_the_one_with_the_least_mean() -> None:
 
 # --- evidence --------------------------------------------------------------------------------------------------------
 
-TINY = replace(
-    evidence_experiment.SCALES["quick"],
-    problems=2,
-    news_horizon=2_000,
-    late=500,
-    delay_horizon=400,
-    horizon=400,
-    rows=300,
+TINY = evidence.Settings(
+    news=(2, 2_000),
+    newcomer=(2, 500),
+    delay=(2, 400),
+    trained=(2, 300),
+    closed=(2, 400),
     families=("Figure (a)", "gaussian d = 30"),
 )
 
 
 def test_the_evidence_experiment_gives_a_verdict_and_a_table_for_every_claim() -> None:
-    found = evidence_experiment.find(TINY, Lab(seed=3, name="evidence"))
+    found = evidence.find(TINY, Lab(seed=3, name="evidence"))
     assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections]
     assert len(found.verdicts) == 6
     assert all(section.tables for section in found.sections)
 
 
 def test_the_newcomer_comes_when_it_is_said_to() -> None:
-    environment = evidence_experiment.newcomer(np.random.default_rng(1), 90)
+    environment = evidence.newcomer(np.random.default_rng(1), 90)
     assert environment.present(100).sum(axis=1).tolist() == [5] * 90 + [6] * 10
 
 
-LATE = ("p = 4 K", "p = 12 K", evidence_report.EVIDENCE, "auto", "random")
+LATE = ("p = 4 K", "p = 12 K", evidence.EVIDENCE, "auto", "random")
 CLOSED = ("steps", "evidence", "floor", "steps, explored", "evidence, explored", "formula", "random")
 
 
@@ -164,23 +154,17 @@ def believed(
     policies = {"uniform": 100.0, "Algorithm 1, p = 40": 80.0, "evidence, q = 1": news, "evidence, q = 2": 2 * news}
     newcomer = {"Algorithm 1": 5.0, "Algorithm 1, learned": 0.2, "evidence": tries, "evidence, learned": tries}
     shares = {"predict": 0.92, "decide": decide, "explored": 0.02}
-    found = evidence_report.judge(
-        news={"gaussian": columns(**policies), "clicks": columns(**policies)},
-        newcomer=columns(**newcomer, auto=tries, **{"auto, learned": tries}),
-        delayed={"Figure (a)": columns(**dict(zip(LATE, (100.0, 150.0, late, 120.0, 1e3), strict=True)))},
-        trained={
-            f"{name}, {what}": np.full(20, share)
-            for name in evidence_report.BY_SCHEDULE
-            for what, share in shares.items()
-        },
-        closed={
-            "Figure (a)": columns(
-                **dict(zip(CLOSED, (100.0, 100.0, 100.0 + 20 * price, 90.0, 100.0 * count, 100.0, 1000.0), strict=True))
-            )
-        },
-        settings=dict.fromkeys(("news", "late", "delay", "closed", "rows"), 1000),
-        rng=np.random.default_rng(2),
-    )
+    late_means, closed_means = (100.0, 150.0, late, 120.0, 1e3), (100.0, 100.0, 100.0 + 20 * price, 90.0)
+    closed = dict(zip(CLOSED, (*closed_means, 100.0 * count, 100.0, 1000.0), strict=True))
+    trained = {f"{name}, {what}": np.full(20, share) for name in evidence.BY_SCHEDULE for what, share in shares.items()}
+    stages = {
+        "news": {"gaussian": columns(**policies), "clicks": columns(**policies)},
+        "newcomer": {"newcomer": columns(**newcomer, auto=tries, **{"auto, learned": tries})},
+        "delay": {"Figure (a)": columns(**dict(zip(LATE, late_means, strict=True)))},
+        "trained": {"gaussian d = 10": trained},
+        "closed": {"Figure (a)": columns(**closed)},
+    }
+    found = evidence.judge(TINY, stages, np.random.default_rng(2))
     return {verdict.claim.key.removeprefix("evidence-"): verdict.outcome for verdict in found.verdicts}
 
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
-    from armlet.log.fitting.fit import fit as fit
+    from armlet.log.fitting import fit_parquet as fit_parquet
     from armlet.policies import *  # noqa: F403
-    from armlet.stores import open as open  # noqa: A004 - as users say it: armlet.open
+    from armlet.stores import open_store as open_store
 
 _MODULES = ("environments", "evaluation", "log", "stores", "testing", "theory")
 _ELSEWHERE = {
@@ -52,13 +52,13 @@ _ELSEWHERE = {
     "advise": "armlet.advice",
     "audit": "armlet.log",
     "evaluate": "armlet.evaluation.evaluate",
-    "fit": "armlet.log.fitting.fit",
-    "open": "armlet.stores",
+    "fit_parquet": "armlet.log.fitting",
+    "open_store": "armlet.stores",
     "replay": "armlet.evaluation.replay",
 }
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
-    __all__ = [  # but not `open`: "from armlet import *" would hide Python's own
+    __all__ = [
         "ArmletError",
         "Bandit",
         "BusyError",
@@ -83,9 +83,10 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         "advise",
         "audit",
         "evaluate",
-        "fit",
+        "fit_parquet",
         "from_bytes",
         "load",
+        "open_store",
         "policies",
         "replay",
         *_MODULES,
@@ -112,4 +113,4 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             raise AttributeError(f"{lacking}: {error}") from None
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__, "open"})
+        return sorted({*globals(), *__all__})

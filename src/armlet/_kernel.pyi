@@ -25,13 +25,13 @@ class Decision:
     def propensity(self) -> float:
         """The probability with which this arm was to be played."""
     @property
-    def given_exploring(self) -> float | None:
+    def exploration_propensity(self) -> float | None:
         """The probability of this arm given that the step explores, which no context moves; None if the policy has none."""
     @property
-    def rate(self) -> float | None:
+    def exploration_rate(self) -> float | None:
         """The probability that the step explores; None if the policy has none."""
     @property
-    def smallest(self) -> float | None:
+    def min_exploration_probability(self) -> float | None:
         """The smallest probability of an eligible arm given that the step explores; None if the policy has none."""
     @property
     def greedy(self) -> bool | None:
@@ -81,9 +81,9 @@ class Decision:
         reward: float | None = None,
         weight: float = 1.0,
         tag: int = 0,
-        given_exploring: float | None = None,
-        rate: float | None = None,
-        smallest: float | None = None,
+        exploration_propensity: float | None = None,
+        exploration_rate: float | None = None,
+        min_exploration_probability: float | None = None,
         greedy: bool | None = None,
         eligible: Iterable[str | int] | None = None,
         probabilities: NDArray[numpy.float64] | list[float] | None = None,
@@ -100,9 +100,9 @@ def restore_decision(
     reward: float | None = None,
     weight: float = 1.0,
     tag: int = 0,
-    given_exploring: float | None = None,
-    rate: float | None = None,
-    smallest: float | None = None,
+    exploration_propensity: float | None = None,
+    exploration_rate: float | None = None,
+    min_exploration_probability: float | None = None,
     greedy: bool | None = None,
     eligible: Iterable[str | int] | None = None,
     probabilities: NDArray[numpy.float64] | list[float] | None = None,
@@ -156,19 +156,19 @@ class Decisions:
         """(n,): the probability with which each arm was to be played."""
 
     @property
-    def given_exploring(self) -> NDArray[numpy.float64]:
+    def exploration_propensities(self) -> NDArray[numpy.float64]:
         """
         (n,): the probability of each arm given that the step explores; NaN if the policy has none.
         """
 
     @property
-    def rates(self) -> NDArray[numpy.float64]:
+    def exploration_rates(self) -> NDArray[numpy.float64]:
         """
         (n,): the probability that each step explores; NaN if the policy has none.
         """
 
     @property
-    def smallest(self) -> NDArray[numpy.float64]:
+    def min_exploration_probabilities(self) -> NDArray[numpy.float64]:
         """
         (n,): the smallest probability of an eligible arm given that the step explores; NaN if the policy has none.
         """

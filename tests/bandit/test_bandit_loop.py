@@ -520,9 +520,9 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
         d.reward,
         d.weight,
         d.tag,
-        d.given_exploring,
-        d.rate,
-        d.smallest,
+        d.exploration_propensity,
+        d.exploration_rate,
+        d.min_exploration_probability,
         d.greedy,
         d.eligible,
         d.probabilities,
@@ -537,9 +537,9 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
         x=d.x.tolist(),
         reward=d.reward,
         weight=d.weight,
-        given_exploring=d.given_exploring,
-        rate=d.rate,
-        smallest=d.smallest,
+        exploration_propensity=d.exploration_propensity,
+        exploration_rate=d.exploration_rate,
+        min_exploration_probability=d.min_exploration_probability,
         greedy=d.greedy,
     ),
 }
@@ -571,7 +571,7 @@ GOOD: dict[str, Any] = {
     "x": [1.0],
     "reward": 1.0,
     "weight": 2.0,
-    "given_exploring": 0.25,
+    "exploration_propensity": 0.25,
 }
 
 
@@ -583,9 +583,9 @@ GOOD: dict[str, Any] = {
             for text in ("", "12", "0-00ff00ff00ff00ff", "12-ff", "-1-00ff00ff00ff00ff", "12-00FF00FF00FF00FF")
         ],
         *[("propensity", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
-        *[("given_exploring", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
-        *[("rate", chance) for chance in (-0.1, 1.1, math.nan)],
-        *[("smallest", chance) for chance in (-0.1, 1.1, math.nan)],
+        *[("exploration_propensity", chance) for chance in (0.0, -0.1, 1.1, math.nan)],
+        *[("exploration_rate", chance) for chance in (-0.1, 1.1, math.nan)],
+        *[("min_exploration_probability", chance) for chance in (-0.1, 1.1, math.nan)],
         *[("probabilities", row) for row in ([], [1.1], [-0.1, 1.1], [math.nan])],
         *[("x", row) for row in ([math.nan], [math.inf], [1e101])],
         *[("reward", number) for number in (math.nan, math.inf, 1e101)],

@@ -19,8 +19,8 @@ from support.policies import DIM, N_ARMS, every_policy
 
 STEPS = 120
 KEYS = (
-    *("id", "t", "x", "eligible", "arm", "propensity", "explored", "rate", "given_exploring", "smallest"),
-    *("greedy", "design", "tag"),
+    *("id", "t", "x", "eligible", "arm", "propensity", "explored", "exploration_rate"),
+    *("exploration_propensity", "min_exploration_probability", "greedy", "design", "tag"),
 )
 
 
@@ -69,15 +69,16 @@ def test_what_a_decision_says_of_exploring_holds_together(policy: Policy) -> Non
         if kind != "decide":
             continue
         m = N_ARMS if d.eligible is None else len(d.eligible)
-        assert (d.design == "choice") == (d.given_exploring is None) == (d.rate is None) == (d.smallest is None)
+        rate, given, smallest = d.exploration_rate, d.exploration_propensity, d.min_exploration_probability
+        assert (d.design == "choice") == (given is None) == (rate is None) == (smallest is None)
         assert d.explored or d.greedy
         if d.design == "turn":
-            assert (d.explored, d.propensity, d.given_exploring, d.rate, d.smallest) == (True, 1.0, 1.0, 1.0, 0.0)
+            assert (d.explored, d.propensity, given, rate, smallest) == (True, 1.0, 1.0, 1.0, 0.0)
             assert m > 1
         if d.design == "coin":
-            assert 0.0 < d.smallest <= min(d.given_exploring, 1.0 / m + 1e-12)
-            best = d.greedy if d.rate < 1.0 else False
-            explored = d.rate * d.given_exploring
+            assert 0.0 < smallest <= min(given, 1.0 / m + 1e-12)
+            best = d.greedy if rate < 1.0 else False
+            explored = rate * given
             assert d.propensity == pytest.approx(explored) if not best else d.propensity >= explored * (1 - 1e-12)
 
 
@@ -133,7 +134,7 @@ def test_what_a_record_must_have_is_missed_by_name(name: str) -> None:
         ("explored", 1, TypeError),
         ("propensity", "half", TypeError),
         ("tag", 2**40, TypeError),
-        ("rate", "often", TypeError),
+        ("exploration_rate", "often", TypeError),
         ("greedy", "yes", TypeError),
         ("eligible", "north", TypeError),
         ("x", [1.0, float("nan")], ValueError),

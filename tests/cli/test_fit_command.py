@@ -30,7 +30,8 @@ def test_it_writes_the_model_that_fit_makes(log: Path, capsys: pytest.CaptureFix
     assert cli.main(["fit", str(log), "--policy", "LinUCB:alpha=0.5", *ROLES, "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"500 rows, 2 arms, 4 features, sums of rows: {out}\n"
     policy = armlet.LinUCB(alpha=0.5)
-    wanted = armlet.fit(log, policy, x=["age", "country"], arm="ad", reward="click", encoder=armlet.Encoder(), seed=7)
+    x, encoder = ["age", "country"], armlet.Encoder()
+    wanted = armlet.fit_parquet(log, policy, x=x, arm="ad", reward="click", encoder=encoder, seed=7)
     assert armlet.load(out).to_bytes() == wanted.to_bytes()
     assert armlet.load(out).decide({"age": 31.0, "country": "jp"}).arm in ("a", "b")
 

@@ -15,7 +15,7 @@ from armlet import Bandit, EvaluationError
 from armlet.errors import ArgumentError
 from armlet.evaluation import rows as rows_module
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.rows import HeldBlocks, Rows, open_rows, rows_of
+from armlet.evaluation.rows import EXPLORATION, HeldBlocks, Rows, open_rows, rows_of
 from armlet.evaluation.targets import read_target
 from armlet.parallel.pool import make_pool
 from armlet.types import Bool, Float64
@@ -50,8 +50,8 @@ def _rows(taken: list[Any]) -> Rows:
     X, arms, rewards = (np.array([each[i] for each in taken]) for i in range(3))
     said = [each[3] for each in taken]
     known: dict[str, Any] = {
-        name: np.array([math.nan if getattr(d, name) is None else getattr(d, name) for d in said])
-        for name in ("rate", "given_exploring", "smallest")
+        field: np.array([math.nan if getattr(d, name) is None else getattr(d, name) for d in said])
+        for name, field in EXPLORATION.items()
     }
     known["explored"] = np.array([d.explored for d in said], dtype=np.int8)
     known["turn"] = np.array([d.design == "turn" for d in said])
@@ -222,7 +222,7 @@ def test_processes_and_dask_give_the_same_bytes_from_parquet(tmp_path: Path, mon
         bandit = Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=60), seed=3, log=log)
         for i in range(300):
             bandit.learn(bandit.decide([i / 300]), float(i % 3))
-    monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
+    monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
     monkeypatch.setattr("armlet.evaluation.reading.compacted.BLOCK", 64)
     blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
     assert len(blocks) == 5

@@ -214,7 +214,7 @@ UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "given_exploring": np.fu
     ("change", "message"),
     [
         ({"explored": np.zeros(300, dtype=np.int8)}, "no row of the log explored"),
-        ({"given_exploring": np.full(300, np.nan)}, "300 of 300 explored rows have no given_exploring"),
+        ({"given_exploring": np.full(300, np.nan)}, "300 of 300 explored rows have no exploration_propensity"),
         ({"reward": np.full(300, np.nan)}, "no row with a reward"),
         ({"weight": np.full(300, 2.0)}, "weights other than 1"),
         ({"explored": np.repeat(np.array([1, -1], dtype=np.int8), 150)}, "150 of 300 rows do not say"),

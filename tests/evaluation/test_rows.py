@@ -86,7 +86,7 @@ def test_blocks_cut_anywhere_hold_the_same_rows(tmp_path: Path, monkeypatch: pyt
     for module in (rows, spool, compacted):
         monkeypatch.setattr(module, "BLOCK", 64)
     monkeypatch.setattr(spool, "_PART", 16)
-    monkeypatch.setattr("armlet.log.parquet.compacting.ROWS", 32)
+    monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
     monkeypatch.setattr(compacted, "_BATCH", 24)
     compact(tmp_path / "log.jsonl")
     for name in ("log.jsonl", "log.parquet"):
@@ -111,7 +111,7 @@ def test_columns_are_what_the_decisions_said(tmp_path: Path) -> None:
     assert block.propensity.tolist() == [event["propensity"] for event in decided]
     assert block.explored.tolist() == [int(event["explored"]) for event in decided]
     assert block.turn.tolist() == [event["design"] == "turn" for event in decided]
-    assert block.rate.tolist() == [event["rate"] for event in decided]
+    assert block.rate.tolist() == [event["exploration_rate"] for event in decided]
     assert block.eligible[np.arange(len(block)), block.arm].all()
 
 
@@ -190,7 +190,8 @@ class Events:
 def decide(t: int, **changed: object) -> dict[str, object]:
     """Make up a decision."""
     event: dict[str, object] = {"kind": "decide", "seq": t, "id": f"{t}-{t:016x}", "t": t, "x": [1.0], "eligible": None}
-    event |= {"arm": "a", "propensity": 0.5, "explored": True, "rate": 1.0, "given_exploring": 0.5, "smallest": 0.5}
+    event |= {"arm": "a", "propensity": 0.5, "explored": True, "exploration_rate": 1.0}
+    event |= {"exploration_propensity": 0.5, "min_exploration_probability": 0.5}
     return event | {"greedy": None, "design": "coin"} | changed
 
 
@@ -232,7 +233,7 @@ def test_a_copy_that_was_pickled_reads_the_same(tmp_path: Path) -> None:
 
 
 def test_a_loop_is_read_as_a_log(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("home", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         for i in range(5):
             loop.decide([1.0], event=f"e{i}")

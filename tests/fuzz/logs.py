@@ -26,9 +26,10 @@ import armlet
 from armlet import ArmletError, cli
 from armlet.errors import ArgumentError
 from armlet.evaluation.replay import replay as replay_policy
-from armlet.log import recording
+from armlet.log import log as logs
+from armlet.log.exporting import compact
 from armlet.log.lines import encode_event
-from armlet.log.parquet.compacting import compact, events_beside
+from armlet.log.parquet import events_beside
 from armlet.log.schema import Event
 from fuzz import files
 from fuzz.faults import Fault, require
@@ -94,7 +95,7 @@ def _try(read: Callable[[Path], bool | None], path: Path, what: str, is_other: b
 def written(rng: Random, folder: Path) -> Sound:
     """Let a bandit live, with everything that a log may hold."""
     path = folder / "a.jsonl"
-    before, recording.CHECKPOINT = recording.CHECKPOINT, 15  # type: ignore[misc]
+    before, logs.CHECKPOINT = logs.CHECKPOINT, 15  # type: ignore[misc]
     try:
         with armlet.Log(path) as log:
             policy = rng.choice(POLICIES)
@@ -104,7 +105,7 @@ def written(rng: Random, folder: Path) -> Sound:
             for step in range(rng.choice((3, 25, 40))):
                 _live(rng, bandit, log, step)
     finally:
-        recording.CHECKPOINT = before  # type: ignore[misc]
+        logs.CHECKPOINT = before  # type: ignore[misc]
     return Sound(path.read_bytes().splitlines(keepends=True), log.start_path.read_bytes(), bandit.digest())
 
 

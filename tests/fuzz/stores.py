@@ -21,8 +21,8 @@ import apsw
 import armlet
 from armlet import ArmletError
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.replay import rebuild
-from armlet.stores.sqlite.rows import check_made, check_snapshot, check_value, check_values
+from armlet.stores.rows import rebuild
+from armlet.stores.sqlite.tables import check_made, check_snapshot, check_value, check_values
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
 
@@ -101,7 +101,7 @@ def live(rng: Random, path: Path) -> Sound:
 
 def _leave(store: Store, ledger: SQLite) -> None:
     """Close without snapshots, as a process that is killed; what was written is brought into the file."""
-    store._players.clear()
+    store._runners.clear()
     ledger.scrub()
     store.close()
 
@@ -163,8 +163,8 @@ def use(rng: Random, store: Store, sound: Sound, *, is_forged: bool) -> None:
         with suppress(ArmletError):
             call(rng, store, loop)
     with suppress(ArmletError):
-        kept, model = loop._player.kept, loop.model()
-        again = store._writer.do(lambda pen, _: rebuild(pen, pen.kept(kept.name) or kept))
+        record, model = loop._runner.record, loop.model()
+        again = store._writer.do(lambda tx, _: rebuild(tx, tx.find(record.name) or record))
         _same(is_forged, model.digest(), again.digest(), "the state is not what the rows say")
 
 
@@ -271,9 +271,8 @@ def edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
 def json_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     """Put something odd into a field of some rows."""
     connection = tools(path)
-    field = rng.choice(
-        ("id", "arm", "eligible", "propensity", "explored", "rate", "tag", "of", "reward", "event", "design")
-    )
+    fields = ("id", "arm", "eligible", "propensity", "explored", "exploration_rate", "tag", "of", "reward", "event")
+    field = rng.choice((*fields, "design"))
     value = rng.choice((None, 0, -1, 0.5, 1e300, "x", "a", "[1]", 2**62))
     how = rng.choice(("json_set", "json_replace", "json_remove"))
     given = f"fields, '$.{field}'" + ("" if how == "json_remove" else ", ?")

@@ -81,7 +81,7 @@ def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
         chances = bandit.predict_proba([x], eligible=labels)[0]
         ours, theirs = bandit.decide(x, eligible=labels), slow.decide(t, x, eligible)
         assert (ours.arm, ours.propensity, ours.explored) == theirs[:3]
-        assert ours.given_exploring == theirs.given_exploring
+        assert ours.exploration_propensity == theirs.given_exploring
         assert chances[int(ours.arm)] == ours.propensity
         assert abs(chances.sum() - 1.0) < 1e-12
         weight = float(rng.choice([0.25, 1.0, 3.5]))
@@ -129,7 +129,7 @@ def test_many_decisions_are_those_made_one_by_one(policy_type: type[ContextualEp
     eligible: list[Arm] = [1, 3, 4, "new"]
     batch = many.decide_many(X, eligible=eligible)
     assert [facts(each) for each in batch] == [facts(one.decide(x, eligible=eligible)) for x in X]
-    assert batch.given_exploring.tolist() == [each.given_exploring for each in batch]
+    assert batch.exploration_propensities.tolist() == [each.exploration_propensity for each in batch]
     assert {each.arm for each in batch} == set(eligible)
 
 

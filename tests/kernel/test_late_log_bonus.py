@@ -44,7 +44,8 @@ class Both:
         chances = self.bandit.predict_proba([x], eligible=eligible.tolist())[0]
         said = self.plain.decide(self.bandit.t + 1, x, mask)
         d = self.bandit.decide(x, eligible=eligible.tolist())
-        assert (d.arm, d.propensity, d.explored, d.rate) == (said.arm, said.propensity, said.explored, said.rate)
+        assert (d.arm, d.propensity, d.explored) == (said.arm, said.propensity, said.explored)
+        assert d.exploration_rate == said.rate
         assert chances[said.arm] == said.propensity
         self.plain.begin(said.arm)
         self.pending.append(d)

@@ -8,8 +8,8 @@ import pytest
 
 import armlet
 from armlet.log import replaying
-from armlet.log.parquet.compacting import compact
-from armlet.log.reading import read
+from armlet.log.exporting import compact
+from armlet.log.reader import read
 from armlet.log.schema import Event
 from armlet.types import Policy
 from support.lives import Life, new_bandit

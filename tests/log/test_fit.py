@@ -15,9 +15,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
-from armlet.log import compact
-from armlet.log.fitting import files
-from armlet.log.fitting.fit import is_sums
+from armlet.log import compact, rows
+from armlet.log.fitting import is_sums
 from armlet.parallel.pool import make_pool
 from armlet.types import Policy
 from support.policies import DIM, N_ARMS, every_policy
@@ -53,8 +52,8 @@ def write(folder: Path, n: int = 3000, *, shift: float = 0.0) -> Any:
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PIECE", 600)
-    monkeypatch.setattr(files, "BATCH", 256)
+    monkeypatch.setattr(rows, "PIECE", 600)
+    monkeypatch.setattr(rows, "BATCH", 256)
 
 
 def learned(rows: Any, policy: Policy, x: Any = None, **settings: Any) -> armlet.Bandit:
@@ -99,7 +98,7 @@ def assert_close(one: armlet.Bandit, other: armlet.Bandit) -> None:
 @pytest.mark.parametrize("settings", [{}, {"objective": "min"}, {"normalize": "l2"}], ids=str)
 def test_sums_are_those_of_learning_the_same_rows(policy: Policy, settings: dict[str, Any], tmp_path: Path) -> None:
     rows = write(tmp_path)
-    found = armlet.fit(tmp_path, policy, **COLUMNS, explored="random", seed=1, **settings)
+    found = armlet.fit_parquet(tmp_path, policy, **COLUMNS, explored="random", seed=1, **settings)
     assert is_sums(found)
     assert_close(found, learned(rows, policy, **settings))
     assert found.features == ("age", "visits")
@@ -121,9 +120,9 @@ def test_every_policy_of_the_registry_learns_from_a_file(policy: Policy, tmp_pat
     wanted = armlet.Bandit(range(N_ARMS), features=names, policy=policy, seed=1)
     if type(policy).__name__.startswith("SupLin"):
         with pytest.raises(ValueError, match="rows of a log cannot be learned"):
-            armlet.fit(tmp_path, policy, x=names, explored="random", arms=range(N_ARMS), seed=1)
+            armlet.fit_parquet(tmp_path, policy, x=names, explored="random", arms=range(N_ARMS), seed=1)
         return
-    found = armlet.fit(tmp_path, policy, x=names, explored="random", arms=range(N_ARMS), seed=1)
+    found = armlet.fit_parquet(tmp_path, policy, x=names, explored="random", arms=range(N_ARMS), seed=1)
     wanted.partial_fit(X, rows["arm"], rows["reward"], explored=True)
     assert found.t == wanted.t == n
     if is_sums(found):
@@ -135,14 +134,14 @@ def test_every_policy_of_the_registry_learns_from_a_file(policy: Policy, tmp_pat
 
 def test_without_a_policy_the_default_learns(tmp_path: Path) -> None:
     rows = write(tmp_path)
-    found = armlet.fit(tmp_path, **COLUMNS, seed=1)
+    found = armlet.fit_parquet(tmp_path, **COLUMNS, seed=1)
     assert found.policy == armlet.Bandit(["a"], 1).policy
     assert_close(found, learned(rows, found.policy))
 
 
 def test_the_origin_of_free_units_is_that_of_the_first_row(tmp_path: Path) -> None:
     rows = write(tmp_path, shift=130_000.0)
-    found = armlet.fit(tmp_path, armlet.LinUCB(), **COLUMNS, explored="random", seed=1)
+    found = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **COLUMNS, explored="random", seed=1)
     wanted = learned(rows, armlet.LinUCB())
     assert found.state.arrays()["units"][1] == wanted.state.arrays()["units"][1] != 0.0
     assert np.allclose(found.predict_expectations([[130_000.0, 3.0]]), wanted.predict_expectations([[130_000.0, 3.0]]))
@@ -159,7 +158,7 @@ def test_the_origin_of_free_units_is_that_of_the_first_row(tmp_path: Path) -> No
 )
 def test_what_is_no_sum_learns_row_by_row_and_in_order(policy: Policy, tmp_path: Path) -> None:
     rows = write(tmp_path, 900)
-    found = armlet.fit(tmp_path, policy, **COLUMNS, explored="random", seed=1)
+    found = armlet.fit_parquet(tmp_path, policy, **COLUMNS, explored="random", seed=1)
     assert not is_sums(found)
     wanted = armlet.Bandit(sorted(ARMS), features=COLUMNS["x"], policy=policy, seed=1)
     wanted.partial_fit(
@@ -180,10 +179,10 @@ def test_what_is_no_sum_learns_row_by_row_and_in_order(policy: Policy, tmp_path:
 )
 def test_every_engine_gives_the_same_bytes(engine: Callable[[], Any], tmp_path: Path) -> None:
     write(tmp_path)
-    alone = armlet.fit(tmp_path, armlet.LinUCB(), **COLUMNS, weight="size", seed=1)
+    alone = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **COLUMNS, weight="size", seed=1)
     with engine() as pool:
         assert isinstance(pool, Executor) or pool.name
-        found = armlet.fit(tmp_path, armlet.LinUCB(), **COLUMNS, weight="size", seed=1, engine=pool)
+        found = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **COLUMNS, weight="size", seed=1, engine=pool)
     assert found.to_bytes() == alone.to_bytes()
 
 
@@ -196,9 +195,9 @@ def test_weights_count_and_rows_without_a_reward_only_take_their_step(tmp_path: 
     kept = rows.take([i for i in range(400) if pays[i] is not None])
     wanted = armlet.Bandit(sorted(ARMS), features=COLUMNS["x"], policy=armlet.LinUCB(), seed=1)
     wanted.fit(kept.select(COLUMNS["x"]), kept["ad"], kept["click"], weights=kept["size"], steps=400)
-    found = armlet.fit(tmp_path / "log.parquet", armlet.LinUCB(), **COLUMNS, weight="size", seed=1)
+    found = armlet.fit_parquet(tmp_path / "log.parquet", armlet.LinUCB(), **COLUMNS, weight="size", seed=1)
     assert_close(found, wanted)
-    one_by_one = armlet.fit(tmp_path, armlet.OptimisticEpsilonGreedy(), **COLUMNS, explored=True, seed=1)
+    one_by_one = armlet.fit_parquet(tmp_path, armlet.OptimisticEpsilonGreedy(), **COLUMNS, explored=True, seed=1)
     assert one_by_one.t == 400
 
 
@@ -214,7 +213,7 @@ def test_a_column_may_hold_whole_contexts(form: str, tmp_path: Path) -> None:
         column = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel(), kind), 2)
     pq.write_table(rows.append_column("context", column), tmp_path / "one.parquet", row_group_size=300)
     names = {**COLUMNS, "x": ["context"]}
-    found = armlet.fit(tmp_path / "one.parquet", armlet.LinUCB(), **names, seed=1)
+    found = armlet.fit_parquet(tmp_path / "one.parquet", armlet.LinUCB(), **names, seed=1)
     assert_close(found, learned(rows, armlet.LinUCB(), lambda _: X, dim=2))
     assert found.features is None
 
@@ -226,32 +225,31 @@ def test_text_goes_through_an_encoder(tmp_path: Path) -> None:
     wanted = armlet.Bandit(sorted(ARMS), encoder=encoder, policy=armlet.LinUCB(), seed=1)
     wanted.fit(rows.select(["country", "age"]), rows["ad"], rows["click"])
     for given in (armlet.Encoder(), encoder):
-        found = armlet.fit(tmp_path, armlet.LinUCB(), **names, encoder=given, seed=1)
+        found = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **names, encoder=given, seed=1)
         assert_close(found, wanted)
         assert found.encoder == encoder
     assert armlet.Encoder() == armlet.Encoder()
     without = {name: value for name, value in names.items() if name != "x"}
-    assert_close(armlet.fit(tmp_path, armlet.LinUCB(), **without, encoder=encoder, seed=1), wanted)
+    assert_close(armlet.fit_parquet(tmp_path, armlet.LinUCB(), **without, encoder=encoder, seed=1), wanted)
 
 
 def test_files_folders_patterns_and_lists_are_found(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "_temporary").mkdir()
     (tmp_path / "_temporary" / "half.parquet").write_bytes(b"half a file")
-    whole = armlet.fit(tmp_path, armlet.LinUCB(), **COLUMNS, seed=1).to_bytes()
+    whole = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **COLUMNS, seed=1).to_bytes()
     paths = [tmp_path / f"part-{i}.parquet" for i in range(3)]
     for data in (str(tmp_path), str(tmp_path / "part-*.parquet"), paths, [str(tmp_path / "part-[012].parquet")]):
-        assert armlet.fit(data, armlet.LinUCB(), **COLUMNS, seed=1).to_bytes() == whole
+        assert armlet.fit_parquet(data, armlet.LinUCB(), **COLUMNS, seed=1).to_bytes() == whole
 
 
 def test_whole_numbers_name_arms_too(tmp_path: Path) -> None:
     rows = table(100).append_column("place", pa.array(np.arange(100) % 4))
     pq.write_table(rows, tmp_path / "log.parquet")
     names = {**COLUMNS, "arm": "place"}
-    assert armlet.fit(tmp_path, armlet.LinUCB(), **names, seed=1).arms == [0, 1, 2, 3]
-    assert armlet.fit(tmp_path, armlet.LinUCB(), **names, arms=[3, 2, 1, 0, 9], seed=1).state.n.tolist() == [25] * 4 + [
-        0
-    ]
+    assert armlet.fit_parquet(tmp_path, armlet.LinUCB(), **names, seed=1).arms == [0, 1, 2, 3]
+    found = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **names, arms=[3, 2, 1, 0, 9], seed=1)
+    assert found.state.n.tolist() == [25] * 4 + [0]
 
 
 def changed(name: str, values: list[Any]) -> Any:
@@ -297,22 +295,22 @@ def test_bad_data_are_named_by_file_row_and_column(
     if change.get("explored") == "visits":
         given |= {"policy": armlet.Algorithm1(p=9), "x": ["age"]}
     with pytest.raises((ValueError, TypeError), match=message):
-        armlet.fit(**given)
+        armlet.fit_parquet(**given)
 
 
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="which does not exist"):
-        armlet.fit(tmp_path / "log.parquet", armlet.LinUCB(), **COLUMNS)
+        armlet.fit_parquet(tmp_path / "log.parquet", armlet.LinUCB(), **COLUMNS)
     with pytest.raises(ValueError, match="where there is no Parquet file"):
-        armlet.fit(tmp_path, armlet.LinUCB(), **COLUMNS)
+        armlet.fit_parquet(tmp_path, armlet.LinUCB(), **COLUMNS)
     (tmp_path / "log.parquet").write_bytes(b"no table at all")
     with pytest.raises(ValueError, match=r"data has .*log\.parquet, which cannot be read: "):
-        armlet.fit(tmp_path, armlet.LinUCB(), **COLUMNS)
+        armlet.fit_parquet(tmp_path, armlet.LinUCB(), **COLUMNS)
 
 
 PEAK = """
 import sys, pathlib, armlet
-bandit = armlet.fit(sys.argv[1], armlet.LinUCB(), x=[f"x{j}" for j in range(8)], seed=1)
+bandit = armlet.fit_parquet(sys.argv[1], armlet.LinUCB(), x=[f"x{j}" for j in range(8)], seed=1)
 # getrusage would count what the parent held when it started this process
 print(bandit.t, int(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024)
 """
@@ -347,7 +345,7 @@ def test_a_compacted_log_says_itself_what_is_what(contexts: Any, tmp_path: Path)
             bandit.learn(decision, rng.normal())
     log.close()
     compact(tmp_path / "decisions.jsonl", contexts=contexts)
-    found = armlet.fit(tmp_path / "decisions.parquet", policy, seed=1)
+    found = armlet.fit_parquet(tmp_path / "decisions.parquet", policy, seed=1)
     assert (found.t, found.arms, found.features, found.objective) == (200, ARMS, ("age", "visits"), "min")
     # those of the bandit that lived it, but that units were looked at when they were due
     assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)
@@ -361,6 +359,6 @@ def test_the_contexts_of_a_log_went_through_the_encoder_already(tmp_path: Path) 
         bandit.learn(bandit.decide({"country": ["no", "fr", "jp"][i % 3], "age": i}), i % 7)
     log.close()
     compact(tmp_path / "decisions.jsonl")
-    found = armlet.fit(tmp_path / "decisions.parquet", armlet.LinUCB(), encoder=encoder, seed=1)
+    found = armlet.fit_parquet(tmp_path / "decisions.parquet", armlet.LinUCB(), encoder=encoder, seed=1)
     assert found.encoder == encoder
     assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)

@@ -18,10 +18,8 @@ import armlet
 from armlet.errors import ArgumentError
 from armlet.evaluation.gate import gate
 from armlet.log.exporting import write
-from armlet.log.imports.columns import from_table
-from armlet.log.imports.dsjson import from_dsjson
-from armlet.log.imports.obp import from_obp
-from armlet.log.reading import read
+from armlet.log.imports import from_dsjson, from_obp, from_table
+from armlet.log.reader import read
 from armlet.log.tables import Roles
 from support.logs import made_events, write_events
 
@@ -71,7 +69,7 @@ def test_dsjson_takes_names_and_refuses_what_it_cannot_read(tmp_path: Path) -> N
     with pytest.raises(ArgumentError, match="arms has 1 names, but a line has 2 actions"):
         from_dsjson(path, arms=["a"])
     path.write_text("no json\n")
-    with pytest.raises(ArgumentError, match="path is no dsjson: line 1 is no JSON object"):
+    with pytest.raises(ArgumentError, match="path is not dsjson: line 1 is not a JSON object"):
         from_dsjson(path)
 
 
@@ -86,9 +84,9 @@ def test_rounds_of_the_open_bandit_pipeline_become_events() -> None:
         "context": rng.normal(size=(6, 2)),
         "position": np.array([0, 1, 0, 1, 1, 1]),
     }
-    with pytest.raises(ArgumentError, match=r"slot is missing, and rounds are of the positions \[0, 1\]; say which"):
+    with pytest.raises(ArgumentError, match=r"slot is missing, and rows are of the slots \[0, 1\]; choose one"):
         from_obp(feedback)
-    with pytest.raises(ArgumentError, match=r"slot is 2, but rounds are of the positions \[0, 1\]"):
+    with pytest.raises(ArgumentError, match=r"slot is 2, but rows are of the slots \[0, 1\]"):
         from_obp(feedback, slot=2)
     events = list(from_obp(feedback, slot=1))
     decisions = [event for event in events if event["kind"] == "decide"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.kernel import json_bytes
-from armlet.log.lines import DamagedLineError, decode, encode, encode_event
+from armlet.kernel import json_bytes, json_line
+from armlet.log.lines import DamagedLineError, decode, encode_event
 from armlet.log.schema import Event, InvalidEventError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -72,7 +72,7 @@ def test_every_changed_byte_is_found() -> None:
 
 
 def test_a_line_that_follows_another_one_is_refused() -> None:
-    line = encode(1, "advance", 5, {"t": 3}, 10)[0]
+    line = json_line(1, "advance", 5, {"t": 3}, 10)[0]
     with pytest.raises(DamagedLineError, match="its check value differs"):
         decode(line, 1, 11, "a.jsonl")
     with pytest.raises(InvalidEventError, match="its number is 1"):

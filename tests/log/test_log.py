@@ -16,9 +16,8 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.log.journal import BLOCK
-from armlet.log.recording import CHECKPOINT
-from armlet.log.sink import Flush
+from armlet.log.log import CHECKPOINT
+from armlet.log.writer import BLOCK, Flush
 from support.lives import Life, new_bandit
 
 POLICY = armlet.ContextualEpsilonGreedy(p=20)

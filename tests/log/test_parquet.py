@@ -9,12 +9,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from armlet.errors import ArgumentError, LogError
+from armlet.log import exporting
+from armlet.log.exporting import compact
 from armlet.log.lines import DamagedLineError
-from armlet.log.parquet import compacting
-from armlet.log.parquet.compacting import compact, events_beside
-from armlet.log.parquet.layout import Contexts
-from armlet.log.parquet.reading import ParquetLog
-from armlet.log.reading import LogFile, read
+from armlet.log.parquet import Contexts, ParquetLog, events_beside
+from armlet.log.reader import LogFile, read
 from armlet.log.schema import InvalidEventError
 from armlet.types import Arm
 from support.logs import DIM, made_events, write_events
@@ -25,7 +24,7 @@ from support.logs import DIM, made_events, write_events
 def test_a_compacted_log_gives_every_event_back(
     tmp_path: Path, arms: tuple[Arm, ...], contexts: Contexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compacting, "ROWS", 64)
+    monkeypatch.setattr(exporting, "ROWS", 64)
     path = write_events(tmp_path / "a.jsonl", made_events(300, arms=arms))
     again = write_events(tmp_path / "again.jsonl", read(compact(path, contexts=contexts)))
     assert again.read_bytes() == path.read_bytes()
@@ -64,8 +63,8 @@ def test_features_are_columns_if_asked_for(tmp_path: Path) -> None:
 
 
 def test_decisions_are_found_again_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacting, "ROWS", 32)
-    monkeypatch.setattr("armlet.log.reading.STRIDE", 16)
+    monkeypatch.setattr(exporting, "ROWS", 32)
+    monkeypatch.setattr("armlet.log.reader.STRIDE", 16)
     path = write_events(tmp_path / "a.jsonl", made_events(300))
     live, compacted = LogFile(path), ParquetLog(compact(path))
     decisions = [event for event in live if event["kind"] == "decide"]
@@ -113,7 +112,7 @@ def test_refusals_of_compacting(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(target).replace_schema_metadata(None), tmp_path / "b.parquet")
     with pytest.raises(LogError, match=r"b\.parquet is not a compacted log of Armlet"):
         read(tmp_path / "b.parquet")
-    damaged = path.read_bytes().replace(b'"rate":0.1,', b'"rate":0.2,', 1)
+    damaged = path.read_bytes().replace(b'"exploration_rate":0.1,', b'"exploration_rate":0.2,', 1)
     (tmp_path / "c.jsonl").write_bytes(damaged)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DamagedLineError, match=r"event 1 of c\.jsonl"):

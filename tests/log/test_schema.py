@@ -8,10 +8,10 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.log.reading import LogFile
-from armlet.log.replaying import Player
+from armlet.log.reader import LogFile
+from armlet.log.replaying import PLAYS
 from armlet.log.schema import KINDS, UNPLAYED, Event, InvalidEventError, Optional, check_event
-from armlet.log.sink import Flush
+from armlet.log.writer import Flush
 from support.lives import Life, new_bandit
 
 
@@ -44,9 +44,8 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
 
 
 def test_every_kind_is_written_checked_and_played(events: list[Event]) -> None:
-    bandit = armlet.Bandit(["a"], 1, policy=armlet.Greedy())
     assert {event["kind"] for event in events} == set(KINDS)
-    assert set(KINDS) == {"decide", *UNPLAYED, *Player(bandit)._plays}
+    assert set(KINDS) == {*UNPLAYED, *PLAYS}
 
 
 def test_what_a_kind_does_not_allow_is_refused_by_field(events: list[Event]) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from armlet.errors import LogError
-from armlet.log.sink import Sink
+from armlet.log.writer import Sink
 
 
 def test_a_second_writer_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
     first = Sink(tmp_path / "a", "line")
-    code = "import sys, pathlib; from armlet.log.sink import Sink; Sink(pathlib.Path(sys.argv[1]), 'line').close()"
+    code = "import sys, pathlib; from armlet.log.writer import Sink; Sink(pathlib.Path(sys.argv[1]), 'line').close()"
     other = [sys.executable, "-c", code, str(tmp_path / "a")]
     with pytest.raises(LogError, match="is being written by another bandit or process"):
         Sink(tmp_path / "a", "line")

@@ -14,9 +14,9 @@ import pytest
 
 import armlet
 from armlet.kernel import json_bytes
-from armlet.log import recording
+from armlet.log import log as logs
 from armlet.log.lines import encode_event
-from armlet.log.reading import LogFile
+from armlet.log.reader import LogFile
 from armlet.log.schema import Event
 from support.lives import Life, new_bandit
 
@@ -28,7 +28,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the path of a log of some 600 events, a checkpoint after every 100."""
     path = tmp_path_factory.mktemp("logs") / "a.jsonl"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "CHECKPOINT", 100)
+        patch.setattr(logs, "CHECKPOINT", 100)
         bandit, log = new_bandit(armlet.ContextualEpsilonGreedy(p=20), path)
         Life(bandit).live(350)
         log.close()
@@ -120,9 +120,9 @@ def test_a_forger_who_mends_the_check_values_is_found_by_replay_or_seal(honest: 
         "arm",
         "propensity",
         "explored",
-        "rate",
-        "given_exploring",
-        "smallest",
+        "exploration_rate",
+        "exploration_propensity",
+        "min_exploration_probability",
         "greedy",
         "design",
         "tag",

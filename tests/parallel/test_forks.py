@@ -61,7 +61,7 @@ import os, sys, armlet
 folder = sys.argv[1]
 log = armlet.Log(f"{folder}/a.jsonl")
 bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), log=log)
-store = armlet.open(f"{folder}/shop.db")
+store = armlet.open_store(f"{folder}/shop.db")
 waits, ends = os.pipe()
 child = os.fork()
 if child == 0:
@@ -74,7 +74,7 @@ log.close()
 store.close()
 log = armlet.Log(f"{folder}/a.jsonl")
 again = armlet.log.resume(log)
-with armlet.open(f"{folder}/shop.db"):
+with armlet.open_store(f"{folder}/shop.db"):
     print(again.t)
 log.close()
 os.close(ends)

@@ -1,15 +1,13 @@
-"""One name for one number: the ridge is `ridge` and the noise has one default, whatever the policy."""
+"""One name for one number: the noise has one default, regardless of the policy."""
 
 from __future__ import annotations
 
 import inspect
 
 from armlet.inputs.settings import NOISE_SCALE
-from armlet.policies import POLICIES
+from support.policies import REGISTRY
 
 
 def test_noise_scale_has_one_default() -> None:
-    fields = {name: inspect.signature(POLICIES[name]).parameters.get("noise_scale") for name in POLICIES}
-    defaults = {name: field.default for name, field in fields.items() if field is not None}
-    assert len(defaults) == 7
-    assert set(defaults.values()) == {NOISE_SCALE}
+    fields = [inspect.signature(REGISTRY[name]).parameters.get("noise_scale") for name in REGISTRY]
+    assert {field.default for field in fields if field is not None} == {NOISE_SCALE}

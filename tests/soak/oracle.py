@@ -10,7 +10,7 @@ import numpy as np
 
 import armlet
 from armlet.stores import Row
-from armlet.stores.replay import rebuild
+from armlet.stores.rows import rebuild
 from soak.environment import ARMS, DIM, context, loop_of
 
 Answer = list[Any]
@@ -46,11 +46,11 @@ class Oracle:
 
     def check(self, path: Path) -> int:
         """Open what a killed process has left, compare everything, and give how many rewards were learned."""
-        with armlet.open(path) as store:
+        with armlet.open_store(path) as store:
             loop = loop_of(store)
             bandit = loop.model()
-            rows = list(loop._ledger.rows(loop._player.kept.id))
-            again = store._writer.do(lambda pen, _: rebuild(pen, loop._player.kept))
+            rows = list(loop._ledger.rows(loop._runner.record.id))
+            again = store._writer.do(lambda tx, _: rebuild(tx, loop._runner.record))
         _require(bandit.to_bytes() == again.to_bytes(), "the state is not what the rows say")
         decided, learned = self._compare(rows)
         self._compare_rewards(decided, learned)
@@ -67,8 +67,8 @@ class Oracle:
         _require(len(decided) == len(made), "an event was decided twice")
         for event, answer in self.decided.items():
             f = decided[event].fields if event in decided else {}
-            kept = [f.get(name) for name in ("id", "arm", "propensity", "explored")]
-            _require(kept == answer, f"{event} was answered {answer}, and {kept} is kept")
+            record = [f.get(name) for name in ("id", "arm", "propensity", "explored")]
+            _require(record == answer, f"{event} was answered {answer}, and {record} is kept")
         events = {row.t: event for event, row in decided.items()}
         learns = [(events[row.t], row.fields["reward"]) for row in rows if row.kind == "learn"]
         _require(max(Counter(event for event, _ in learns).values(), default=0) <= 1, "a reward was learned twice")
@@ -79,11 +79,11 @@ class Oracle:
             accepted = [value for value, status in answers if status == "accepted"]
             _require(len(accepted) <= 1, f"two rewards of {event} were accepted")
             for value, status in answers:
-                kept = learned.get(event)
+                record = learned.get(event)
                 if status in ("accepted", "duplicate"):
-                    _require(kept == value, f"{value} for {event} was {status}, and {kept} is kept")
+                    _require(record == value, f"{value} for {event} was {status}, and {record} is kept")
                 elif status == "conflict":
-                    _require(kept not in (None, value), f"{value} for {event} was a conflict, and {kept} is kept")
+                    _require(record not in (None, value), f"{value} for {event} was a conflict, and {record} is kept")
                 else:
                     _require(status == "unknown", f"{value} for {event} was answered {status}")
         _require(set(learned) <= set(decided), "something was learned that nobody decided")

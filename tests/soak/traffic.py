@@ -18,17 +18,17 @@ from pathlib import Path
 import numpy as np
 
 import armlet
-from armlet.stores import Loop, Outcome, Pen, SQLite, Store
-from armlet.stores.clock import Moment
-from armlet.stores.player import Player
-from armlet.stores.replay import rebuild
-from armlet.stores.upkeep import Upkeep
+from armlet.stores import Loop, Outcome, SQLite, Store, Transaction
+from armlet.stores.ledger import Moment
+from armlet.stores.rows import rebuild
+from armlet.stores.runner import LoopRunner
+from armlet.stores.writer import Upkeep
 from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError
 
 THREADS = 8
 WINDOW = 60.0  # seconds, of a clock that is set forward
-KEPT = 0.3  # seconds after which decisions are pruned
+LOOP = 0.3  # seconds after which decisions are pruned
 RATIO = 5.0  # of the time that 99 % of decisions take, to that in quiet rounds
 WORST = 0.020  # CPU seconds in front of a decision
 
@@ -108,7 +108,7 @@ def soak(path: Path, rounds: int, seconds: float, seed: int = 0) -> Report:
 @contextmanager
 def _watched(report: Report) -> Iterator[None]:
     """Count windows as they close, and take the time of slices."""
-    run, close = Upkeep.run, Player._close
+    run, close = Upkeep.run, LoopRunner._close
 
     def timed(upkeep: Upkeep) -> None:
         is_busy, started = upkeep.pause is not None, time.thread_time()
@@ -116,15 +116,15 @@ def _watched(report: Report) -> Iterator[None]:
         if is_busy:
             report.slices.append(time.thread_time() - started)
 
-    def counted(player: Player, pen: Pen, now: Moment, outcome: Outcome) -> Outcome:
+    def counted(runner: LoopRunner, tx: Transaction, now: Moment, outcome: Outcome) -> Outcome:
         report.windows += 1
-        return close(player, pen, now, outcome)
+        return close(runner, tx, now, outcome)
 
-    Upkeep.run, Player._close = timed, counted  # type: ignore[method-assign,assignment]
+    Upkeep.run, LoopRunner._close = timed, counted  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
-        Upkeep.run, Player._close = run, close  # type: ignore[method-assign]
+        Upkeep.run, LoopRunner._close = run, close  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def _maintain(
         for loop in loops:
             report.forgotten += loop.forget(some[0]) + loop.forget_many(some[1:])
         gone.update(some)
-        report.pruned += store.prune(time.time() - KEPT)
+        report.pruned += store.prune(time.time() - LOOP)
         rng.choice(loops).retire_arm("c")
         for loop in loops:
             loop.restore_arm("c")
@@ -188,7 +188,7 @@ def _maintain(
 
 def _check(store: Store, loops: list[Loop], gone: set[str]) -> None:
     for loop in loops:
-        again = store._writer.do(lambda pen, _, loop=loop: rebuild(pen, pen.kept(loop.name)))  # type: ignore[misc]
+        again = store._writer.do(lambda tx, _, loop=loop: rebuild(tx, tx.find(loop.name)))  # type: ignore[misc]
         if loop.model().to_bytes() != again.to_bytes():
             raise LostError(f"the state of {loop.name} is not what the rows say")
         if not armlet.audit(loop.log.replayable, loop.log.start).ok:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import armlet
-from armlet.stores.sqlite import SQLite, SQLitePen
+from armlet.stores.sqlite import SQLite, SQLiteTransaction
 from soak.environment import context, loop_of, reward
 
 THREADS = 4
@@ -22,7 +22,7 @@ THREADS = 4
 
 def work(path: str, number: int, known: list[str]) -> None:
     """Decide and reward until killed."""
-    store = armlet.open(path)
+    store = armlet.open_store(path)
     loop = loop_of(store)
 
     def run(thread: int) -> None:
@@ -56,25 +56,25 @@ def tell(kind: str, event: str, answer: list[object]) -> None:
 
 def answer_too_early() -> None:
     """Break the store: of ten transactions nine are answered before they are committed."""
-    ends_well, count = SQLite.writing, 0
+    ends_well, count = SQLite.transaction, 0
 
     @contextmanager
-    def writing(self: SQLite) -> Iterator[SQLitePen]:
+    def transaction(self: SQLite) -> Iterator[SQLiteTransaction]:
         nonlocal count
         count += 1
         if count % 10 == 0 and not self._connection.in_transaction:
-            with ends_well(self) as pen:
-                yield pen
+            with ends_well(self) as tx:
+                yield tx
             return
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
-        pen = SQLitePen(self._connection)
-        yield pen
-        pen.finish()
+        tx = SQLiteTransaction(self._connection)
+        yield tx
+        tx.finish()
         if count % 10 == 0:
             self._connection.execute("COMMIT")
 
-    SQLite.writing = writing  # type: ignore[method-assign]
+    SQLite.transaction = transaction  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from armlet.stores import Ledger, Memory, Outcome, SQLite
-from armlet.stores.memory import MemoryPen
+from armlet.stores.memory import MemoryTransaction
 from armlet.testing import STORE_CHECKS, check_store
 from armlet.testing.stores import Place, StoreCheck
 
@@ -36,11 +36,11 @@ def test_stores_keep_the_contract(new: Callable[[Path], Place], check: StoreChec
 
 class KeepsWhatWasBrokenOff(Memory):
     @contextmanager
-    def writing(self) -> Iterator[MemoryPen]:
+    def transaction(self) -> Iterator[MemoryTransaction]:
         error = None
-        with super().writing() as pen:
+        with super().transaction() as tx:
             try:
-                yield pen
+                yield tx
             except Exception as raised:
                 error = raised
         if error is not None:
@@ -48,41 +48,41 @@ class KeepsWhatWasBrokenOff(Memory):
 
 
 class WithPen(Memory):
-    pen: type[MemoryPen]
+    tx: type[MemoryTransaction]
 
     @contextmanager
-    def writing(self) -> Iterator[MemoryPen]:
-        with super().writing() as pen:
-            pen.__class__ = self.pen
-            yield pen
+    def transaction(self) -> Iterator[MemoryTransaction]:
+        with super().transaction() as tx:
+            tx.__class__ = self.tx
+            yield tx
 
 
 class LeasesTwice(WithPen):
-    class pen(MemoryPen):  # noqa: N801
+    class tx(MemoryTransaction):  # noqa: N801
         def lease(self, loop: int, steps: int) -> int:
             return super().lease(loop, 1) if steps > 1 else super().lease(loop, steps)
 
 
 class ForgetsEvents(WithPen):
-    class pen(MemoryPen):  # noqa: N801
+    class tx(MemoryTransaction):  # noqa: N801
         def outcome(self, loop: int, event: str) -> Outcome | None:
             return super().outcome(loop, f"not {event}")
 
 
 class ClosesEarly(WithPen):
-    class pen(MemoryPen):  # noqa: N801
+    class tx(MemoryTransaction):  # noqa: N801
         def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
             return super().due(loop, now + 1_000_000, most)
 
 
 class NeverCloses(WithPen):
-    class pen(MemoryPen):  # noqa: N801
+    class tx(MemoryTransaction):  # noqa: N801
         def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
             return super().due(loop, now, most)[:0]
 
 
 class SnapshotsOffByOne(WithPen):
-    class pen(MemoryPen):  # noqa: N801
+    class tx(MemoryTransaction):  # noqa: N801
         def keep(self, loop: int, seq: int, model: bytes) -> None:
             super().keep(loop, seq - 1, model)
 

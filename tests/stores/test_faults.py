@@ -11,8 +11,8 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.clock import ClockWarning
-from armlet.stores.replay import rebuild
+from armlet.stores.rows import rebuild
+from armlet.stores.writer import ClockWarning
 from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError
@@ -42,14 +42,14 @@ def make(store: Store, **more: object) -> Loop:
 
 
 def replayed(store: Store) -> bytes:
-    return store._writer.do(lambda pen, _: rebuild(pen, pen.kept("homepage"))).to_bytes()  # type: ignore[arg-type]
+    return store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage"))).to_bytes()  # type: ignore[arg-type]
 
 
-def fill(loop: Loop, kept: list[str]) -> str:
+def fill(loop: Loop, record: list[str]) -> str:
     """Decide and reward until that is refused; give the words."""
-    for i in range(len(kept), 400):
+    for i in range(len(record), 400):
         try:
-            kept.append(loop.decide([1.0, i / 8], event=f"e{i}").id)
+            record.append(loop.decide([1.0, i / 8], event=f"e{i}").id)
             loop.reward(f"e{i}", 0.5)
         except armlet.StoreError as error:
             return str(error)
@@ -60,10 +60,10 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     ledger = SQLite(tmp_path / "shop.db")
     with Store(ledger) as store:
         loop = make(store)
-        kept = [loop.decide([1.0, i / 8], event=f"e{i}").id for i in range(20)]
+        record = [loop.decide([1.0, i / 8], event=f"e{i}").id for i in range(20)]
         pages = ledger._connection.pragma("page_count")
         ledger._connection.pragma("max_page_count", pages)
-        told = fill(loop, kept)
+        told = fill(loop, record)
         assert "nothing of this call was kept" in told
         assert "full" in told
         with pytest.raises(armlet.StoreError, match="full"):
@@ -72,11 +72,11 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
         assert before.to_bytes() == replayed(store)
         ledger._connection.pragma("max_page_count", 2**31)  # somebody has made room
         assert loop.decide([1.0, 0.0], event="room").t == before.t + 1
-        again = [loop.decide([1.0, i / 8], event=f"e{i}").id for i in range(len(kept))]
-        assert again == kept
+        again = [loop.decide([1.0, i / 8], event=f"e{i}").id for i in range(len(record))]
+        assert again == record
         after = loop.model().to_bytes()
         assert after == replayed(store)
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         assert store.loop("homepage").model().to_bytes() == after
 
 
@@ -98,7 +98,7 @@ def test_an_error_of_the_disk_ends_the_store(tmp_path: Path) -> None:
         loop.decide([1.0, 0.5], event="f")
     with pytest.raises(armlet.StoreError, match="failed before"):
         store.close()
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage")
         assert loop.decide([1.0, 0.5], event="e").id == first
         assert loop.decide([1.0, 0.5], event="f").t == 2
@@ -115,7 +115,7 @@ class Ticks:
 @pytest.mark.parametrize("jump", [-3 * DAY, -DAY, DAY])
 def test_windows_close_on_time_when_the_wall_clock_jumps(jump: float, tmp_path: Path) -> None:
     wall, elapsed = Ticks(1e9), Ticks(50.0)
-    with armlet.open(tmp_path / "shop.db", wall=wall, elapsed=elapsed) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=wall, elapsed=elapsed) as store:
         loop = make(store, window=600.0, default_reward=0.0)
         loop.decide([1.0, 0.5], event="e")
         wall.now += jump  # nobody asks it again
@@ -145,7 +145,7 @@ def test_windows_stay_open_no_longer_after_a_restart_than_the_clocks_can_tell(
 ) -> None:
     """Set back while nobody ran, or far ahead, the clock is not believed: windows go on from where they were."""
     wall, elapsed = Ticks(1e9), Ticks(50.0)
-    with armlet.open(tmp_path / "shop.db", wall=wall, elapsed=elapsed) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=wall, elapsed=elapsed) as store:
         make(store, window=600.0, default_reward=0.0).decide([1.0, 0.5], event="e")
     wall.now += jump
     elapsed.now = 7.0
@@ -161,9 +161,9 @@ def test_windows_stay_open_no_longer_after_a_restart_than_the_clocks_can_tell(
 def opened(path: Path, wall: Ticks, elapsed: Ticks, words: str | None = None) -> Store:
     """Open a store, with a warning that has these words, or with none."""
     if words is None:
-        return armlet.open(path, wall=wall, elapsed=elapsed)
+        return armlet.open_store(path, wall=wall, elapsed=elapsed)
     with pytest.warns(ClockWarning, match=words):
-        return armlet.open(path, wall=wall, elapsed=elapsed)
+        return armlet.open_store(path, wall=wall, elapsed=elapsed)
 
 
 def test_a_boot_with_the_clock_a_year_ahead_leaves_no_trace_after_the_next(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_clock_that_is_set_right_while_a_store_is_open_stamps_right_from_then_
 def test_threads_that_race_for_one_event_get_one_answer(tmp_path: Path) -> None:
     answers: list[str] = []
     statuses: list[str] = []
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
 
         def race() -> None:
@@ -230,7 +230,7 @@ def test_threads_that_race_for_one_event_get_one_answer(tmp_path: Path) -> None:
 
 def test_a_damaged_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         loop = make(store)
         for i in range(5):
             loop.decide([1.0, 0.5], event=f"e{i}")
@@ -239,13 +239,13 @@ def test_a_damaged_row_is_named(tmp_path: Path) -> None:
     connection.execute("""UPDATE event SET fields = replace(fields, '0.5', '0.7') WHERE seq = 6""")
     connection.execute("DELETE FROM snapshot")
     connection.close()
-    with armlet.open(path) as store, pytest.raises(armlet.StoreError, match="row 6 of the loop is damaged"):
+    with armlet.open_store(path) as store, pytest.raises(armlet.StoreError, match="row 6 of the loop is damaged"):
         store.loop("homepage")
 
 
 def test_a_damaged_snapshot_is_made_again_from_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         loop = make(store)
         for i in range(5):
             loop.decide([1.0, 0.5], event=f"e{i}")
@@ -255,12 +255,12 @@ def test_a_damaged_snapshot_is_made_again_from_the_rows(tmp_path: Path) -> None:
     connection.execute("UPDATE snapshot SET model = CAST(substr(model, 1, length(model) - 8) || zeroblob(8) AS BLOB)")
     assert connection.changes() == 1
     connection.close()
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         assert store.loop("homepage").model().to_bytes() == before
 
 
 def test_a_child_of_a_fork_is_told_to_open_its_own(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
         read, write = os.pipe()
         child = os.fork()
@@ -279,7 +279,7 @@ def test_a_child_of_a_fork_is_told_to_open_its_own(tmp_path: Path) -> None:
 
 
 def test_a_closed_store_says_so(tmp_path: Path) -> None:
-    store = armlet.open(tmp_path / "shop.db")
+    store = armlet.open_store(tmp_path / "shop.db")
     loop = make(store)
     store.close()
     with pytest.raises(armlet.StoreError, match="closed"):
@@ -288,5 +288,5 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
         with pytest.raises(armlet.StoreError, match="closed"):
             call()
     store.close()  # once more is fine
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         store.close()

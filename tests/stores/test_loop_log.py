@@ -11,10 +11,10 @@ import pytest
 import armlet
 from armlet.log import replay
 from armlet.log.exporting import write
-from armlet.log.reading import read
+from armlet.log.reader import read
 from armlet.log.schema import DECIDE, Event, Events, check_start
 from armlet.stores import Loop, Store
-from armlet.stores.events import LoopLog
+from armlet.stores.rows import LoopLog
 
 pytestmark = pytest.mark.spread
 
@@ -61,7 +61,7 @@ def test_a_loop_is_played_again_from_its_log_bit_for_bit(
     policy: armlet.Policy, window: float | None, tmp_path: Path
 ) -> None:
     ticks = Ticks()
-    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         default = None if window is None else 0.0
         loop = store.loop(
             "homepage", arms=["a", "b", "c"], dim=2, policy=policy, window=window, default_reward=default,
@@ -83,7 +83,7 @@ def some_loop(store: Store, ticks: Ticks) -> Loop:
 
 def test_events_are_those_of_a_log(tmp_path: Path) -> None:
     ticks = Ticks()
-    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = some_loop(store, ticks)
         events = list(loop.log)
         check_start(events[0], "shop.db")
@@ -100,7 +100,7 @@ def test_events_are_those_of_a_log(tmp_path: Path) -> None:
 
 def test_the_log_does_not_tell_the_seed(tmp_path: Path) -> None:
     seed = 123_456_789_012_345_678
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage", arms=["a"], dim=1, policy=armlet.LinUCB(), seed=seed)
         loop.decide([1.0])
         told = str(list(loop.log))
@@ -110,7 +110,7 @@ def test_the_log_does_not_tell_the_seed(tmp_path: Path) -> None:
 
 def test_a_loop_is_written_as_a_log_and_compacted(tmp_path: Path) -> None:
     ticks = Ticks()
-    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = some_loop(store, ticks)
         events = list(loop.log)
         write(loop.log, tmp_path / "loop.jsonl")
@@ -122,7 +122,7 @@ def test_a_loop_is_written_as_a_log_and_compacted(tmp_path: Path) -> None:
 
 def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path: Path) -> None:
     ticks = Ticks()
-    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = some_loop(store, ticks)
         store.prune(ticks.now - 100)
         assert loop.log.about["digest"] is None  # nobody can play all of it again
@@ -138,7 +138,7 @@ def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path:
 
 def test_a_digit_that_was_changed_in_a_row_is_found(tmp_path: Path) -> None:
     ticks = Ticks()
-    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         log = some_loop(store, ticks).log
         ledger = log._ledger
         rows = list(ledger.rows(1))
@@ -149,7 +149,7 @@ def test_a_digit_that_was_changed_in_a_row_is_found(tmp_path: Path) -> None:
                 for event in super().__iter__():
                     yield {**event, "propensity": event["propensity"] - 0.125} if event["seq"] == seq else event
 
-        found = armlet.audit(Tampered(ledger, log._kept, None), log.start)
+        found = armlet.audit(Tampered(ledger, log._record, None), log.start)
         assert found.mismatch is not None
         assert (found.mismatch.seq, found.mismatch.kind) == (seq, "decide")
         assert "propensity" in found.mismatch.what

@@ -10,8 +10,8 @@ import pytest
 
 import armlet
 from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
-from armlet.stores.replay import rebuild
-from armlet.stores.rewards import Terms, Told, judge
+from armlet.stores.rewards import Reward, RewardRules, judge
+from armlet.stores.rows import rebuild
 from armlet.types import Arm
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}
@@ -75,7 +75,7 @@ def arms_of(loop: Loop) -> dict[Arm, bool]:
 
 def test_a_list_of_arms_is_what_is_played_from_then_on(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         loop = store.loop("homepage", **MADE)
         loop.add_arm("c")
         loop.reward(loop.decide([1.0, 0.5], eligible=["b"]).id, 1.0)
@@ -87,14 +87,14 @@ def test_a_list_of_arms_is_what_is_played_from_then_on(tmp_path: Path) -> None:
         (["d", "b"], {"a": False, "b": True, "c": False, "d": True}),
     ]
     for arms, expected in lists:
-        with armlet.open(path) as store:
+        with armlet.open_store(path) as store:
             loop = store.loop("homepage", **(MADE | {"arms": arms})) if arms else store.loop("homepage")
             assert arms_of(loop) == expected
             assert loop.decide([1.0, 0.5]).arm in [arm for arm, plays in expected.items() if plays]
             after = loop.model().to_bytes()
-            assert store._writer.do(lambda pen, _: rebuild(pen, pen.kept("homepage"))).to_bytes() == after  # type: ignore[arg-type]
+            assert store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage"))).to_bytes() == after  # type: ignore[arg-type]
             assert armlet.audit(loop.log.replayable, loop.log.start).ok
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         loop = store.loop("homepage")
         assert loop.model().to_bytes() == after
         assert loop.model().state.n[1] == 1  # what was known of an arm that had gone
@@ -115,7 +115,7 @@ def test_a_list_that_a_loop_cannot_have_changes_no_arm() -> None:
 
 @pytest.mark.parametrize("how", ["memory", "file"])
 def test_eligible_arms_have_no_order(how: str, tmp_path: Path) -> None:
-    with in_memory() if how == "memory" else armlet.open(tmp_path / "shop.db") as store:
+    with in_memory() if how == "memory" else armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage", **MADE)
         first = loop.decide([1.0, 0.5], event="e", eligible=["b", "a"])
         for again in (["a", "b"], ["b", "a"]):
@@ -161,7 +161,7 @@ def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]
 
 
 def test_whatever_a_loop_refuses_is_an_error_of_armlet(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage", **MADE)
         loop.decide([1.0, 0.5], event="e")
         before = loop.model().to_bytes()
@@ -233,11 +233,11 @@ class Mine(armlet.LinUCB):
 
 
 def test_a_policy_of_ones_own_is_given_again(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage", **(MADE | {"policy": Mine()}))
         loop.reward(loop.decide([1.0, 0.5]).id, 1.0)
         before = loop.model().to_bytes()
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         with pytest.raises(armlet.ModelFileError, match="Mine"):
             store.loop("homepage")
         with pytest.raises(armlet.ModelFileError, match="Mine"):
@@ -252,7 +252,7 @@ def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: 
     """Random stories of one decision, beside what the words say: what counts is first, last or sum."""
     rng = random.Random(7)
     default = None if window is None else 0.0
-    terms = Terms(window=window, default=default, aggregation=aggregation, reward_range=(-2.0, 2.0))
+    rules = RewardRules(window=window, default=default, aggregation=aggregation, reward_range=(-2.0, 2.0))
     seen = set()
     for _ in range(300):
         told: list[float] = []
@@ -263,7 +263,7 @@ def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: 
                 phase = "learned" if told else "default"
                 outcome = Outcome(t=1, event="e", seq=1, phase=phase, value=outcome.value or 0.0)  # type: ignore[arg-type]
             value = rng.choice([-1.0, -0.5, 0.5, 1.0, 9.0])
-            verdict = judge(terms, outcome, Told(value))
+            verdict = judge(rules, outcome, Reward(value))
             seen.add(verdict.status)
             if verdict.status in ("accepted", "late", "replaced"):
                 told.append(value)

@@ -8,7 +8,7 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Memory, Store
-from armlet.stores.replay import rebuild
+from armlet.stores.rows import rebuild
 from armlet.types import Arm
 
 
@@ -34,7 +34,7 @@ def decide(loop: Loop, n: int) -> list[armlet.Decision]:
 
 @pytest.mark.parametrize("ending", ["closed", "crashed"])
 def test_a_loop_that_is_opened_again_waits_for_the_same_rewards(ending: str, tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=3)
         decisions = decide(loop, 40)
         for i in range(0, 40, 4):
@@ -44,14 +44,14 @@ def test_a_loop_that_is_opened_again_waits_for_the_same_rewards(ending: str, tmp
         pending = [d for i, d in enumerate(decisions) if i % 4 and i != 1]
         assert waits(loop) == tally(pending)
         if ending == "crashed":  # made again from the rows since the last snapshot
-            loop._player.stale()
+            loop._runner.stale()
             assert waits(loop) == tally(pending)
         again = loop.decide([1.0, 0.5], event="again")
         assert waits(loop) == tally([*pending, again])
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage")
         assert waits(loop) == tally([*pending, again])
-        rebuilt = store._writer.do(lambda pen, _: rebuild(pen, pen.kept("homepage")))  # type: ignore[arg-type]
+        rebuilt = store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage")))  # type: ignore[arg-type]
         assert rebuilt.to_bytes() == loop.model().to_bytes()
         assert armlet.audit(loop.log.replayable, loop.log.start).digest == loop.model().digest()
 

@@ -122,12 +122,12 @@ def test_what_counts_is_what_the_words_say_after_any_restart(
     rng = random.Random(7)
     ticks, path, seen = Ticks(), tmp_path / "shop.db", set()
     models = {f"e{i}": Model(aggregation) for i in range(8)}
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         loop = make(store, aggregation, window)
         for event in models:
             loop.decide([1.0], event=event)
     for _ in range(5):
-        with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+        with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
             loop = store.loop("homepage")
             for event, model in 3 * list(models.items()):
                 value, rank = rng.choice([-2.0, -0.5, 0.5, 3.0, 9.0]), rng.choice([0, 0, 1, 2])
@@ -140,7 +140,7 @@ def test_what_counts_is_what_the_words_say_after_any_restart(
             ticks.now += 25
             if window is None or ticks.now > 1e9 + window:
                 assert learned(loop) == sum(model.value for model in models.values())
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         assert learned(store.loop("homepage")) == sum(model.value for model in models.values())
     assert {"duplicate", "outranked", "out_of_range", "replaced"} <= seen
 

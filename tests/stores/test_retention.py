@@ -12,17 +12,18 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Store
-from armlet.stores.replay import rebuild
-from armlet.stores.sqlite.schema import APPLICATION, STEPS, VERSION
+from armlet.stores.rows import rebuild
+from armlet.stores.sqlite import tables
+from armlet.stores.sqlite.tables import VERSION
 
 
 def replayed(store: Store, name: str = "homepage") -> bytes:
     """Give the model of a loop from its rows, without its snapshot."""
-    return store._writer.do(lambda pen, _: rebuild(pen, pen.kept(name))).to_bytes()  # type: ignore[arg-type]
+    return store._writer.do(lambda tx, _: rebuild(tx, tx.find(name))).to_bytes()  # type: ignore[arg-type]
 
 
 def rows_of(loop: Loop) -> list[tuple[str, int | None]]:
-    return [(row.kind, row.t) for row in loop._ledger.rows(loop._player.kept.id)]
+    return [(row.kind, row.t) for row in loop._ledger.rows(loop._runner.record.id)]
 
 
 def play(loop: Loop, start: int, n: int) -> list[armlet.Decision]:
@@ -48,30 +49,30 @@ def make(store: Store, policy: armlet.Policy, name: str = "homepage") -> Loop:
 def test_pruning_keeps_what_explored_and_what_was_learned(policy: armlet.Policy, tmp_path: Path) -> None:
     ticks = Ticks()
     path = tmp_path / "shop.db"
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         loop = make(store, policy)
         old = play(loop, 0, 60)
         ticks.now += 100
         new = play(loop, 60, 20)
         before = loop.model().to_bytes()
         pruned = store.prune(datetime.fromtimestamp(1e9 + 50, UTC))
-        kept = [decision.t for decision in old if decision.explored] + [decision.t for decision in new]
-        assert pruned == 80 - len(kept) > 0
-        assert [t for kind, t in rows_of(loop) if kind == "decide"] == kept
-        assert [t for kind, t in rows_of(loop) if kind == "learn"] == kept
+        record = [decision.t for decision in old if decision.explored] + [decision.t for decision in new]
+        assert pruned == 80 - len(record) > 0
+        assert [t for kind, t in rows_of(loop) if kind == "decide"] == record
+        assert [t for kind, t in rows_of(loop) if kind == "learn"] == record
         assert loop.model().to_bytes() == before == replayed(store)
         gone = next(i for i, decision in enumerate(old) if not decision.explored)
         assert loop.reward(f"e{gone}", 1.0) == "unknown"
         play(loop, 80, 20)
         after = loop.model().to_bytes()
         assert replayed(store) == after
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         assert store.loop("homepage").model().to_bytes() == after
 
 
 def test_open_windows_are_not_pruned(tmp_path: Path) -> None:
     ticks = Ticks()
-    with armlet.open(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = store.loop("homepage", arms=["a"], dim=1, policy=armlet.LinUCB(), window=60.0, default_reward=0.0)
         loop.decide([1.0], event="e")
         ticks.now += 30
@@ -83,7 +84,7 @@ def test_open_windows_are_not_pruned(tmp_path: Path) -> None:
 
 
 def test_a_time_without_a_zone_is_refused(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         with pytest.raises(ValueError, match=r"no time zone"):
             store.prune(datetime(2026, 1, 1))
         with pytest.raises(ValueError, match=r"before is nan"):
@@ -94,7 +95,7 @@ def test_forgetting_unlearns_and_leaves_no_byte_of_the_context(tmp_path: Path) -
     path = tmp_path / "shop.db"
     mark = 0.7310585786300049
     needle, name = struct.pack("<d", mark), "a-person-with-a-name"
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         loop = make(store, armlet.LinUCB(units="as given"))
         play(loop, 0, 30)
         decision = loop.decide([1.0, mark], event=name)
@@ -109,17 +110,17 @@ def test_forgetting_unlearns_and_leaves_no_byte_of_the_context(tmp_path: Path) -
         np.testing.assert_allclose(loop.model().state.b, without.state.b, rtol=1e-13)
         assert loop.model().state.n.tolist() == without.state.n.tolist()
         assert loop.reward(name, 0.5) == "unknown"
-        row = next(row for row in loop._ledger.rows(loop._player.kept.id) if row.t == decision.t)
+        row = next(row for row in loop._ledger.rows(loop._runner.record.id) if row.t == decision.t)
         assert (row.fields["arm"], row.x) == (decision.arm, None)
         play(loop, 35, 10)
         after = loop.model().to_bytes()
         assert replayed(store) == after
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         assert store.loop("homepage").model().to_bytes() == after
 
 
 def test_forgetting_before_a_reward_deletes_only(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store, armlet.LinUCB())
         loop.decide([1.0, 0.5], event="e")
         before = loop.model().to_bytes()
@@ -129,7 +130,7 @@ def test_forgetting_before_a_reward_deletes_only(tmp_path: Path) -> None:
 
 
 def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store, armlet.LinUCB())
         play(loop, 0, 20)
         then = loop.model().to_bytes()
@@ -138,82 +139,36 @@ def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
         with pytest.raises(armlet.StoreError, match=r"copy.db exists"):
             store.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600  # it holds seeds
-    with armlet.open(tmp_path / "copy.db") as store:
+    with armlet.open_store(tmp_path / "copy.db") as store:
         assert store.loop("homepage").model().to_bytes() == then == replayed(store)
 
 
-def as_written_by(version: int, path: Path) -> None:
-    """Write a file again as an older version of Armlet would have written it."""
-    new = path.with_name("older.db")
-    connection = apsw.Connection(str(new))
-    for step in STEPS[:version]:
-        connection.execute(step)
-    connection.execute("ATTACH ? AS newer", (str(path),))
-    for table in ("loop", "event", "outcome", "snapshot"):
-        names = ", ".join(name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})"))
-        connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM newer.{table}")
-    connection.pragma("application_id", APPLICATION)
+@pytest.mark.parametrize("version", [1, VERSION - 1, VERSION + 1])
+def test_a_file_of_another_version_is_refused_and_left_alone(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    armlet.open_store(path).close()
+    connection = apsw.Connection(str(path))
     connection.pragma("user_version", version)
     connection.close()
-    new.replace(path)
-
-
-@pytest.mark.parametrize("version", range(1, VERSION))
-def test_an_older_file_is_brought_up_to_date(version: int, tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    ticks = Ticks()
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
-        loop = store.loop(
-            "homepage", arms=["a", "b"], dim=2, policy=armlet.LinUCB(), window=60.0, default_reward=0.0, seed=3
-        )
-        play(loop, 0, 20)
-        ticks.now += 61
-        loop.decide([1.0, 0.5], event="open")
-        before = loop.model().to_bytes()
-    as_written_by(version, path)
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
-        loop = store.loop("homepage")
-        assert loop.model().to_bytes() == before == replayed(store)
-        assert loop.reward("e3", 0.5) == "conflict"
-        ticks.now += 61
-        assert loop.model().state.n.sum() == 21
-        assert loop.forget("e3")
-        after = loop.model().to_bytes()
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
-        assert store.loop("homepage").model().to_bytes() == after == replayed(store)
-    connection = apsw.Connection(str(path))
-    assert connection.pragma("user_version") == VERSION
-    connection.close()
-
-
-def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    armlet.open(path).close()
-    connection = apsw.Connection(str(path))
-    connection.pragma("user_version", VERSION + 1)
-    connection.close()
     before = path.read_bytes()
-    with pytest.raises(armlet.StoreError, match=f"is of version {VERSION + 1}.*install a newer"):
-        armlet.open(path)
+    message = f"shop.db is a store of version {version}; this Armlet reads {VERSION} only: use the one that wrote it"
+    with pytest.raises(armlet.StoreError, match=message):
+        armlet.open_store(path)
     assert path.read_bytes() == before
 
 
-def test_a_change_of_tables_that_fails_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_that_cannot_be_made_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "shop.db"
-    with armlet.open(path) as store:
-        play(make(store, armlet.LinUCB()), 0, 5)
-        before = store.loop("homepage").model().to_bytes()
-    steps = (*STEPS, "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1);")
-    monkeypatch.setattr("armlet.stores.sqlite.schema.STEPS", steps)
-    monkeypatch.setattr("armlet.stores.sqlite.schema.VERSION", VERSION + 1)
+    monkeypatch.setattr(tables, "_TABLES", f"{tables._TABLES} INSERT INTO nowhere VALUES (1);")
     with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
-        armlet.open(path)
+        armlet.open_store(path)
+    assert list(tmp_path.iterdir()) == []
+    path.touch()  # of somebody else
+    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
+        armlet.open_store(path)
     monkeypatch.undo()
-    connection = apsw.Connection(str(path))
-    assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").get == 0
-    connection.close()
-    with armlet.open(path) as store:
-        assert store.loop("homepage").model().to_bytes() == before
+    with armlet.open_store(path) as store:
+        assert store.loops == []
 
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
@@ -222,11 +177,11 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE people (name)")
     connection.close()
     with pytest.raises(armlet.StoreError, match=r"not one of Armlet's"):
-        armlet.open(path)
+        armlet.open_store(path)
     text = tmp_path / "notes.txt"
     text.write_text("no database at all, but long enough to be looked at " * 20)
     with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*not a database"):
-        armlet.open(text)
+        armlet.open_store(text)
     assert text.read_text().startswith("no database at all")
     with pytest.raises(armlet.StoreError, match=r"cannot be opened"):
-        armlet.open(tmp_path / "nowhere" / "shop.db")
+        armlet.open_store(tmp_path / "nowhere" / "shop.db")

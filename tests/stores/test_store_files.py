@@ -15,10 +15,8 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Store
-from armlet.stores.sqlite import connection
 from armlet.stores.sqlite import ledger as ledgers
-from armlet.stores.sqlite import lock as locks
-from armlet.stores.sqlite.rows import check_made, check_snapshot, check_value, check_values
+from armlet.stores.sqlite.tables import check_made, check_snapshot, check_value, check_values
 
 SECONDS = 1e9
 
@@ -49,7 +47,7 @@ def path(sound: bytes, tmp_path: Path) -> Path:
 
 
 def opened(path: Path) -> Store:
-    return armlet.open(path, wall=lambda: SECONDS, elapsed=lambda: SECONDS)
+    return armlet.open_store(path, wall=lambda: SECONDS, elapsed=lambda: SECONDS)
 
 
 def edit(path: Path, *statements: str) -> None:
@@ -166,7 +164,7 @@ def test_another_schema_is_refused_before_anything_of_it_runs(path: Path, change
     edit(path, change)
     before, held = path.read_bytes(), descriptors()
     with pytest.raises(armlet.StoreError, match=f"another schema than a store of Armlet's: see {what}"):
-        armlet.open(path)
+        armlet.open_store(path)
     assert path.read_bytes() == before
     assert descriptors() == held
 
@@ -186,7 +184,7 @@ def test_an_index_that_hides_a_row_is_refused(path: Path) -> None:
         "DROP TABLE aside",
     )
     with pytest.raises(armlet.StoreError, match=r"is damaged: wrong # of entries in index outcome_by_event"):
-        armlet.open(path)
+        armlet.open_store(path)
 
 
 def test_a_snapshot_of_other_rows_is_made_again(path: Path) -> None:
@@ -207,7 +205,7 @@ def test_what_is_refused_leaves_neither_descriptors_nor_files(path: Path, tmp_pa
     bytes_before = other.read_bytes()
     for name in (other, text, damaged, tmp_path, tmp_path / "nowhere" / "shop.db"):
         with pytest.raises(armlet.StoreError):
-            armlet.open(name)
+            armlet.open_store(name)
     assert sorted(tmp_path.iterdir()) == before
     assert other.read_bytes() == bytes_before  # not even its journal mode
     assert descriptors() == held
@@ -217,9 +215,9 @@ def test_what_is_refused_leaves_neither_descriptors_nor_files(path: Path, tmp_pa
 def test_what_names_no_file_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(armlet.StoreError, match=r"give the path of a file.*Memory\(\)"):
-        armlet.open(name)
+        armlet.open_store(name)
     with pytest.raises(armlet.ArmletError, match="path is 5"):
-        armlet.open(5)  # type: ignore[arg-type]
+        armlet.open_store(5)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -231,7 +229,7 @@ def test_a_store_is_open_once_through_all_its_links(path: Path, tmp_path: Path) 
     with opened(path):
         for name in (link, link_to_folder / "shop.db"):
             with pytest.raises(armlet.StoreError, match="open already"):
-                armlet.open(name)
+                armlet.open_store(name)
     with opened(link) as store:
         assert store.loop("homepage").model().t == 30
     assert [each.name for each in link.parent.iterdir()] == ["link.db"]
@@ -269,7 +267,7 @@ def test_a_backup_that_fails_leaves_nothing_and_can_be_tried_again(path: Path, t
 def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk where SQLite finds no room until the store gives back what it has kept for that."""
     allocate, is_full = os.posix_fallocate, True
-    connect, lock = connection.connect, path.with_name("shop.db.lock")
+    connect, lock = ledgers._connect, path.with_name("shop.db.lock")
 
     def allocated(*given: int) -> None:
         if is_full:
@@ -283,26 +281,26 @@ def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pyte
 
     with opened(path) as store:
         before = store.loop("homepage").model().to_bytes()
-    assert lock.stat().st_size == locks.RESERVE
+    assert lock.stat().st_size == ledgers.RESERVE
     monkeypatch.setattr(os, "posix_fallocate", allocated)
-    monkeypatch.setattr(ledgers, "connect", connected)
+    monkeypatch.setattr(ledgers, "_connect", connected)
     size = path.stat().st_size
     with opened(path) as store:
         loop = store.loop("homepage")
         assert loop.model().to_bytes() == before
         assert json.dumps(list(loop.log))
-        kept = fill(loop)
+        record = fill(loop)
         assert store.prune(SECONDS + 1) > 20
         loop.decide([1.0, 0.5], event="after")  # in the room of what is gone
     assert path.stat().st_size <= size
     with opened(path) as store:
-        assert store.loop("homepage").model().t == 30 + kept + 1
+        assert store.loop("homepage").model().t == 30 + record + 1
         is_full = False
-        monkeypatch.setattr(ledgers, "connect", connect)
+        monkeypatch.setattr(ledgers, "_connect", connect)
         loop = store.loop("homepage")
         for i in range(200):
             loop.decide([1.0, 0.5], event=f"room {i}")
-    assert (path.stat().st_size > size, lock.stat().st_size) == (True, locks.RESERVE)
+    assert (path.stat().st_size > size, lock.stat().st_size) == (True, ledgers.RESERVE)
 
 
 def fill(loop: Loop) -> int:

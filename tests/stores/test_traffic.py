@@ -22,12 +22,10 @@ from armlet.inputs.settings import Units
 from armlet.policies.base import RidgePolicy
 from armlet.reference.choice import play_drawn, shares
 from armlet.stores import Loop, Memory, SQLite, Store
-from armlet.stores.player import WINDOWS
-from armlet.stores.replay import rebuild
-from armlet.stores.sqlite import SQLitePen
-from armlet.stores.tickets import Chore
-from armlet.stores.upkeep import Upkeep
-from armlet.stores.writer import Writer
+from armlet.stores.rows import rebuild
+from armlet.stores.runner import WINDOWS
+from armlet.stores.sqlite import SQLiteTransaction
+from armlet.stores.writer import Chore, Upkeep, Writer
 from armlet.types import Choice, Coins
 
 pytestmark = pytest.mark.spread
@@ -52,7 +50,7 @@ def play(loop: Loop, n: int, start: int = 0) -> None:
 
 
 def replayed(store: Store, policy: armlet.Policy | None = None) -> bytes:
-    return store._writer.do(lambda pen, _: rebuild(pen, pen.kept("homepage"), policy)).to_bytes()  # type: ignore[arg-type]
+    return store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage"), policy)).to_bytes()  # type: ignore[arg-type]
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -107,7 +105,7 @@ def test_forgetting_and_pruning_fail_no_call_of_others(tmp_path: Path) -> None:
 
 
 def test_calls_are_served_between_two_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     order: list[str] = []
     with Store(Memory()) as store:
         writer = store._writer
@@ -125,7 +123,7 @@ def test_calls_are_served_between_two_slices(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_many_forgets_share_one_scrub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.budget.SLICE", 10.0)
+    monkeypatch.setattr("armlet.stores.writer.SLICE", 10.0)
     ledger, scrubs, may_go = SQLite(tmp_path / "shop.db", synchronous="NORMAL"), [], threading.Event()
     scrub = ledger.scrub
     ledger.scrub = lambda: scrubs.append(1) or scrub()  # type: ignore[func-returns-value,method-assign]
@@ -158,7 +156,7 @@ def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: P
     def found() -> list[bytes]:
         return [needle for needle in needles if any(needle in file.read_bytes() for file in files)]
 
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         more: dict[str, Any] = {} if window is None else {"window": window, "default_reward": 0.0}
         loop = make(store, policy=armlet.LinUCB(units="as given"), aggregation="last", reward_range=(0, 1000), **more)
         play(loop, 10)
@@ -171,13 +169,13 @@ def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: P
         assert len(found()) >= 4
         assert loop.forget_many(["somebody", "silent"]) == 2
         assert found() == []
-        left = [row.kind for row in loop._ledger.rows(loop._player.kept.id) if (row.t or 0) > 10]
+        left = [row.kind for row in loop._ledger.rows(loop._runner.record.id) if (row.t or 0) > 10]
         assert left == ["decide", "decide"]
         play(loop, 10, 20)
         after = loop.model().to_bytes()
         assert after == replayed(store)
         assert armlet.audit(loop.log.replayable, loop.log.start).ok
-    with armlet.open(path, wall=ticks, elapsed=ticks) as store:
+    with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         assert store.loop("homepage").model().to_bytes() == after
 
 
@@ -198,7 +196,7 @@ def test_a_reader_in_the_way_delays_a_forget_and_nobody_else(tmp_path: Path, mon
         thread.join()
         assert forgotten == [True]
         reader.execute("BEGIN; SELECT * FROM event")
-        monkeypatch.setattr("armlet.stores.upkeep.PATIENCE", 0.0)
+        monkeypatch.setattr("armlet.stores.writer.PATIENCE", 0.0)
         with pytest.raises(armlet.StoreError, match="-wal file may still contain it: somebody reads it"):
             loop.forget("e4")
         reader.close()
@@ -219,7 +217,7 @@ def file_of(path: Path, n: int) -> int:
 def test_pruning_gives_space_back(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     before = file_of(path, 300)
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         pruned = store.prune(time.time() + 60)
         assert path.stat().st_size < before / 4
         assert pruned > 200
@@ -236,20 +234,20 @@ def test_a_file_of_before_gives_space_back_after_a_vacuum(tmp_path: Path) -> Non
     connection.execute("PRAGMA auto_vacuum = NONE; VACUUM")
     connection.close()
     before = path.stat().st_size
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         assert store.prune(time.time() + 60) > 200
     assert path.stat().st_size == before
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
     connection.close()
     assert path.stat().st_size < before / 4
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         assert store.loop("homepage").decide([1.0, 0.5]).t == 301
         assert store._ledger._connection.pragma("auto_vacuum") == 2  # type: ignore[attr-defined]
 
 
 def test_what_is_rewarded_while_it_is_pruned_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     with Store(Memory()) as store:
         loop, step, pieces, statuses = make(store), Upkeep._slice, iter(range(9)), list[str]()
         late = threading.Thread(target=lambda: statuses.append(loop.reward("late", 1.0)))
@@ -276,7 +274,7 @@ def test_what_is_rewarded_while_it_is_pruned_stays(monkeypatch: pytest.MonkeyPat
     "before", [1_794_920_389_372_912_223, 1_794_920_389_372.9, -1e13, float("inf"), True]
 )  # ns, ms, ...
 def test_a_time_that_cannot_be_is_refused_and_harms_nothing(before: float, tmp_path: Path) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
         play(loop, 5)
         for _ in range(2):
@@ -297,7 +295,7 @@ def windows(store: Store, n: int) -> Loop:
 
 
 def test_due_windows_are_closed_in_slices_and_decisions_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     monkeypatch.setattr(Writer, "later", lambda _, chore: chore.close())  # nothing between two calls
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
@@ -318,7 +316,7 @@ def test_due_windows_are_closed_in_slices_and_decisions_are_replayed(monkeypatch
 
 
 def test_windows_that_a_call_leaves_open_are_closed_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = windows(store, 50)
@@ -329,7 +327,7 @@ def test_windows_that_a_call_leaves_open_are_closed_behind_it(monkeypatch: pytes
 
 
 def test_a_model_has_all_windows_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.budget.SLICE", 0.0)
+    monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = windows(store, 40)
@@ -362,7 +360,7 @@ class Moody(RidgePolicy):
 def test_whatever_a_policy_raises_reaches_its_caller_alone(
     raised: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop, other = make(store, policy=Moody()), make(store, "other")
         play(loop, 5)
         monkeypatch.setattr(Moody, "mood", raised())
@@ -396,16 +394,16 @@ def test_a_policy_that_uses_its_own_store_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, may_go = SQLitePen.put, threading.Event()
+    put, may_go = SQLiteTransaction.put, threading.Event()
 
-    def fails_once(pen: SQLitePen, loop: int, outcome: Any) -> None:
-        put(pen, loop, outcome)
+    def fails_once(tx: SQLiteTransaction, loop: int, outcome: Any) -> None:
+        put(tx, loop, outcome)
         if outcome.event == "bad":
             raise ZeroDivisionError("half-way")
 
-    monkeypatch.setattr(SQLitePen, "put", fails_once)
+    monkeypatch.setattr(SQLiteTransaction, "put", fails_once)
     results: dict[str, object] = {}
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
         play(loop, 5)
 
@@ -430,7 +428,7 @@ def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
 
 def test_nobody_waits_for_a_thread_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "shop.db"
-    store = armlet.open(path)
+    store = armlet.open_store(path)
     loop = make(store)
     play(loop, 5)
 
@@ -446,14 +444,14 @@ def test_nobody_waits_for_a_thread_that_has_ended(tmp_path: Path, monkeypatch: p
             loop.decide([1.0, 0.5], event="later")
     with pytest.raises(armlet.StoreError, match="its thread has ended"):
         store.close()
-    with armlet.open(path) as store:
+    with armlet.open_store(path) as store:
         assert store.loop("homepage").decide([1.0, 0.5], event="answered").t == 6
 
 
 def test_no_event_takes_the_name_of_a_decision_to_come(tmp_path: Path) -> None:
     twin = armlet.Bandit(["a", "b"], 2, policy=armlet.Algorithm1(p=6), seed=3)
     ids = [twin.decide([1.0, 0.5]).id for _ in range(3)]
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
         with pytest.raises(armlet.EventError, match="the id of a decision that is still to come"):
             loop.decide([1.0, 0.5], event=ids[1])
@@ -465,7 +463,7 @@ def test_no_event_takes_the_name_of_a_decision_to_come(tmp_path: Path) -> None:
 UNCLOSED = """
 import sys, threading
 import armlet
-store = armlet.open(sys.argv[1])
+store = armlet.open_store(sys.argv[1])
 loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=1)
 def decide():
     main.join()  # the interpreter is ending by then
@@ -481,7 +479,7 @@ def test_a_store_that_nobody_closed_ends_in_silence(tmp_path: Path) -> None:
     command = [sys.executable, "-c", UNCLOSED, str(tmp_path / "shop.db")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-    with armlet.open(tmp_path / "shop.db") as store:
+    with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage")
         assert loop.model().t == 21
         assert loop.model().to_bytes() == replayed(store)

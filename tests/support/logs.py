@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from armlet.log.lines import encode_event
-from armlet.log.schema import Event
+from armlet.log.schema import SCHEMA, Event
 from armlet.types import Arm
 
 DIM = 3
@@ -19,7 +19,7 @@ def made_events(
 ) -> Iterator[Event]:
     """Give the events of about n decisions: eligible sets, late, lost, corrected and forgotten rewards, notes."""
     rng = np.random.default_rng(seed)
-    about = {"format": "armlet log", "schema": 1, "arms": list(arms), "dim": dim, "features": None, "digest": "0"}
+    about = {"format": "armlet log", "schema": SCHEMA, "arms": list(arms), "dim": dim, "features": None, "digest": "0"}
     yield {"seq": 0, "kind": "start", "at": 1_700_000_000_000_000, **about}
     pending: list[str] = []
     seq, t = 1, 0
@@ -39,8 +39,9 @@ def _decision(rng: np.random.Generator, t: int, name: str, arms: tuple[Arm, ...]
     some = rng.random() < 0.3
     event: Event = {"kind": "decide", "id": name, "t": t, "x": rng.normal(size=dim).tolist()}
     event |= {"eligible": list(arms[:1]) if some else None, "arm": arms[0 if some else int(rng.integers(len(arms)))]}
-    event |= {"propensity": float(rng.random()), "explored": bool(rng.random() < 0.1), "rate": 0.1}
-    event |= {"given_exploring": None if some else 0.5, "smallest": 0.5, "greedy": True, "design": "choice"}
+    event |= {"propensity": float(rng.random()), "explored": bool(rng.random() < 0.1), "exploration_rate": 0.1}
+    event |= {"exploration_propensity": None if some else 0.5, "min_exploration_probability": 0.5}
+    event |= {"greedy": True, "design": "choice"}
     if rng.random() < 0.1:
         event["probabilities"] = [0.25, 0.75]
     event["tag"] = int(rng.integers(3))

@@ -44,9 +44,9 @@ enum class Key {
     arm,
     propensity,
     explored,
-    rate,
-    given_exploring,
-    smallest,
+    exploration_rate,
+    exploration_propensity,
+    min_exploration_probability,
     greedy,
     design,
     probabilities,
@@ -55,9 +55,23 @@ enum class Key {
     weight,
     expired
 };
-constexpr const char* key_names[] = {
-    "id",       "t",      "x",      "eligible",      "arm", "propensity", "explored", "rate",   "given_exploring",
-    "smallest", "greedy", "design", "probabilities", "tag", "reward",     "weight",   "expired"};
+constexpr const char* key_names[] = {"id",
+                                     "t",
+                                     "x",
+                                     "eligible",
+                                     "arm",
+                                     "propensity",
+                                     "explored",
+                                     "exploration_rate",
+                                     "exploration_propensity",
+                                     "min_exploration_probability",
+                                     "greedy",
+                                     "design",
+                                     "probabilities",
+                                     "tag",
+                                     "reward",
+                                     "weight",
+                                     "expired"};
 
 // Lives as long as the process.
 PyObject* key_text(Key key) {
@@ -93,9 +107,9 @@ nb::dict to_dict(const Decision& d) {
     put(Key::arm, Py_NewRef(d.arm));
     put(Key::propensity, PyFloat_FromDouble(d.propensity));
     put(Key::explored, PyBool_FromLong(d.explored));
-    put(Key::rate, known(d.rate).release().ptr());
-    put(Key::given_exploring, known(d.given_exploring).release().ptr());
-    put(Key::smallest, known(d.smallest).release().ptr());
+    put(Key::exploration_rate, known(d.rate).release().ptr());
+    put(Key::exploration_propensity, known(d.given_exploring).release().ptr());
+    put(Key::min_exploration_probability, known(d.smallest).release().ptr());
     put(Key::greedy, greedy_of(d).release().ptr());
     put(Key::design, PyUnicode_FromString(d.design()));
     if (d.probabilities)
@@ -177,8 +191,9 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
     if (!x.is_none() && (dim == 0 || !read_recorded(x, dim, d.x)))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
-    d.given_exploring = read_chance("given_exploring", given_exploring, "1e-100", least_chance);
-    d.rate = read_chance("rate", rate, "0", 0.0), d.smallest = read_chance("smallest", smallest, "0", 0.0);
+    d.given_exploring = read_chance("exploration_propensity", given_exploring, "1e-100", least_chance);
+    d.rate = read_chance("exploration_rate", rate, "0", 0.0);
+    d.smallest = read_chance("min_exploration_probability", smallest, "0", 0.0);
     if (greedy) d.greedy = *greedy ? Choice::Greedy::yes : Choice::Greedy::no;
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);
@@ -235,7 +250,8 @@ nb::object from_dict(nb::handle given) {
         restore(id, arm, propensity, explored, entry(record, "x"), entry(record, "reward"),
                 weight.is_none() ? nb::object(nb::float_(1.0)) : weight,
                 tag.is_none() ? 0 : read_as<std::int32_t>(tag, "tag", "a whole number of 32 bits"),
-                chance(record, "given_exploring"), chance(record, "rate"), chance(record, "smallest"),
+                chance(record, "exploration_propensity"), chance(record, "exploration_rate"),
+                chance(record, "min_exploration_probability"),
                 greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")), entry(record, "eligible"),
                 entry(record, "probabilities"), !expired.is_none() && read_flag(expired, "expired"));
     nb::object t = entry(record, "t");
@@ -250,15 +266,16 @@ nb::object from_dict(nb::handle given) {
 void bind_record(nb::module_& m) {
     m.def("restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
           nb::arg("x").none(), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
-          nb::arg("given_exploring").none() = nb::none(), nb::arg("rate").none() = nb::none(),
-          nb::arg("smallest").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
+          nb::arg("exploration_propensity").none() = nb::none(), nb::arg("exploration_rate").none() = nb::none(),
+          nb::arg("min_exploration_probability").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
           nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
           nb::arg("expired") = false,
           nb::sig(
               "def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
               "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
-              "int = 0, given_exploring: float | None = None, rate: float | None = None, smallest: float | None = "
-              "None, greedy: bool | None = None, eligible: collections.abc.Iterable[str | int] | None = None, "
+              "int = 0, exploration_propensity: float | None = None, exploration_rate: float | None = None, "
+              "min_exploration_probability: float | None = None, greedy: bool | None = None, eligible: "
+              "collections.abc.Iterable[str | int] | None = None, "
               "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False) -> Decision"),
           "A decision from a log or another process, pending unless a reward is given.");
     m.def("decision_from_dict", &from_dict, nb::arg("record").none(),

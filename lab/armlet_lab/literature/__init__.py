@@ -1,4 +1,4 @@
-"""Policies that the paper names and few would deploy; `armlet` finds them by an entry point. One file each.
+"""Policies that the paper names and few would deploy; `armlet` finds them by an entry point.
 
 To add one: write its file, and add it to the imports and to `POLICIES` below.
 """
@@ -14,8 +14,6 @@ from armlet_lab.literature.confidence_ball import ConfidenceBall1 as ConfidenceB
 from armlet_lab.literature.confidence_ball import ConfidenceBall2 as ConfidenceBall2
 from armlet_lab.literature.confidit import Confidit as Confidit
 from armlet_lab.literature.epoch_greedy import EpochGreedy as EpochGreedy
-from armlet_lab.literature.epsilon_n_greedy import EpsilonNGreedy as EpsilonNGreedy
-from armlet_lab.literature.exp3 import Exp3 as Exp3
 from armlet_lab.literature.exp4 import EXP4 as EXP4
 from armlet_lab.literature.exp4p import EXP4P as EXP4P
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB as FeasibleRandomizedUCB
@@ -27,9 +25,11 @@ from armlet_lab.literature.policy_elimination import PolicyElimination as Policy
 from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL as RarelySwitchingOFUL
 from armlet_lab.literature.real_lin_exp3 import RealLinExp3 as RealLinExp3
 from armlet_lab.literature.scrible import SCRiBLe as SCRiBLe
-from armlet_lab.literature.suplinrel import SupLinRel as SupLinRel
-from armlet_lab.literature.suplinucb import SupLinUCB as SupLinUCB
-from armlet_lab.literature.ucb1 import UCB1 as UCB1
+from armlet_lab.literature.staged import SupLinRel as SupLinRel
+from armlet_lab.literature.staged import SupLinUCB as SupLinUCB
+from armlet_lab.literature.tabular import UCB1 as UCB1
+from armlet_lab.literature.tabular import EpsilonNGreedy as EpsilonNGreedy
+from armlet_lab.literature.tabular import Exp3 as Exp3
 from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid as UncertaintyEllipsoid
 
 POLICIES: Final[Mapping[str, type[Policy]]] = {

@@ -11,7 +11,7 @@ has the form of the theory's, eta = (1 + alpha)^2 (U^2 + sum of x'A^-1 x over th
 delta)). It is far wider than what works best, so the default is a constant.
 
 What differs from the paper, as we know it: it projects the w of all arms at every step and goes on from the projected
-ones. Here only the arm that is learned keeps its projection; the others' are taken anew from the unprojected w whenever
+ones. Here only the arm that is learned keeps its projection; the others' come from the unprojected w whenever
 they are scored, so that deciding changes nothing. The bound is not proved for that. The step s = -alpha for a wrong arm
 is taken as the one that makes the mean of s linear. Neither this nor the constants of eta, 18 and 4 among them, could
 be checked against the printed text.
@@ -30,7 +30,7 @@ from armlet.policies.base import BasePolicy
 from armlet.policies.state import MOST, Arrays, check_between, fresh
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.factors import inverse_of
+from armlet_lab.literature.factors import inverse_of
 
 
 class ConfiditState(Arrays):

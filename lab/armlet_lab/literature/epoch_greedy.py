@@ -16,7 +16,7 @@ Three oracles, and what each keeps of explored steps:
   agrees with what was played is a sum over contexts, so the best map takes the best arm of each. State O(|X| K).
 - `FiniteOracle`: the best of N random linear policies, with a running sum for each. State O(N K d). A policy plays the
   best of the arms that are eligible; one that prefers an arm which is not, with a number above 30, earns 0 in that
-  step, since a decision cannot remember more (`armlet_lab.literature.parts.experts`).
+  step, since a decision cannot remember more (`armlet_lab.literature.experts`).
 
 The last two are exact minimisers of the empirical risk over their class. The same over all linear policies is NP-hard,
 so it is not offered. Rows of a log come without propensities and count as if they had 1: give those of a log that was
@@ -42,8 +42,8 @@ from armlet.policies.base import BasePolicy, record, sums
 from armlet.policies.state import Arrays
 from armlet.reference.choice import best_chances, draw, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
-from armlet_lab.literature.parts.experts import LinearExperts, barred_tag, from_tag
-from armlet_lab.literature.parts.tabular import Table, table_shapes
+from armlet_lab.literature.experts import LinearExperts, barred_tag, from_tag
+from armlet_lab.literature.table import Table, table_shapes
 
 
 class EpochOracle(Protocol):
@@ -65,7 +65,7 @@ class EpochOracle(Protocol):
         """Return whether some context may have a best arm; until then steps explore, and are learned."""
 
     def learn(self, state: Any, interaction: Interaction) -> None:
-        """Take in an explored step."""
+        """Learn an explored step."""
 
 
 def _gain(interaction: Interaction) -> float:
@@ -199,7 +199,7 @@ class FiniteOracle:
         return best
 
     def prefers(self, state: PolicyValues) -> bool:  # noqa: ARG002
-        """Say yes: before the first row it is the first policy that plays, and its arm depends on x."""
+        """Return True: before the first row it is the first policy that plays, and its arm depends on x."""
         return True
 
     def learn(self, state: PolicyValues, interaction: Interaction) -> None:

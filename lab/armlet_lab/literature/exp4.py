@@ -13,7 +13,7 @@ The theorem is for rewards in [0, 1], a known horizon and a class in which some 
 (the best constant one does): regret against the best expert is at most 2.63 sqrt(T K ln N). For all maps ln N is
 M ln K: what hurts is the regret, not the computation. Propensities are exact, and never below gamma / K.
 A map whose arm is not eligible abstains; so does a linear expert whose arm is not eligible and has a number above 30
-(see `parts.experts`). Who abstains earns 0, the lowest reward, and the bound holds for experts valued
+(see `literature.experts`). Who abstains earns 0, the lowest reward, and the bound holds for experts valued
 like that. Rows in flight while arms come or go credit experts by today's arms.
 """
 
@@ -28,9 +28,9 @@ from armlet.model_file.model import check_room
 from armlet.policies.base import BasePolicy
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes
-from armlet_lab.literature.exp3 import estimated_gain, exp_rate, gain_chances, gains
-from armlet_lab.literature.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
-from armlet_lab.literature.parts.tabular import Levels, table_shapes
+from armlet_lab.literature.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
+from armlet_lab.literature.table import table_shapes
+from armlet_lab.literature.tabular import Levels, estimated_gain, exp_rate, gain_chances, gains
 
 Experts: TypeAlias = Literal["linear", "all maps"]
 

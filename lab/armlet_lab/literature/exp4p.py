@@ -27,7 +27,7 @@ from armlet.policies.base import BasePolicy
 from armlet.policies.state import fresh
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
+from armlet_lab.literature.experts import ExpertSums, advised, barred_tag, expert_shapes, from_tag, known_eligible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

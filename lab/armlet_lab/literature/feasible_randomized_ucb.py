@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.types import Float64, Int64
-from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, variances
+from armlet_lab.literature.finite_class import FiniteClass, FiniteClassState, variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class FeasibleRandomizedUCB(FiniteClass):
     Parameters
     ----------
     n_policies
-        How many random linear policies there are beside the constants.
+        How many random linear policies there are besides the constants.
     seed
         Of the random policies, and of the table of contexts.
     delta
@@ -100,7 +100,7 @@ class FeasibleRandomizedUCB(FiniteClass):
 def descend(advice: Int64, shares: Float64, limits: Float64, n_arms: int, mu: float) -> Float64:
     """Find weights, summing to at most 1, under which no policy's variance is above its limit, (N,).
 
-    Agarwal et al. (2014) prove that it ends within 4 ln(1 / (K mu)) / mu steps, whatever limits of at least 2K.
+    Agarwal et al. (2014) prove that it ends within 4 ln(1 / (K mu)) / mu steps, for any limits of at least 2K.
 
     Examples
     --------

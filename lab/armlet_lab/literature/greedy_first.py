@@ -1,7 +1,7 @@
 """Greedy-First: Bastani, Bayati and Khosravi (2021), "Mostly Exploration-Free Algorithms for Contextual Bandits".
 
 Plays greedily as long as the contexts explore by themselves: until the smallest eigenvalue of some arm's A is below
-lambda0 t / 4. Then it plays the OLS bandit of Goldenshluger and Zeevi (2013) for ever: forced steps ever more rarely;
+lambda0 t / 4. Then it plays the OLS bandit of Goldenshluger and Zeevi (2013) forever: forced steps ever more rarely;
 else arms within h / 2 of the best by the forced estimate, and of these the best by the estimate from all steps.
 Decide O(K d); update O(d^2), eigenvalues and solve O(d^3) for one arm; memory O(K d^2). Propensities are exact.
 
@@ -199,7 +199,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
         return choice._replace(tag=self._weakest(state, choice.arm, eligible))
 
     def _weakest(self, state: GreedyFirstState, arm: int, eligible: Bool) -> int:
-        """Return the tag: 0 if all arms were eligible, else from 1 on the least seen beside the one that is played."""
+        """Return the tag: 0 if all arms were eligible, else from 1 on the least seen next to the one that is played."""
         if state.switched != NEVER or eligible.all():
             return 0
         rivals = np.flatnonzero(eligible)

@@ -8,7 +8,7 @@ The analysis takes rewards within [0, 1], |x| <= 1, |theta| <= 1 and a known hor
 influence which rows are kept: that holds for SupLinRel, so plain LinRel has no regret bound. The threshold 1 depends
 on the scale of x: normalise contexts.
 Propensities are exact: 1, shared among ties.
-Decide O(K d^2), and O(d^3) for an arm that changed; update O(d^2); memory O(K d^2) whatever t.
+Decide O(K d^2), and O(d^3) for an arm that changed; update O(d^2); memory O(K d^2) for any t.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from armlet.policies.base import SumsPolicy
 from armlet.policies.derived import Derived
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
-from armlet_lab.literature.parts.factors import deviation, truncated_bounds, truncated_rows
+from armlet_lab.literature.factors import deviation, truncated_bounds, truncated_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

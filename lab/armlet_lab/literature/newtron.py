@@ -151,7 +151,7 @@ class Newtron(BasePolicy[NewtronState]):
             H = state["H"] + curvature * G[:, :, None, None] * G
             b = state["b"] + (i.weight * G - curvature * float((G * state["W"]).sum()) * G)
             values, vectors = np.linalg.eigh(H.reshape(b.size, b.size))
-            values[values < 0.5 / self.radius] = 1.0 / self.radius  # beside huge contexts rounding eats the regulariser
+            values[values < 0.5 / self.radius] = 1.0 / self.radius  # with huge contexts rounding eats the regulariser
             W = (vectors @ in_ball(values, b.ravel() @ vectors, self.radius)).reshape(b.shape)
         else:
             H = state["H"] + curvature * G**2

@@ -52,7 +52,7 @@ def place_in_cycle(t: int, explored: int, exploit: Exploit) -> tuple[int, int]:
 class PEGE(RidgePolicy):
     """Explore K d steps by turns, play greedily for c steps (or 2^c), and go round again with the next c.
 
-    While no reward has come, all arms tie whatever the context is: greedy steps then draw an arm and are learned.
+    While no reward has come, all arms tie in every context: greedy steps then draw an arm and are learned.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class PEGE(RidgePolicy):
         return int(arms[place % len(arms)]) if place < explored else None
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Put all probability on the arm whose turn it is, or to the one that looks best."""
+        """Put all probability on the arm whose turn it is, or on the one that looks best."""
         turn = self._turn(state, t, eligible)
         if turn is None:  # without a row all scores are 0: all tie
             return best_chances(state.scores(x), eligible)

@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from armlet.types import AbsentArms, Float64, Int64
-from armlet_lab.literature.parts.finite_class import FiniteClass, FiniteClassState, arm_weights, variances
+from armlet_lab.literature.finite_class import FiniteClass, FiniteClassState, arm_weights, variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class PolicyElimination(FiniteClass):
     Parameters
     ----------
     n_policies
-        How many random linear policies there are beside the constants.
+        How many random linear policies there are besides the constants.
     seed
         Of the random policies, and of the table of contexts.
     delta
         The chance with which the bound may fail.
     width_scale
         Multiplies b_t and mu_t: 1 is the theory; about 0.1 eliminates within thousands of steps. Much less eliminates
-        good policies by chance, in the first rows, for ever.
+        good policies by chance, in the first rows, forever.
     max_contexts
         How many contexts the table has room for; beyond that it is a sample.
     reward_range

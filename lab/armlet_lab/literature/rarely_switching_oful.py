@@ -8,7 +8,7 @@ sqrt(1 + C) in the bound on regret.
 Theory assumes R-sub-gaussian noise and |theta_a| <= S; no horizon.
 Propensities are exact: 1, shared among ties. What was frozen depends on the order of the rows, so states do not merge
 and rows cannot be taken back.
-Decide O(K d^2); update O(d^3), the determinant; memory O(K d^2) whatever t.
+Decide O(K d^2); update O(d^3), the determinant; memory O(K d^2) for any t.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from armlet.policies.derived import ridge_rows
 from armlet.policies.state import Arrays, fresh
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet_lab.literature.parts.factors import lengths, log_det
+from armlet_lab.literature.factors import lengths, log_det
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide
 
@@ -87,7 +87,7 @@ class FrozenSums(Arrays):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RarelySwitchingOFUL(BasePolicy[FrozenSums]):
-    """Play OFUL's highest upper confidence bound, computed anew for an arm only when det V_a has grown enough.
+    """Play OFUL's highest upper confidence bound, computed again for an arm only when det V_a has grown enough.
 
     Parameters
     ----------

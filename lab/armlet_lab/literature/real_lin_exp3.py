@@ -34,8 +34,8 @@ from armlet.policies.base import BasePolicy
 from armlet.policies.state import Arrays, check_array, check_between, fresh
 from armlet.reference.choice import mixed, play_drawn, shares
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
-from armlet_lab.literature.parts.experts import barred_tag, from_tag
-from armlet_lab.literature.parts.factors import inverse_of
+from armlet_lab.literature.experts import barred_tag, from_tag
+from armlet_lab.literature.factors import inverse_of
 
 MOST_SEEN = 2.0**53  # beyond, adding 1 changes nothing
 STEP = 1.0  # how far one row may move the log-weight of its own context and arm; the theorem's rates keep below it
@@ -167,7 +167,7 @@ class RealLinExp3(BasePolicy[Window]):
 def _solve(S: Float64, x: Float64) -> Float64:
     try:
         return cast(Float64, np.linalg.solve(S, x))
-    except np.linalg.LinAlgError:  # beside huge contexts the ridge vanishes
+    except np.linalg.LinAlgError:  # next to huge contexts the ridge vanishes
         return inverse_of(S) @ x
 
 

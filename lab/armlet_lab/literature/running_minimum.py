@@ -3,7 +3,7 @@
 Equation (4) asks for p >= C K L'^2 / (Delta' Sigma')^2, and the section estimates its constants from what the algorithm
 sees: Sigma_min from the second moment of all contexts, L from the variance of rewards around the fit, Delta_min as the
 smallest difference seen until now between the largest and the second largest x'theta_hat. The last one is the trouble:
-a minimum never recovers. Early estimates are noise, and one near tie among them fixes p for ever; where contexts do not
+a minimum never recovers. Early estimates are noise, and one near tie among them fixes p forever; where contexts do not
 repeat, or are zero, differences come as close to 0 as one waits for. So p runs away from t, and every step explores.
 
 Our readings: differences are taken from the first step after the warm-up on, explored or not, among the arms that were
@@ -12,7 +12,7 @@ an exact tie, and so a zero context, is a difference of 0 and makes p infinite; 
 arms by turns; L = sd / sqrt 2, the paper's unit, which a normal reward of standard deviation sd has; a second moment of
 0 counts as Sigma' = 1.
 Decide O(K d^2); update O(K d + d^2), solve O(d^3) for one arm, eigenvalues O(d^3) when the number of contexts has
-doubled; memory O(K d^2) whatever t. Propensities are exact.
+doubled; memory O(K d^2) for any t. Propensities are exact.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from armlet.policies.state import Arrays, fresh
 from armlet.reference.choice import below, best_chances, mixed, play_best
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
-from armlet_lab.literature.parts.experts import barred_tag, from_tag
+from armlet_lab.literature.experts import barred_tag, from_tag
 
 UNSEEN = math.inf  # no difference yet
 
@@ -196,7 +196,7 @@ class RunningMinimumEpsilonGreedy(BasePolicy[WatchedSums]):
         return max(least, self.C * state.n_arms * ratio * ratio)
 
     def exploration_rate(self, state: WatchedSums, t: int) -> float:
-        """Return the probability that step t explores: 1 while there is no row, since all arms tie whatever x is."""
+        """Return the probability that step t explores: 1 while there is no row, since all arms tie in every context."""
         explores = t <= self._warm_up(state) or not state.explored.n.any()
         return 1.0 if explores else min(1.0, self.current_p(state) / t)
 

@@ -34,8 +34,9 @@ from armlet.inputs.settings import Outside, Range, ends, one_of, positive, settl
 from armlet.policies.state import fresh
 from armlet.reference.choice import below, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, RewardKind, Shapes
-from armlet_lab.literature.parts.experts import barred_tag, from_tag
-from armlet_lab.literature.parts.tabular import Levels, Tabular, table_shapes
+from armlet_lab.literature.experts import barred_tag, from_tag
+from armlet_lab.literature.table import table_shapes
+from armlet_lab.literature.tabular import Levels, Tabular
 
 Axes: TypeAlias = Literal["eigenvectors", "reflection"]
 

@@ -131,7 +131,7 @@ class UncertaintyEllipsoid(SumsPolicy[Derived]):
         return int(arms[t % len(arms)]) if lacking else None
 
     def probabilities(self, state: Derived, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Put all probability on the arm whose turn it is, or to the one with the highest bound."""
+        """Put all probability on the arm whose turn it is, or on the one with the highest bound."""
         turn = self._turn(state, t, eligible)
         if turn is None:
             return best_chances(self.upper_bounds(state, t, x), eligible)

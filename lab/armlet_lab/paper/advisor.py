@@ -63,7 +63,7 @@ Choice: TypeAlias = Literal["law", "pilot", "theorem"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Problems of each family: what is advised before and after a pilot, beside a grid of p at each horizon."""
+    """Problems of each family: what is advised before and after a pilot, next to a grid of p at each horizon."""
 
     families: tuple[str, ...] = ("Figure (a)", "display ads", "clicks 3 % or 4 %")
     problems: int = 6

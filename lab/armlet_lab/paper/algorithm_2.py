@@ -2,7 +2,7 @@
 
 Three questions. Does the estimate of a rare context get lost in Algorithm 1, and does the best subset of the history
 bring it back? How close does a search that takes little time come to the best subset, and does it decide alike? And
-what does it all do to regret, beside Algorithm 1 with both ridges, LinUCB, Thompson sampling and the OLS bandit?
+what does it all do to regret, next to Algorithm 1 with both ridges, LinUCB, Thompson sampling and the OLS bandit?
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ WHY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Problems of each family, every p of a grid beside p = auto; those for Section 4.2 to the letter are fewer."""
+    """Problems of each family, every p of a grid next to p = auto; those for Section 4.2 to the letter are fewer."""
 
     problems: int = 10
     runs: int = 6
@@ -86,7 +86,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
-    """One run of the running minimum, which the kernel does not know, beside a grid and "auto"."""
+    """One run of the running minimum, which the kernel does not know, next to a grid and "auto"."""
 
     seeds: Seeds
     problem: int

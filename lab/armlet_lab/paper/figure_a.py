@@ -1,7 +1,7 @@
 """Figure (a), Section 6: logarithmic regret, at the horizon of the figure and far beyond.
 
 The paper states neither p nor how theta was picked, so both are varied. Two sets of theta, by rules set before
-any of these runs: the first draws whatever they are, and the first draws with delta_min / Q >= 0.03. Bounds of
+any of these runs: the first draws without any condition, and the first draws with delta_min / Q >= 0.03. Bounds of
 the criteria, the p of our reading and that of the long runs were set on pilot runs with other seeds.
 The same seeds serve every p. O(p log T) for a run: simulated in jumps from one exploration to the next.
 """

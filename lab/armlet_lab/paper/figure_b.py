@@ -53,7 +53,7 @@ class Settings:
     """The same problems at every I: with each p of `fixed`, and with p = `growing` I."""
 
     horizon: int = 100_000
-    fixed: tuple[float, ...] = (24, 60, 120, 600)  # p whatever I
+    fixed: tuple[float, ...] = (24, 60, 120, 600)  # the same p for every I
     growing: float = 20  # p / I in our reading
     thetas: int = 40
     runs: int = 10  # with each theta; the paper's number

@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the environment brings in one run, whoever plays it."""
+    """What the environment brings in one run, for every player."""
 
     contexts: Float64  # (T, d)
     rewards: Float64  # (T, K)

@@ -104,7 +104,7 @@ def sigma_min(*, dim: int, w: float) -> float:
 
 
 def sigma_max(*, dim: int, w: float) -> float:
-    """Return the largest eigenvalue of E xx', which is w whatever d.
+    """Return the largest eigenvalue of E xx', which is w for any d.
 
     Examples
     --------

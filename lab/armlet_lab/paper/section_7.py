@@ -238,7 +238,7 @@ def _join(label: str, T: int, found: list[Arrays]) -> Played:
 
 def play(task: Runs) -> Arrays:
     """Return at every step kept the regret, and how often the exploited (1, 1) was played wrong and met: (runs, C)."""
-    thetas = _draw_theta(task.seeds.rng("worlds with growing I"), task.stop, gap=GAP)  # the same whatever the rate
+    thetas = _draw_theta(task.seeds.rng("worlds with growing I"), task.stop, gap=GAP)  # the same at every rate
     kept = np.array([_one_run(task, index, as_rows(thetas[index])) for index in range(task.first, task.stop)])
     regret, wrong, met = kept.transpose(1, 0, 2)
     return {"regret": regret.copy(), "wrong": wrong.astype(np.int64), "met": met.astype(np.int64)}

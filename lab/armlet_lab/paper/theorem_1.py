@@ -3,7 +3,7 @@
 A step is `decide` and `learn` of a Bandit, as a user calls them, in CPU time of the thread, while nothing else runs. A
 busy machine only ever adds time, so each number is the best of several tries, and the tries of all settings take
 turns, so that a slow spell hits all of them alike. The theorem's O(K d^3) is an upper bound: slopes may be smaller,
-and on small problems they are, because a call costs something whatever its size.
+and on small problems they are, because a call costs something at any size.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def busy(n_arms: int, dim: int, n: int, seeds: Seeds, attempt: int) -> float:
 
 
 def refit(n: int, repeats: int, seeds: Seeds, attempt: int) -> float:
-    """Time what the algorithm avoids: summing n stored rows anew for one estimate."""
+    """Time what the algorithm avoids: summing n stored rows again for one estimate."""
     X = seeds.rng("stored rows", attempt, n).standard_normal((n, DIM))
     start = time.thread_time()
     for _ in range(repeats):

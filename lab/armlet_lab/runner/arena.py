@@ -44,7 +44,7 @@ ARENAS: Final[dict[str, Maker]] = {
 """K x d for the last two: contexts on the unit sphere, gaussian theta and noise."""
 
 DRAWS = 4000  # rewards looked at for their range
-LOOK: Final = Seeds(0, "brief")  # whatever the experiment's seed: all are told the same of an environment
+LOOK: Final = Seeds(0, "brief")  # not the experiment's seed: all know the same of an environment
 FEW = 512  # contexts: more are too many for a table
 
 

@@ -160,7 +160,7 @@ class Verdict:
 
     The claim holds if every statistic of it as written passes; it holds only under our reading if every statistic
     of the reading does; it does not hold if both are contradicted, as far as there are any; else it is not settled.
-    A control that does not pass leaves it unsettled whatever the others say.
+    A control that does not pass leaves it unsettled regardless of the others.
     `explanations` say why an outcome comes about, for outcomes that need it; only that of the one that came is told.
 
     Examples

@@ -7,7 +7,7 @@ DIR/data/NAME/*.parquet                        what every task of an experiment 
 DIR/manifest.json                              seed, scale, versions, machine, durations
 
 An experiment that fails is named and the others go on. A reproduction that was interrupted or killed keeps what was
-finished, and the same call goes on from there; one that was finished begins anew.
+finished, and the same call goes on from there; one that was finished begins again.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def reproduce(
 
 
 def rebuild(folder: str | os.PathLike[str]) -> int:
-    """Analyse what a reproduction computed once more and write its report anew; nothing is simulated."""
+    """Analyse what a reproduction computed once more and write its report again; nothing is simulated."""
     manifest, done = read_manifest(folder), Reproduction()
     for name in manifest["names"]:
         shelf = _shelf(Path(folder), name)
@@ -148,7 +148,7 @@ def _check(names: Sequence[str]) -> None:
 
 
 def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: Pool) -> dict[str, Any]:
-    """Go on with what was interrupted, or begin anew."""
+    """Go on with what was interrupted, or begin again."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {"kind": KIND, "names": list(names), "scale": scale, "seed": seed, "versions": versions()}
     before: dict[str, Any] = read_manifest(folder) if (folder / "manifest.json").exists() else {"status": "none"}
@@ -156,7 +156,7 @@ def _begin(folder: Path, names: Sequence[str], scale: Scale, seed: int, where: P
     goes_on = before["status"] in ("running", "interrupted") and {**before, **wanted} == before
     manifest = before | {"status": "running"} if goes_on else fresh
     if goes_on:
-        print(f"Going on with what was interrupted; a folder other than {folder} begins anew.", flush=True)
+        print(f"Going on with what was interrupted; a folder other than {folder} begins again.", flush=True)
     else:
         for name in ALL:
             _shelf(folder, name).clear()
@@ -170,7 +170,7 @@ def _shelf(folder: Path, name: str) -> Shelf:
 
 
 def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float]) -> None:
-    """Run one experiment; whatever goes wrong in it is its own affair, unless the workers are gone."""
+    """Run one experiment; its failure does not stop the others, unless the workers are gone."""
     start = time.perf_counter()
     try:
         found = load(name).run(lab)

@@ -3,7 +3,7 @@
 FOLDER/bin/python     what runs a worker script
 FOLDER/stamp.json     what decided what was installed; another recipe, or another Python, means another environment
 
-It is made beside its place and then renamed into it: whole or not at all, whoever else is making it too.
+It is made next to its place and then renamed into it: whole or not at all, even if another process makes it too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of whatever decides what gets installed."""
+        """A digest of everything that decides what gets installed."""
         parts = (self.without_dependencies, self.requires, self.for_the_worker, sys.version, self.constraints)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -16,7 +16,7 @@ from armlet.errors import ArgumentError, InvalidValueError
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
-    from armlet.log.imports.imported import Imported
+    from armlet.log.imports import Imported
     from armlet.log.schema import Event
 
 ROLES = ("features", "arm", "reward", "propensity", "arm_names")  # of the columns of a table
@@ -32,7 +32,7 @@ def _action(name: str, help: str, *arguments: Argument) -> Callable[[Call], Comm
 @_action("show", "say what a log holds", JSON)
 def show(arguments: argparse.Namespace) -> None:
     """Print what a log holds."""
-    from armlet.log.reading import read
+    from armlet.log.reader import read
 
     kinds: Counter[str] = Counter()
     events = read(arguments.log)
@@ -68,7 +68,7 @@ def _words(name: str, value: object) -> str:
 )
 def tail(arguments: argparse.Namespace) -> None:
     """Print the last events."""
-    from armlet.log.reading import read
+    from armlet.log.reader import read
 
     last: Iterable[Event] = deque(read(arguments.log), maxlen=arguments.n)
     for event in last:
@@ -83,7 +83,7 @@ def tail(arguments: argparse.Namespace) -> None:
 )
 def compact(arguments: argparse.Namespace) -> None:
     """Write JSON lines as Parquet, one row a decision."""
-    from armlet.log.parquet.compacting import compact
+    from armlet.log.exporting import compact
 
     form = "columns" if arguments.columns else "binary"
     path = compact(arguments.log, arguments.out, contexts=form)  # type: ignore[arg-type]
@@ -134,8 +134,7 @@ def import_log(arguments: argparse.Namespace) -> None:
 
 def _imported(arguments: argparse.Namespace) -> Imported:
     from armlet.bandit import load
-    from armlet.log.imports.columns import from_table
-    from armlet.log.imports.dsjson import from_dsjson
+    from armlet.log.imports import from_dsjson, from_table
     from armlet.log.tables import Roles
 
     if arguments.kind == "dsjson":
@@ -207,7 +206,7 @@ def audit(a: argparse.Namespace) -> int:
          being written, or was cut; armlet.log.resume continues it
     """
     from armlet.log.auditing import audit
-    from armlet.log.recording import start_beside
+    from armlet.log.log import start_beside
 
     start = a.start or start_beside(a.log)
     if a.start is None and not start.exists():

@@ -50,14 +50,14 @@ def fit(a: argparse.Namespace) -> None:
     Other policies learn row by row, in order, in this process, and it says so.
     """
     from armlet.inputs.encoder import Encoder
-    from armlet.log.fitting.fit import fit, is_sums
+    from armlet.log.fitting import fit_parquet, is_sums
     from armlet.simulation.compare import make_policy, parse_policy
 
     if a.explored is not None and a.all_explored:
         raise InvalidValueError("--explored and --all-explored are both given; give one")
     if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
-    bandit = fit(
+    bandit = fit_parquet(
         a.data,
         None if a.policy is None else make_policy(*parse_policy(a.policy)),
         x=a.x,

@@ -1,7 +1,8 @@
 """Which rows of a log were drawn whatever the context was, and with which chance each is kept to make them uniform.
 
-A log says so itself where its policy explores: `explored`, `given_exploring`, `smallest`. One of other origin shows it
-if every arm has one propensity throughout and these add up to 1, for then no context can have moved them.
+A log says so itself where its policy explores: `explored`, `exploration_propensity`, `min_exploration_probability`. One
+of other origin shows it if every arm has one propensity throughout and these add up to 1, for then no context can have
+moved them.
 O(N K) time; memory holds one block.
 """
 
@@ -123,8 +124,9 @@ class _Seen:
             )
         if self.without:
             raise LogError(
-                f"{self.without:,} of {self.usable:,} explored rows have no given_exploring: what was explored may "
-                "have depended on the context; log with a policy that explores whatever the context, such as Uniform"
+                f"{self.without:,} of {self.usable:,} explored rows have no exploration_propensity: what was explored "
+                "may have depended on the context; log with a policy that explores whatever the context, such as "
+                "Uniform"
             )
         if self._differ and not self._floor > 0:
             raise LogError(

@@ -26,7 +26,7 @@ from armlet.evaluation.watch import Sequences, Watch
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import in_range
 from armlet.inputs.settings import Range, check_range
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.parallel.pool import PoolLike, Progress, map_in_order, opened, silent
 
 Spans: TypeAlias = Literal["fixed", "both"]

@@ -29,7 +29,7 @@ from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chanc
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
 from armlet.inputs.settings import Range, check_range
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]
 

@@ -22,7 +22,7 @@ from armlet.errors import LogError
 from armlet.evaluation.drawn import Drawn, find_drawn
 from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.inference.intervals import Interval, Z, rough_t_quantile
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
 from armlet.types import Bool, Float64, Int64, Interaction, Policy

@@ -16,11 +16,17 @@ import numpy.typing as npt
 
 from armlet.errors import LogError
 from armlet.inputs.settings import Objective
-from armlet.log.reading import Source, read
+from armlet.log.reader import Source, read
 from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16
 """Rows of a block: where sums are cut is part of what they are."""
+EXPLORATION: Final = {
+    "exploration_rate": "rate",
+    "exploration_propensity": "given_exploring",
+    "min_exploration_probability": "smallest",
+}
+"""How a step explores: the names in a log, and those of `Rows`."""
 
 Int8 = npt.NDArray[np.int8]
 

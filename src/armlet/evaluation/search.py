@@ -26,7 +26,7 @@ from armlet.inference.betting import GammaExponential, Sums
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import in_range
 from armlet.inputs.settings import Range, check_range
-from armlet.log.reading import Source
+from armlet.log.reader import Source
 from armlet.types import Arm, Float64, Int64
 
 HEAT: Final = 1024

@@ -1,8 +1,8 @@
-"""Does a log tell what happened? Its start model plays it again, and everything must come out as it is written.
+"""The audit of a log: replay it from its start model and compare everything, bit for bit. O(events).
 
-Proved are ids, arms, probabilities and whatever else a decision says, the state at every checkpoint and at the end;
-that no line was changed, dropped, added or moved; and, by the seals, that whoever wrote it held the start model. What
-must be sealed is known from the kind of reader: a log on disk is, a loop is guarded by its store. O(events).
+Proved are the fields of every decision, the state at every checkpoint and at the end; that no line was changed,
+dropped, added or moved; and, by the seals, that its writer held the start model. What must be sealed is known from the
+kind of reader: a log on disk is, a loop is guarded by its store.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.errors import ArmletError, InvalidTypeError, LogError
-from armlet.log.faults import MissingFileError, NotALogError, explain, is_fault
-from armlet.log.lines import carried, encode_checked, encode_event
-from armlet.log.reading import Source, read
-from armlet.log.recording import Log
-from armlet.log.replaying import Player
+from armlet.errors import InvalidTypeError, LogError
+from armlet.kernel import Decision
+from armlet.log.faults import MissingFileError, NotALogError, explain
+from armlet.log.lines import Sealer, carried, encode_checked, encode_event
+from armlet.log.log import Log
+from armlet.log.reader import Source, read
+from armlet.log.replaying import LoggedPast, is_unplayable, play
 from armlet.log.schema import OPTIONAL, Event, Events, InvalidEventError
-from armlet.log.sealing import Sealer
 from armlet.types import Policy
 
 Status: TypeAlias = Literal["ok", "incomplete", "mismatch"]
@@ -62,7 +62,7 @@ class Audit:
 
     @property
     def status(self) -> Status:
-        """Say in a word what was found.
+        """The result in a word.
 
         "ok": everything is as written, and proved. "incomplete": as written, but its end is not proved, as after a
         crash or while it is being written. "mismatch": something differs.
@@ -122,7 +122,7 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None, digest: st
         decisions=auditor.decisions,
         checkpoints=auditor.checkpoints,
         unsealed=auditor.unsealed,
-        digest=auditor.player.bandit.digest(),
+        digest=auditor.bandit.digest(),
         mismatch=mismatch,
         incomplete=auditor.incomplete() if mismatch is None else None,
         note=_unfinished(events),
@@ -150,7 +150,8 @@ def _unfinished(events: Events) -> str | None:
 
 class _Auditor:
     def __init__(self, events: Events, start: bytes, policy: Policy | None, noted: str | None) -> None:
-        self.player = Player(from_bytes(start, policy=policy), getattr(events, "find", None))
+        self.bandit = from_bytes(start, policy=policy)
+        self._past = LoggedPast(getattr(events, "find", None))
         self.events = self.decisions = self.checkpoints = 0
         self._source, self._noted = events, noted
         self._is_sealed = getattr(type(events), "sealed", False) is True
@@ -165,7 +166,6 @@ class _Auditor:
         return self.events - self._sealed
 
     def run(self) -> Mismatch | None:
-        """Play until something differs."""
         try:
             for line, event in self._read():
                 if what := self._try(line, event):
@@ -192,25 +192,24 @@ class _Auditor:
                 check()
         except InvalidEventError as error:
             return Mismatch(seq=error.at, kind=error.kind, what=error.why)
-        if self._seen or self.player.bandit.digest() == self._noted:
+        if self._seen or self.bandit.digest() == self._noted:
             return None
         what = f"it does not lead to state {self._noted}, which was noted: it was cut before, or is another log"
         return Mismatch(seq=self.events, kind="the end", what=what)
 
     def incomplete(self) -> str | None:
-        """Say what is not proved of a log in which nothing differs."""
+        """Return what is not proved of a log in which nothing differs."""
         if not self._is_sealed:
             return None
         if self.unsealed:
             return f"{self.unsealed:,} events after the last checkpoint are not sealed"
         if getattr(self._source, "unfinished", 0):
             return "it ends in the middle of a line"
-        if not self._closed and (self._noted is None or self.player.bandit.digest() != self._noted):
+        if not self._closed and (self._noted is None or self.bandit.digest() != self._noted):
             return "it was not closed, so that it may have been cut after its last checkpoint"
         return None
 
     def _read(self) -> Iterator[tuple[bytes, Event]]:
-        """Give every event with its line, as a reader of files does."""
         with_lines = getattr(self._source, "with_lines", None)
         if with_lines is not None:
             yield from with_lines()
@@ -224,9 +223,9 @@ class _Auditor:
         try:
             return self._differs(line, event)
         except Exception as error:
-            if isinstance(error, ArmletError) or is_fault(error) or isinstance(error, AttributeError):
-                return f"it cannot be played: {explain(error)}"
-            raise
+            if not is_unplayable(error):
+                raise
+            return f"it cannot be played: {explain(error)}"
 
     def _differs(self, line: bytes, event: Event) -> str | None:
         kind = event["kind"]
@@ -240,18 +239,18 @@ class _Auditor:
         if what is None:
             self._sealer.add(line)
             self._crc = carried(line)
-            decision = self.player.play(event)
-            what = None if decision is None else _first_difference(event, decision.to_dict())
+            played = play(self.bandit, event, self._past)
+            what = _first_difference(event, played.to_dict()) if isinstance(played, Decision) else None
         return what
 
     def _start_differs(self, event: Event) -> str | None:
         if self.events or event["kind"] != "start":
             return "a log has one start, at its beginning"
-        here, written = self.player.bandit.digest(), event["digest"]
+        here, written = self.bandit.digest(), event["digest"]
         return None if here == written else f"the log starts from state {written}, and the start model is in {here}"
 
     def _checkpoint_differs(self, event: Event) -> str | None:
-        here = self.player.bandit.digest()
+        here = self.bandit.digest()
         if here != event["digest"]:
             return f"the state is {event['digest']} by the log and {here} by replay: {_SINCE}"
         if self._is_sealed:

@@ -1,29 +1,46 @@
-"""A log written anew: as JSON lines to the last byte, as Parquet, or as a plain table for others. O(1) memory."""
+"""A log written again: as JSON lines to the last byte, as Parquet, or as a plain table. O(1) memory.
+
+Parquet has one row a decision, with the reward that came for it, however late. It takes two passes: the first notes, in
+files of their own, where the rewards of each decision are; the second writes rows.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import importlib
+import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Self
 
-from armlet.errors import ArgumentError
+import numpy as np
+
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.log.faults import reading
-from armlet.log.lines import encode_checked
-from armlet.log.parquet.compacting import compact
-from armlet.log.parquet.layout import Contexts
-from armlet.log.reading import LogFile, Source, read
-from armlet.log.schema import Events
+from armlet.log.lines import carried, encode_checked
+from armlet.log.parquet import Contexts, Labels, Layout, events_beside, is_plain_learn, note_columns, reward_columns
+from armlet.log.reader import LogFile, Source, read
+from armlet.log.schema import Event, Events
 from armlet.log.tables import load_pyarrow
+from armlet.types import Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs
+ROWS: Final = 2**14  # rows of a group
+_HEAD: Final = re.compile(
+    rb'\{"seq":\d+,"kind":"(decide|learn|correct|forget|note)","at":\d+,"id":"(\d+)-([0-9a-f]{16})"'
+)
+_KINDS: Final = {b"decide": 0, b"learn": 1, b"correct": 2, b"forget": 3, b"note": 4}
+_NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
+_HAPPENED: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("kind", "<i8"), ("offset", "<i8")])
+_CHUNK: Final = 2**18
 
 
 def write(log: Source, target: str | os.PathLike[str], *, contexts: Contexts = "binary") -> Path:
-    """Write a log anew, by the ending of the target's name; give its path.
+    """Write a log again, by the ending of the target's name; return its path.
 
     Parameters
     ----------
@@ -37,7 +54,7 @@ def write(log: Source, target: str | os.PathLike[str], *, contexts: Contexts = "
 
     Examples
     --------
-    >>> from armlet.log.imports.obp import from_obp
+    >>> from armlet.log import from_obp
     >>> feedback = {"action": [1, 0], "reward": [0, 1], "pscore": [0.5, 0.5], "context": [[1.0], [2.0]]}
     >>> path = write(from_obp(feedback), Path(tempfile.mkdtemp()) / "feedback.jsonl")
     >>> len(list(read(path)))
@@ -110,3 +127,213 @@ def _writer(path: Path, schema: Any, suffix: str) -> Iterator[Any]:
     else:
         with importlib.import_module("pyarrow.ipc").new_file(path, schema) as writer:
             yield writer
+
+
+# ---- Parquet
+
+
+def compact(
+    log: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, *, contexts: Contexts = "binary"
+) -> Path:
+    """Write a log of JSON lines as Parquet, one row a decision; return the path.
+
+    Events that are no decision and no plain reward go next to it, into a file that ends in .events.jsonl.gz: both
+    together hold every line of the log, and `armlet log export` writes it again to the last byte.
+
+    Parameters
+    ----------
+    log
+        The log, which stays as it is.
+    target
+        Where to; the log's own name with the ending .parquet, if left out. It must not be there yet.
+    contexts
+        "binary": a context is one value, its float64s in a row. "columns": a column for each feature.
+    """
+    if contexts not in ("binary", "columns"):
+        raise InvalidValueError(f"contexts is {contexts!r}; choose 'binary' or 'columns'")
+    load_pyarrow()
+    source = LogFile(log)
+    path = Path(target) if target is not None else source.path.with_suffix(".parquet")
+    if path.suffix != ".parquet":
+        raise ArgumentError("{target} is {name}; give a name that ends in .parquet", name=path.name)
+    for there in (path, events_beside(path)):
+        if os.path.lexists(there):
+            raise ArgumentError("{target} is {name}, which is there already; move it away", name=there.name)
+    with reading(source.name, "compacted"), tempfile.TemporaryDirectory(dir=path.parent, prefix=".armlet-") as folder:
+        _Compactor(source, Path(folder), contexts).write(path.name)
+        beside = (Path(folder) / events_beside(path).name).rename(events_beside(path))
+        try:
+            (Path(folder) / path.name).rename(path)
+        except BaseException:
+            beside.unlink()  # it is of no use alone
+            raise
+    return path
+
+
+class _Compactor:
+    def __init__(self, source: LogFile, folder: Path, contexts: Contexts) -> None:
+        self._source, self._folder, self._contexts = source, folder, contexts
+        self._kinds: set[Labels] = set()
+        self._end = 0
+
+    def write(self, name: str) -> None:
+        with Places(self._folder) as places, self._source.path.open("rb") as file:
+            about = self._survey(places)
+            pq = importlib.import_module("pyarrow.parquet")
+            layout = self._layout(about)
+            schema = layout.schema(about)
+            beside = events_beside(self._folder / name)
+            with (
+                pq.ParquetWriter(self._folder / name, schema, compression="zstd", write_page_checksum=True) as writer,
+                gzip.GzipFile(beside, "wb", compresslevel=6, mtime=0) as side,
+            ):
+                rows: list[dict[str, Any]] = []
+                for row in self._rows(places, layout, file, side):
+                    rows.append(row)
+                    if len(rows) == ROWS:
+                        _write_rows(writer, rows, schema)
+                _write_rows(writer, rows, schema)
+
+    def _survey(self, places: Places) -> Event:
+        about: Event = {}
+        for line, event in self._source.with_lines():
+            about = about or event
+            places.note(line, self._end)
+            self._learn_kinds(event)
+            self._end += len(line)
+        places.settle()
+        return about
+
+    def _lines(self) -> Iterator[bytes]:
+        left = self._end
+        with self._source.path.open("rb", buffering=2**20) as file:
+            while left > 0 and (line := file.readline()):
+                left -= len(line)
+                yield line
+
+    def _learn_kinds(self, event: Event) -> None:
+        kind = event["kind"]
+        labels = event["arms"] if kind == "start" else [event["arm"]] if kind in ("decide", "add_arm") else []
+        for label in labels:
+            small = isinstance(label, str) or -(2**63) <= label < 2**63
+            self._kinds.add("json" if not small else "str" if isinstance(label, str) else "int")
+
+    def _layout(self, about: Event) -> Layout:
+        dim = int(about["dim"])
+        features = tuple(about.get("features") or (str(i) for i in range(dim)))
+        labels: Labels = next(iter(self._kinds)) if len(self._kinds) == 1 else "json"
+        return Layout(dim=dim, features=features, labels=labels, contexts=self._contexts)
+
+    def _rows(self, places: Places, layout: Layout, file: Any, side: gzip.GzipFile) -> Iterator[dict[str, Any]]:
+        offset = decisions = 0
+        for line in self._lines():
+            event = json.loads(line)
+            kind = event["kind"]
+            if kind == "decide":
+                del event["crc"]
+                row = layout.row(event, carried(line))
+                row["line"] = None if layout.fits(event) else line
+                _add_reward(row, *(_event_at(file, at) if at else None for at in places.of(decisions)))
+                decisions += 1
+                yield row
+            elif kind != "learn" or not _in_a_row(places, event, offset):
+                side.write(line)
+            offset += len(line)
+
+
+def _event_at(file: Any, offset: int) -> Event:
+    file.seek(offset)
+    event: Event = json.loads(file.readline())
+    return event
+
+
+def _in_a_row(places: Places, event: Event, offset: int) -> bool:
+    del event["crc"]
+    return places.first(event["id"]) == offset and is_plain_learn(event)
+
+
+def _add_reward(row: dict[str, Any], first: Event | None, last: Event | None, note: Event | None) -> None:
+    crc = None if first is None else int(first.pop("crc"), 16)
+    row |= reward_columns(first, last, crc) | note_columns(note)
+
+
+def _write_rows(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
+    if rows:
+        pa = importlib.import_module("pyarrow")
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema), row_group_size=ROWS)
+        rows.clear()
+
+
+class Places:
+    """The offsets of every decision's first reward, last change of it and last note, in files. O(1) memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._decisions: IO[bytes] = (folder / "decisions").open("wb")
+        self._happened: IO[bytes] = (folder / "happened").open("wb")
+        self._names: Any = np.empty(0, _NAME)
+        self._offsets: Int64 = np.empty((0, 3), np.int64)
+
+    def note(self, line: bytes, offset: int) -> None:
+        """Note what a line is about, if it is about a decision."""
+        found = _HEAD.match(line)
+        if found is None:
+            return
+        kind, t, mark = _KINDS[found[1]], int(found[2]), int(found[3], 16)
+        if kind == 0:
+            self._decisions.write(np.array((t, mark), _NAME).tobytes())
+        else:
+            self._happened.write(np.array((t, mark, kind, offset), _HAPPENED).tobytes())
+
+    def settle(self) -> None:
+        """Have the events of each decision ready."""
+        self._decisions.close()
+        self._happened.close()
+        if (self._folder / "decisions").stat().st_size == 0:
+            return
+        self._names = np.memmap(self._folder / "decisions", _NAME, mode="r")
+        shape = (len(self._names), 3)
+        self._offsets = np.memmap(self._folder / "offsets", np.int64, mode="w+", shape=shape)
+        if (self._folder / "happened").stat().st_size:
+            happened = np.memmap(self._folder / "happened", _HAPPENED, mode="r")
+            for begin in range(0, len(happened), _CHUNK):
+                self._place(np.asarray(happened[begin : begin + _CHUNK]))
+
+    def _place(self, happened: Any) -> None:
+        rows = self._rows(happened["t"], happened["mark"])
+        found = rows >= 0
+        rows, kind, offset = rows[found], happened["kind"][found], happened["offset"][found]
+        first_of, at = np.unique(rows[kind == 1], return_index=True)
+        new = self._offsets[first_of, 0] == 0
+        self._offsets[first_of[new], 0] = offset[kind == 1][at[new]]
+        later = (kind != 4) & (self._offsets[rows, 0] != offset)
+        self._offsets[rows[later], 1] = offset[later]  # of several the last stays
+        self._offsets[rows[kind == 4], 2] = offset[kind == 4]
+
+    def _rows(self, t: Any, mark: Any) -> Int64:
+        """Return the rows of decisions by name; -1 for those that the log does not have."""
+        rows: Int64 = np.searchsorted(self._names["t"], t)
+        inside = np.minimum(rows, len(self._names) - 1)
+        same = (self._names["t"][inside] == t) & (self._names["mark"][inside] == mark)
+        return np.where(same, inside, -1)
+
+    def of(self, row: int) -> list[int]:
+        """Return the offsets of a decision's first reward, its last change and the last note; 0 if there is none."""
+        offsets: list[int] = self._offsets[row].tolist()
+        return offsets
+
+    def first(self, name: str) -> int:
+        """Return the offset of the first reward of a decision; 0 if the log does not have it."""
+        if len(self._names) == 0:
+            return 0
+        t, _, mark = name.partition("-")
+        row = self._rows(np.int64(int(t)), np.uint64(int(mark, 16)))
+        return int(self._offsets[row, 0]) if row >= 0 else 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._decisions.close()
+        self._happened.close()
+        del self._names, self._offsets  # which are mapped, before the folder goes

@@ -1,4 +1,4 @@
-"""Whatever goes wrong while a log is read, as one sentence that names the file. The one place for that."""
+"""Errors of reading a log, each as one sentence that names the file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAULTS: Final = (
 """What damaged bytes make readers raise: files, JSON, gzip, Arrow, numpy and the bandit that plays an event."""
 
 
-LONGEST: Final = 300  # characters of a reason: it may hold whatever stands in a file
+LONGEST: Final = 300  # characters of a reason: it may hold any text of a file
 
 
 class NotALogError(LogError):
@@ -60,12 +60,12 @@ def reading(name: str, done: str = "read") -> Iterator[None]:
 
 
 def is_fault(error: Exception) -> bool:
-    """Say whether damaged bytes can be the reason for an error."""
+    """Whether damaged bytes can be the reason for an error."""
     return isinstance(error, FAULTS) or type(error).__module__.startswith("pyarrow")
 
 
 def explain(error: Exception) -> str:
-    """Say what an error says in one line, a missing field included."""
+    """Return the message of an error in one line, a missing field included."""
     if isinstance(error, KeyError) and not isinstance(error, ArmletError):
         told = error.args[0] if error.args else ""
         is_name = isinstance(told, str) and " " not in told  # else a sentence, such as that there is no such arm

@@ -1,12 +1,14 @@
 """An event as a line of JSON, and back. Every line ends with a check value of itself and all lines before it.
 
-The check value, CRC-32 carried on from line to line, finds and names the line that was changed, dropped or moved by
-somebody who did not mean to hide it; what proves a log against others is its seals and its replay. A line is read only
-if the event in it is written as the same bytes: nothing can be in a line that its reader does not see. O(bytes).
+The check value, CRC-32 carried on from line to line, finds and names a line that was changed, dropped or moved by
+accident; what proves a log against others is its seals and its replay. A line is read only if the event in it is
+written as the same bytes: nothing can be in a line that its reader does not see. O(bytes).
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import itertools
 import json
 import re
@@ -22,6 +24,7 @@ from armlet.log.schema import FORMAT, HEAD, Event, InvalidEventError, check_even
 
 PIECE: Final = 2**20  # bytes of a line that are read before its beginning is looked at
 LONGEST: Final = 2**30  # bytes of a line: a batch of rows is one event
+CHANGED: Final = "its check value differs: it was changed, dropped or moved after it was written"
 _MARK: Final = b',"crc":"'
 _TAIL: Final = len(_MARK) + 8 + len(b'"}\n')
 _START: Final = b'{"seq":0,"kind":"start","at":'
@@ -31,25 +34,20 @@ class DamagedLineError(InvalidEventError):
     """A line is not the one that was written in its place."""
 
 
-def encode(seq: int, kind: str, at: int, fields: Event, crc: int) -> tuple[bytes, int]:
-    r"""Write an event as a line that follows one of check value `crc`; give the line and its own check value.
+def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
+    r"""Return the line of an event that follows one of check value `crc`, and its own check value.
 
     Examples
     --------
-    >>> encode(3, "retire_arm", 1700000000000000, {"arm": "north"}, 0)[0]
+    >>> encode_event({"seq": 3, "kind": "retire_arm", "at": 1700000000000000, "arm": "north"}, 0)[0]
     b'{"seq":3,"kind":"retire_arm","at":1700000000000000,"arm":"north","crc":"42a5055b"}\n'
     """
-    return json_line(seq, kind, at, fields, crc)
-
-
-def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
-    """Write an event that was read, as it was written."""
     fields = {name: value for name, value in event.items() if name not in HEAD}
-    return encode(event["seq"], event["kind"], event["at"], fields, crc)
+    return json_line(event["seq"], event["kind"], event["at"], fields, crc)
 
 
 def encode_checked(event: Event, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[bytes, int]:
-    """Write an event of any origin, or refuse it by name."""
+    """Encode an event of any origin, or refuse it by name."""
     check_event(event, seq, name, dim)
     return _encode(event, crc, name)
 
@@ -66,7 +64,7 @@ def _encode(event: Event, crc: int, name: str) -> tuple[bytes, int]:
 
 
 def read_lines(file: IO[bytes] | GzipFile, name: str) -> Iterator[bytes]:
-    """Give the lines of a file, the last one perhaps without its end; what is no log is refused at its beginning."""
+    """Yield the lines of a file, the last one perhaps without its end; refuse a file that is not a log."""
     for seq in itertools.count():
         line = file.readline(PIECE)
         if seq == 0:
@@ -82,32 +80,29 @@ def check_head(data: bytes, name: str) -> None:
     """Refuse the beginning of a file that is not that of a log."""
     if not data:
         raise LogError(f"{name} is empty: no bandit has begun it yet", 0)
-    if (
-        not data.startswith(_START[: len(data)]) and FORMAT.encode() not in data
-    ):  # else it was one before it was changed
+    if not data.startswith(_START[: len(data)]) and FORMAT.encode() not in data:  # else a log that was changed
         raise NotALogError(
             f"{name} is not an Armlet log: its first line is not an event; for other formats: armlet log import"
         )
 
 
 def is_beginning(file: IO[bytes]) -> bool:
-    """Say whether a file is the beginning of a log, with nothing after its first line."""
+    """Whether a file is the beginning of a log, with nothing after its first line."""
     line = file.readline(LONGEST)
     return bool(line) and line.startswith(_START[: len(line)]) and not file.read(1)
 
 
 def _rest(file: IO[bytes] | GzipFile, begin: bytes, seq: int, name: str) -> bytes:
-    """Read on in a long line, which must be an event's as far as it is known."""
     if not begin.startswith(b'{"seq":'):
         raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")
     rest = file.readline(LONGEST)
     if len(rest) == LONGEST:
-        raise DamagedLineError(name, seq, kind_of(begin), f"it is longer than {LONGEST:,} bytes")
+        raise DamagedLineError(name, seq, _kind_of(begin), f"it is longer than {LONGEST:,} bytes")
     return rest
 
 
 def carried(line: bytes) -> int:
-    """Give the check value that a line ends with, unchecked; -1 if it ends with none."""
+    """Return the check value that a line ends with, unchecked; -1 if it ends with none."""
     if line[-_TAIL : -_TAIL + len(_MARK)] != _MARK:
         return -1
     try:
@@ -116,28 +111,21 @@ def carried(line: bytes) -> int:
         return -1
 
 
-def verify(line: bytes, seq: int, crc: int, name: str) -> int:
-    """Give the check value of the line of event `seq`, which follows one of check value `crc`; refuse any other."""
-    found = crc32(line[:-_TAIL], crc)
-    if line[-_TAIL:] != b',"crc":"%08x"}\n' % found:
-        why = "its check value differs: it was changed, dropped or moved after it was written"
-        raise DamagedLineError(name, seq, kind_of(line), why)
-    return found
-
-
 def decode(line: bytes, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[Event, int]:
     r"""Read the line of event `seq`, which follows one of check value `crc`; refuse any other.
 
     Examples
     --------
-    >>> line = encode(0, "advance", 5, {"t": 7}, 0)[0]
+    >>> line = encode_event({"seq": 0, "kind": "advance", "at": 5, "t": 7}, 0)[0]
     >>> decode(line, 0, 0, "a.jsonl")[0]
     {'seq': 0, 'kind': 'advance', 'at': 5, 't': 7}
     >>> decode(line.replace(b"7", b"8"), 0, 0, "a.jsonl")
     Traceback (most recent call last):
     armlet.log.lines.DamagedLineError: event 0 of a.jsonl (advance) is not valid: its check value differs: ...
     """
-    found = verify(line, seq, crc, name)
+    found = crc32(line[:-_TAIL], crc)
+    if line[-_TAIL:] != b',"crc":"%08x"}\n' % found:
+        raise DamagedLineError(name, seq, _kind_of(line), CHANGED)
     return parse(line, seq, name, dim), found
 
 
@@ -151,7 +139,7 @@ def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Ev
             check_start(event, name)
         del event["crc"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise DamagedLineError(name, seq or 0, kind_of(line), f"it is not an event: {explain(error)}") from error
+        raise DamagedLineError(name, seq or 0, _kind_of(line), f"it is not an event: {explain(error)}") from error
     check_event(event, number, name, dim)
     if _encode(event, 0, name)[0][:-_TAIL] != line[:-_TAIL]:
         why = "it would not be written with these bytes: a key is there twice, or the spelling is not Armlet's"
@@ -159,7 +147,44 @@ def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Ev
     return event
 
 
-def kind_of(line: bytes) -> str:
-    """Say which kind of event a line seems to be, for errors."""
+def _kind_of(line: bytes) -> str:
     found = re.search(rb'"kind":"(\w{1,20})"', line[:200])
     return found[1].decode(errors="replace") if found else "not an event"
+
+
+# ---- seals
+
+
+class Sealer:
+    """Seals lines: a seal is what only the holder of the start model can write under a stretch of a log.
+
+    It is HMAC-SHA-256 of the lines since the seal before, that line included, so that seals hang together, and of the
+    line that bears it, as it would be without. The key comes from the start model, which holds the seed and is kept
+    apart from the log.
+
+    Examples
+    --------
+    >>> one, other = Sealer(b"model"), Sealer(b"model")
+    >>> one.add(b"a"), one.add(b"b"), other.add(b"ab")
+    (None, None, None)
+    >>> one.seal(b"c") == other.seal(b"c")
+    True
+    """
+
+    def __init__(self, start: bytes) -> None:
+        self._key = hashlib.sha256(b"armlet log seal\n" + start).digest()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a stretch."""
+        self._made = hmac.new(self._key, digestmod="sha256")
+
+    def add(self, lines: bytes) -> None:
+        """Take lines."""
+        self._made.update(lines)
+
+    def seal(self, last: bytes) -> str:
+        """Return the seal of the lines of this stretch and of the one that is to bear it, which is not added."""
+        made = self._made.copy()
+        made.update(last)
+        return made.hexdigest()[:32]

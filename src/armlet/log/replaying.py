@@ -1,16 +1,18 @@
-"""A log played again, event by event, on a bandit: by public calls alone, and bit for bit what it was.
+"""The one replay, of logs and stores: events played again on a bandit, by its public calls, bit for bit what it was.
 
-A decision costs what it cost at first; memory holds the last decisions only, if older ones can be found in the log.
+`PLAYS` is the one table of how an event of each kind changes a bandit. Where a decision comes from is the business of a
+`Past`: of a log, decided again; of a store, read from its rows. Memory holds the last decisions only, if older ones can
+be found in the log.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.errors import ArmletError, LogError
+from armlet.errors import ArmletError, LogError, StoreError
 from armlet.kernel import Decision
 from armlet.log.faults import explain, is_fault
 from armlet.log.schema import HEAD, UNPLAYED, Event
@@ -21,22 +23,34 @@ RECENT: Final = 2**15  # decisions of a generation; two of them are kept
 Find = Callable[[str], Event | None]
 
 
-class Past:
-    """The decisions played so far by id: the last ones themselves, the others from the log."""
+class Past(Protocol):
+    """The decisions that events are about."""
 
-    def __init__(self, find: Find | None) -> None:
+    def decide(self, bandit: Bandit, event: Event) -> Decision | None:
+        """Play a decision; return it if it was decided again."""
+
+    def get(self, event: Event, reward: float | None = None) -> Decision:
+        """Return the decision that an event is about, which has learned this reward if one is given."""
+
+
+class LoggedPast:
+    """The decisions of a log, decided again: the last ones from memory, the others found by id."""
+
+    def __init__(self, find: Find | None = None) -> None:
         self._find = find
         self._recent: dict[str, Decision] = {}
         self._before: dict[str, Decision] = {}
 
-    def add(self, decision: Decision) -> None:
-        """Remember a decision."""
+    def decide(self, bandit: Bandit, event: Event) -> Decision:
+        """Decide again, and remember the decision."""
+        decision = bandit.decide_at(event["t"], event["x"], eligible=event["eligible"])
         if len(self._recent) >= RECENT and self._find is not None:
             self._before, self._recent = self._recent, {}
         self._recent[decision.id] = decision
+        return decision
 
-    def get(self, event: Event, reward: float | None) -> Decision:
-        """Give the decision that an event is about, which has learned this reward if one is given."""
+    def get(self, event: Event, reward: float | None = None) -> Decision:
+        """Return the decision that an event is about."""
         name = event["id"]
         if "decision" in event:  # made elsewhere, or by another process: its record is all that was known of it
             return Decision.from_dict(event["decision"])
@@ -55,84 +69,66 @@ class Past:
         return decision
 
 
-class Player:
-    """Plays events on a bandit, one by one.
-
-    Parameters
-    ----------
-    bandit
-        In the state that the first event found.
-    find
-        Finds a decision of long ago by its id; without it all decisions are kept in memory.
-    """
-
-    def __init__(self, bandit: Bandit, find: Find | None = None) -> None:
-        self.bandit = bandit
-        self._past = Past(find)
-        self._plays: dict[str, Callable[[Event], object]] = {
-            name.removeprefix("_play_"): getattr(self, name) for name in dir(self) if name.startswith("_play_")
-        }
-
-    def play(self, event: Event) -> Decision | None:
-        """Play one event; give the decision if it is one."""
-        kind = event["kind"]
-        if kind == "decide":
-            decision = self.bandit.decide_at(event["t"], event["x"], eligible=event["eligible"])
-            self._past.add(decision)
-            return decision
-        if kind not in UNPLAYED:
-            if kind not in self._plays:
-                raise LogError(
-                    f"event {event['seq']:,} is of kind {kind!r}, which this version cannot play", event["seq"]
-                )
-            self._plays[kind](event)
-        return None
-
-    def _play_learn(self, event: Event) -> None:
-        self.bandit.learn(self._past.get(event, None), event["reward"], weight=event["weight"])
-
-    def _play_correct(self, event: Event) -> None:
-        old = event["old_reward"]
-        self.bandit.correct(self._past.get(event, old), old, event["new_reward"])
-
-    def _play_forget(self, event: Event) -> None:
-        self.bandit.forget(self._past.get(event, event["reward"]), event["reward"])
-
-    def _play_expire(self, event: Event) -> None:
-        self.bandit.expire(self._past.get(event, None))
-
-    def _play_add_arm(self, event: Event) -> None:
-        self.bandit.add_arm(event["arm"])
-
-    def _play_retire_arm(self, event: Event) -> None:
-        self.bandit.retire_arm(event["arm"])
-
-    def _play_restore_arm(self, event: Event) -> None:
-        self.bandit.restore_arm(event["arm"])
-
-    def _play_remove_arm(self, event: Event) -> None:
-        self.bandit.remove_arm(event["arm"])
-
-    def _play_advance(self, event: Event) -> None:
-        self.bandit.advance_to(event["t"])
-
-    def _play_partial_fit(self, event: Event) -> None:
-        fields = {name: value for name, value in event.items() if name not in HEAD}
-        self.bandit.partial_fit(**fields)
-
-    def _play_learn_logged(self, event: Event) -> None:
-        self.bandit.learn_logged(event["columns"])
-
-    def _play_replace(self, event: Event) -> None:
-        bandit: Any = self.bandit  # which must be able to, or the event is refused by name
-        bandit.replace(policy=find_policy(event["policy"]["name"])(**event["policy"]["settings"]))
-
-    def _play_merge(self, event: Event) -> None:
-        self.bandit.merge(from_bytes(base64.b64decode(event["model"])))
+# ---- what each kind does
 
 
-def replay(events: Iterable[Event], bandit: Bandit) -> int:
-    """Play a log again on a bandit, which is changed as the one that wrote it was; give the number of events.
+def _learn(bandit: Bandit, event: Event, past: Past) -> None:
+    bandit.learn(past.get(event), event["reward"], weight=event["weight"])
+
+
+def _correct(bandit: Bandit, event: Event, past: Past) -> None:
+    old = event["old_reward"]
+    bandit.correct(past.get(event, old), old, event["new_reward"])
+
+
+def _forget(bandit: Bandit, event: Event, past: Past) -> None:
+    bandit.forget(past.get(event, event["reward"]), event["reward"])
+
+
+def _partial_fit(bandit: Bandit, event: Event, _: Past) -> None:
+    bandit.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
+
+
+def _replace(bandit: Any, event: Event, _: Past) -> None:  # a bandit that must be able to, or the event is refused
+    bandit.replace(policy=find_policy(event["policy"]["name"])(**event["policy"]["settings"]))
+
+
+PLAYS: Final[Mapping[str, Callable[[Bandit, Event, Past], object]]] = {
+    "decide": lambda bandit, event, past: past.decide(bandit, event),
+    "learn": _learn,
+    "correct": _correct,
+    "forget": _forget,
+    "expire": lambda bandit, event, past: bandit.expire(past.get(event)),
+    "add_arm": lambda bandit, event, _: bandit.add_arm(event["arm"]),
+    "retire_arm": lambda bandit, event, _: bandit.retire_arm(event["arm"]),
+    "restore_arm": lambda bandit, event, _: bandit.restore_arm(event["arm"]),
+    "remove_arm": lambda bandit, event, _: bandit.remove_arm(event["arm"]),
+    "advance": lambda bandit, event, _: bandit.advance_to(event["t"]),
+    "partial_fit": _partial_fit,
+    "learn_logged": lambda bandit, event, _: bandit.learn_logged(event["columns"]),
+    "replace": _replace,
+    "merge": lambda bandit, event, _: bandit.merge(from_bytes(base64.b64decode(event["model"]))),
+}
+"""How an event of a kind changes a bandit; kinds that change nothing are `UNPLAYED`."""
+
+
+def play(bandit: Bandit, event: Event, past: Past) -> object:
+    """Play one event; return the decision if it was decided again."""
+    kind = event["kind"]
+    if kind in PLAYS:
+        return PLAYS[kind](bandit, event, past)
+    if kind not in UNPLAYED:
+        raise LogError(f"event {event['seq']:,} is of kind {kind!r}, which this version cannot play", event["seq"])
+    return None
+
+
+def is_unplayable(error: Exception) -> bool:
+    """Whether an event, rather than the program, can be the reason for an error."""
+    return isinstance(error, ArmletError | AttributeError) or is_fault(error)
+
+
+def replay(events: Iterable[Event], bandit: Bandit, past: Past | None = None) -> int:
+    """Play a log again on a bandit, which is changed as the one that wrote it was; return the number of events.
 
     Parameters
     ----------
@@ -140,16 +136,18 @@ def replay(events: Iterable[Event], bandit: Bandit) -> int:
         An `armlet.Log`, or any events in order.
     bandit
         In the state that the first event found: the start model, or a copy of the bandit from before.
+    past
+        The decisions that events are about; those of the log itself, decided again, if left out.
     """
-    player = Player(bandit, getattr(events, "find", None))
+    past = past or LoggedPast(getattr(events, "find", None))
     played = 0
     for event in events:
         try:
-            player.play(event)
-        except LogError:
+            play(bandit, event, past)
+        except (LogError, StoreError):
             raise
         except Exception as error:
-            if not (isinstance(error, ArmletError | AttributeError) or is_fault(error)):
+            if not is_unplayable(error):
                 raise
             raise LogError(f"event {event['seq']:,} cannot be played: {explain(error)}", event["seq"]) from error
         played += 1

@@ -1,4 +1,4 @@
-"""What a log is made of: events, each with a number, a kind, a time and fields of its kind.
+"""The schema of a log: events, each with a number, a kind, a time and fields of its kind.
 
 The first event is the start, which says whose decisions follow. Its `schema` is counted up whenever an older reader
 would misread what is written; fields that a reader does not know are left alone. `KINDS` is the one table of what an
@@ -15,12 +15,13 @@ from armlet.errors import LogError
 from armlet.inputs.columns import LARGEST
 
 FORMAT: Final = "armlet log"
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 Event: TypeAlias = dict[str, Any]
 """`seq`, `kind`, `at` and the fields of its kind: plain JSON types."""
 
 HEAD: Final = ("seq", "kind", "at")
+EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
 RESERVED: Final = frozenset({*HEAD, "crc", "id"})
 """Names that a note cannot give to fields of its own."""
 LAST: Final = 253_402_300_800_000_000 - 1
@@ -59,12 +60,12 @@ def _or_null(check: Check) -> Check:
     return Check(lambda value: value is None or holds(value), f"{check.words}, or null")
 
 
-def _is_list(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _list_of(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: type(value) is list and all(map(holds, value))
 
 
 def _is_numbers(value: object) -> bool:
-    """Say whether a value is a list of numbers; a context is one, so this is quick."""
+    """Whether a value is a list of numbers; a context is one, so this is quick."""
     if type(value) is not list or not set(map(type, value)) <= _FLOATS:
         return False
     return not value or (min(value) >= -LARGEST and max(value) <= LARGEST)
@@ -74,20 +75,12 @@ def _is_label(value: object) -> bool:
     return type(value) is str or type(value) is int
 
 
-def _is_number(value: object) -> bool:
-    return type(value) is float and -LARGEST <= value <= LARGEST
-
-
 def _is_real(value: object) -> bool:
     return type(value) is float or (type(value) is int and abs(value) <= MOST)
 
 
 def _is_share(value: object) -> bool:
     return type(value) is float and 0.0 <= value <= 1.0
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= MOST
 
 
 def _is_text(value: object) -> bool:
@@ -99,22 +92,26 @@ def _is_id(value: object) -> bool:
 
 
 def _is_arms(value: object) -> bool:
-    return type(value) is list and bool(value) and all(map(_is_label, value)) and len(set(value)) == len(value)
+    return bool(value) and _is_labels(value) and len(set(value)) == len(value)  # type: ignore[call-overload,arg-type]
 
 
 def _is_policy(value: object) -> bool:
     return type(value) is dict and type(value.get("name")) is str and type(value.get("settings", {})) is dict
 
 
+_is_labels: Final = _list_of(_is_label)
 _FLOATS: Final = {float}
 _NUMBERS: Final = "numbers, each with a point or an exponent and up to 1e40 in size"
 _ID: Final = re.compile(r"[0-9]{1,19}-[0-9a-f]{16}").fullmatch
 _HEX: Final = re.compile(r"[0-9a-f]+").fullmatch
 
 ID: Final = Check(_is_id, "a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
-COUNT: Final = Check(_is_count, "a whole number from 0 to 2^63 - 1")
+COUNT: Final = Check(lambda value: type(value) is int and 0 <= value <= MOST, "a whole number from 0 to 2^63 - 1")
 WHOLE: Final = Check(lambda value: type(value) is int and -MOST - 1 <= value <= MOST, "a whole number of 64 bits")
-NUMBER: Final = Check(_is_number, "a number with a point or an exponent, up to 1e40 in size")
+NUMBER: Final = Check(
+    lambda value: type(value) is float and -LARGEST <= value <= LARGEST,
+    "a number with a point or an exponent, up to 1e40 in size",
+)
 WEIGHT: Final = Check(lambda value: type(value) is float and 0.0 < value <= LARGEST, "a number above 0, with a point")
 SHARE: Final = Check(_is_share, "a number from 0.0 to 1.0")
 TRUTH: Final = Check(lambda value: type(value) is bool, "true or false")
@@ -122,17 +119,17 @@ TEXT: Final = Check(_is_text, "a text")
 DIGEST: Final = Check(lambda value: type(value) is str and _HEX(value) is not None, "hexadecimal digits")
 LABEL: Final = Check(_is_label, "a text or a whole number, as arms are named")
 NUMBERS: Final = Check(_is_numbers, f"a list of {_NUMBERS}")
-SHARES: Final = Check(_is_list(_is_share), "a list of numbers from 0.0 to 1.0")
-TEXTS: Final = Check(_is_list(_is_text), "a list of texts")
-LABELS: Final = Check(_is_list(_is_label), "a list of arms")
-ELIGIBLE: Final = Check(lambda value: bool(value) and _is_list(_is_label)(value), "a list of at least one arm")
+SHARES: Final = Check(_list_of(_is_share), "a list of numbers from 0.0 to 1.0")
+TEXTS: Final = Check(_list_of(_is_text), "a list of texts")
+LABELS: Final = Check(_is_labels, "a list of arms")
+ELIGIBLE: Final = Check(lambda value: bool(value) and _is_labels(value), "a list of at least one arm")
 ARMS: Final = Check(_is_arms, "a list of at least one arm, no two alike")
-TABLE: Final = Check(_is_list(_is_numbers), f"a list of rows of {_NUMBERS}")
-RANGE: Final = Check(lambda value: _is_list(_is_real)(value) and len(value) == 2, "two numbers")
+TABLE: Final = Check(_list_of(_is_numbers), f"a list of rows of {_NUMBERS}")
+RANGE: Final = Check(lambda value: _list_of(_is_real)(value) and len(value) == 2, "two numbers")
 DIM: Final = Check(lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}")
 OBJECT: Final = Check(lambda value: type(value) is dict, "an object")
 POLICY: Final = Check(_is_policy, "an object with a name and settings")
-TRUTHS: Final = Check(_is_list(TRUTH.holds), "a list of true and false")
+TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
 OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
 
 # ---- kinds
@@ -147,9 +144,7 @@ _DECIDE: Final[Fields] = {
     "arm": LABEL,
     "propensity": SHARE,
     "explored": _or_null(TRUTH),
-    "rate": _or_null(SHARE),
-    "given_exploring": _or_null(SHARE),
-    "smallest": _or_null(SHARE),
+    **dict.fromkeys(EXPLORATION, _or_null(SHARE)),
     "greedy": _or_null(TRUTH),
     "design": _or_null(TEXT),
     "probabilities": Optional(SHARES),
@@ -205,7 +200,7 @@ KINDS: Final[Mapping[str, Fields]] = {
     "checkpoint": {"digest": TEXT, "version": Optional(TEXT), "seal": Optional(DIGEST), "closed": Optional(TRUTH)},
     "note": _NOTE,
 }
-"""What an event of a kind holds. A new kind is one line here, and one `_play_` in `replaying` if it is played."""
+"""What an event of a kind holds. A new kind is one line here, and one in `replaying.PLAYS` or in `UNPLAYED`."""
 
 DECIDE: Final = tuple(_DECIDE)
 """The fields of a decision, in the order in which they are written."""
@@ -228,17 +223,6 @@ _MISSING: Final = object()
 
 def check_event(event: Event, seq: int, name: str, dim: int | None = None) -> None:
     """Refuse an event that its kind does not allow.
-
-    Parameters
-    ----------
-    event
-        Of plain JSON types.
-    seq
-        The number that it must have.
-    name
-        Of the log, for the error.
-    dim
-        The length that a context must have, if it is known.
 
     Examples
     --------
@@ -272,7 +256,7 @@ def check_fields(kind: str, fields: Mapping[str, Any], name: str) -> None:
 
 
 def _contradiction(event: Event, dim: int | None) -> str | None:
-    """Say where two fields of an event contradict each other."""
+    """Return how two fields of an event contradict each other, if they do."""
     kind = event["kind"]
     if kind == "decide":
         if event["id"][:-17].lstrip("0") != str(event["t"]).lstrip("0"):
@@ -310,21 +294,22 @@ class Events(Protocol):
         """The fields of the start."""
 
     def __iter__(self) -> Iterator[Event]:
-        """Give the events, from the first one on, each time."""
+        """Yield the events, from the first one on, each time."""
 
 
 def check_start(event: Event, name: str) -> None:
-    """Refuse a first event that starts no log, or one that is newer than this version reads.
+    """Refuse a first event that starts no log, or one of another schema than this version reads.
 
     Examples
     --------
-    >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 9}, "new.jsonl")
+    >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 1}, "old.jsonl")
     Traceback (most recent call last):
-    armlet.errors.LogError: new.jsonl is a log of schema 9; this version reads 1: use a newer one
+    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads schema 2 only: use the one that wrote it
     """
     if event.get("kind") != "start" or event.get("format") != FORMAT:
         raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)
     if event.get("schema") != SCHEMA:
+        found = _short(event.get("schema"))
         raise LogError(
-            f"{name} is a log of schema {_short(event.get('schema'))}; this version reads {SCHEMA}: use a newer one", 0
+            f"{name} is a log of schema {found}; this version reads schema {SCHEMA} only: use the one that wrote it", 0
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -79,20 +79,21 @@ def check_columns(table: Any, name: str, roles: Roles) -> None:
         if column not in table.column_names and (role, column) != ("features", CONSTANT):
             text = "{" + role + "} names {column!r}, but the columns of {name} are {there}"
             raise ArgumentError(text, column=column, name=name, there=", ".join(table.column_names))
-    taken: dict[str, str] = {}
-    for role, column in given:
-        if column in taken:
-            text = (
-                "{"
-                + role
-                + "} names {column!r}, which {"
-                + taken[column]
-                + "} names before; give every column one part"
-            )
-            raise ArgumentError(text, column=column)
-        taken[column] = role
+    check_one_role_each(given)
     if table.num_rows == 0:
         raise ArgumentError("{log} is {name}, which has no rows; give one for each decision", name=name)
+
+
+def check_one_role_each(given: Iterable[tuple[str, str | None]]) -> None:
+    """Refuse roles of which two name the same column."""
+    taken: dict[str, str] = {}
+    for role, column in given:
+        if column is None:
+            continue
+        if column in taken:
+            text = f"{{{role}}} names {{column!r}}, which {{{taken[column]}}} names before; give every column one part"
+            raise ArgumentError(text, column=column)
+        taken[column] = role
 
 
 def flag_texts(table: Any, features: Sequence[str]) -> Flags:
@@ -135,7 +136,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def labels(kind: Any, arm_names: tuple[str, ...] | None) -> Sequence[Arm] | None:
-    """Give the labels of arms in the kind that the column has: whole numbers, or words."""
+    """Return the labels of arms in the kind that the column has: whole numbers, or words."""
     if arm_names is None or not importlib.import_module("pyarrow").types.is_integer(kind):
         return arm_names
     if wrong := [name for name in arm_names if not name.lstrip("-").isdecimal()]:

@@ -1,4 +1,4 @@
-"""What a forked child does with the locks and files of its parent: gives them up. One hook for logs and stores.
+"""A forked child gives up the locks and files of its parent. One hook, and one locked file, for logs and stores.
 
 A child has a copy of every lock, perhaps held by a thread that it does not have, and shares every open file with its
 parent, file locks included: an flock lives until the last copy of its descriptor is closed.
@@ -70,16 +70,19 @@ class LockedFile:
     """
 
     def __init__(self, path: Path, mode: int, *, append: bool = False) -> None:
-        self.path = path
-        self.fd, self.is_new = _open(path, mode, os.O_APPEND if append else 0)
+        import fcntl  # POSIX only, as is the promise that it keeps
+
+        self.path, self.fd = path, -1
         give_up_in_children(self)
-        try:
-            _lock(self.fd)
-            if not self.is_there():
-                raise FileNotFoundError(2, "was removed while it was opened; try again", str(path))
-        except BaseException:
-            self.close()
-            raise
+        while self.fd < 0:
+            self.fd, self.is_new = _open(path, mode, os.O_APPEND if append else 0)
+            try:
+                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not self.is_there():  # the one who made it has removed it meanwhile
+                    self.close()
+            except BaseException:
+                self.close()
+                raise
 
     def is_there(self) -> bool:
         """Whether its name still leads to it."""
@@ -97,9 +100,11 @@ class LockedFile:
     def close(self) -> None:
         """Let go of the file and of its lock, also where a child that did not give it up still lives."""
         if self.fd >= 0:
+            import fcntl
+
             fd, self.fd = self.fd, -1
             try:
-                _unlock(fd)
+                fcntl.flock(fd, fcntl.LOCK_UN)
             finally:
                 os.close(fd)
 
@@ -126,15 +131,3 @@ def _open(path: Path, mode: int, flags: int) -> tuple[int, bool]:
         return fd, False
     os.close(fd)
     raise OSError(22, "is not an ordinary file; name another one", str(path))
-
-
-def _lock(fd: int) -> None:
-    import fcntl  # POSIX only, as is the promise that it keeps
-
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _unlock(fd: int) -> None:
-    import fcntl
-
-    fcntl.flock(fd, fcntl.LOCK_UN)

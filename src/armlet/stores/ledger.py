@@ -1,9 +1,8 @@
 """What a store is, as a contract: rows in order, outcomes, clocks by lease, snapshots, all in transactions.
 
-A ledger keeps what loops tell it and knows nothing of bandits. It is written to in one transaction at a time, by a
-`Pen`, and what a pen reads is what it will overwrite: so an event is looked up, a reward judged and a step of the
-clock leased in the same transaction that writes the row, whoever else writes. `armlet.testing.check_store` says it as
-checks.
+A ledger keeps rows and knows nothing of bandits. It is written in one `Transaction` at a time, and what that reads is
+what it will overwrite: an event is looked up, a reward judged and a step of the clock leased in the same transaction
+that writes the row, regardless of other writers. `armlet.testing.check_store` is the contract as checks.
 """
 
 from __future__ import annotations
@@ -12,17 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
-
-from armlet.stores.clock import Moment
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 Phase: TypeAlias = Literal["open", "default", "learned"]
 """What was learned of a decision: nothing yet, the default of its window, or a reward."""
 
 
+class Moment(NamedTuple):
+    """One moment by both clocks, in microseconds."""
+
+    wall: int  # since 1970, as the wall clock says
+    steady: int  # since 1970 or so; never less than before
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """A loop as it is kept: its name, what it was made with, and the model that its rows go on from."""
+class LoopRecord:
+    """A loop in a ledger: its name, what it was made with, and the model that its rows go on from."""
 
     id: int
     name: str
@@ -45,40 +49,40 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How things stand with a decision."""
+    """What is known of a decision's reward."""
 
     t: int
     event: str
     seq: int  # of its row
     phase: Phase
-    value: float | None = None  # told so far, or learned
+    value: float | None = None  # reported so far, or learned
     due: int | None = None  # when its window closes, if it is open; steady time
-    rank: int = 0  # of what was told so far
+    rank: int = 0  # of what was reported so far
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What became of a piece of the old decisions."""
+    """The result of pruning some of the old decisions."""
 
     n: int  # deleted
     after: int | None  # the last step that was looked at, to go on from; None if it was the last of all
 
 
-class Pen(Protocol):
-    """A transaction. What it reads is as nobody else can change it before it ends."""
+class Transaction(Protocol):
+    """A transaction. Nobody else can change what it reads before it ends."""
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done inside, and only that, if anything is raised there; the transaction goes on."""
 
-    def create(self, name: str, about: str, start: bytes) -> Kept:
-        """Keep a new loop."""
+    def create(self, name: str, about: str, start: bytes) -> LoopRecord:
+        """Write a new loop."""
 
-    def kept(self, name: str) -> Kept | None:
+    def find(self, name: str) -> LoopRecord | None:
         """Find a loop by its name."""
 
     def lease(self, loop: int, steps: int) -> int:
-        """Take the next steps of a loop's clock and give the first; nobody else gets them.
+        """Take the next steps of a loop's clock and return the first; nobody else gets them.
 
         What was leased and not written is lost, or, where only one process can write, leased again after a restart.
         """
@@ -86,10 +90,10 @@ class Pen(Protocol):
     def append(
         self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
     ) -> int:
-        """Write a row and give its number."""
+        """Write a row and return its number."""
 
     def last(self, loop: int) -> int:
-        """Give the number of the last row that was written, whether it is still there or not; 0 if there is none."""
+        """Return the number of the last row that was written, even if it was deleted; 0 if there is none."""
 
     def row(self, loop: int, seq: int) -> Row | None:
         """Read one row."""
@@ -98,7 +102,7 @@ class Pen(Protocol):
         """Read all rows with higher numbers, in order."""
 
     def put(self, loop: int, outcome: Outcome) -> None:
-        """Write how things stand with a decision, instead of what was known."""
+        """Write the outcome of a decision, instead of the one before."""
 
     def outcome(self, loop: int, event: str) -> Outcome | None:
         """Look an event up."""
@@ -107,16 +111,16 @@ class Pen(Protocol):
         """Look a step up."""
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        """Give open outcomes whose window has closed by now, in steady time, the first ones first."""
+        """Return open outcomes whose window has closed by now, in steady time, the first ones first."""
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
-        """Give the newest snapshot and the number of the last row that it has learned."""
+        """Return the newest snapshot and the number of the last row that it has learned."""
 
     def keep(self, loop: int, seq: int, model: bytes) -> None:
-        """Keep a snapshot instead of the one before."""
+        """Write a snapshot instead of the one before."""
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
-        """Let the rows after this one go on from another model, so that those before it are needed no more."""
+        """Let the rows after this one go on from another model, so that those before it are no longer needed."""
 
     def erase(self, loop: int, t: int) -> None:
         """Delete all about a decision but its own row, which stays without its context and event."""
@@ -129,29 +133,29 @@ class Pen(Protocol):
         """
 
     def shrink(self, most: int) -> bool:
-        """Give so many free pages, or what a ledger has instead, back to the system; tell whether there are more."""
+        """Return so many free pages, or what a ledger has instead, to the system; return whether there are more."""
 
 
 class Ledger(Protocol):
     """Where loops are kept."""
 
     failures: tuple[type[Exception], ...]
-    """What its methods raise when they fail; anything else that is raised while a pen is out is not the ledger's."""
+    """What its methods raise when they fail; anything else raised inside a transaction is not the ledger's."""
 
-    def writing(self) -> AbstractContextManager[Pen]:
-        """Open the one transaction: kept for good when it ends well, gone without a trace if anything is raised."""
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Open the one transaction: durable when it ends well, gone without a trace if anything is raised."""
 
     def newest(self) -> Moment | None:
-        """Give the moment of the newest row, None if there is none."""
+        """Return the moment of the newest row, None if there is none."""
 
-    def loops(self) -> Sequence[Kept]:
-        """Give all loops, the oldest first."""
+    def loops(self) -> Sequence[LoopRecord]:
+        """Return all loops, the oldest first."""
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
-        """Read what is kept for good, in order and in bounded memory, while others write."""
+        """Read committed rows, in order and in bounded memory, while others write."""
 
     def decided(self, loop: int, t: int) -> Row | None:
-        """Read the row of a decision that is kept for good, by its step."""
+        """Read the committed row of a decision, by its step."""
 
     def scrub(self) -> bool:
         """Leave nothing of what was erased or pruned in any file, between transactions, in the thread that writes.
@@ -163,4 +167,4 @@ class Ledger(Protocol):
         """Copy everything into a new file, as it is at one moment, while others write."""
 
     def close(self) -> None:
-        """Let go of it; the next one who opens it finds all that was written."""
+        """Close it; the next one who opens it finds all that was written."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 
 from armlet.bandit import Bandit
-from armlet.errors import refusing
+from armlet.errors import InvalidValueError, refusing
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, listed
 from armlet.inputs.contexts import ContextReader
 from armlet.kernel import Decision
-from armlet.stores.events import LoopLog
 from armlet.stores.ledger import Ledger
-from armlet.stores.player import Player
-from armlet.stores.rewards import LONGEST, Status, Told, check_text
+from armlet.stores.rewards import Reward, Status
+from armlet.stores.rows import LoopLog
+from armlet.stores.runner import LoopRunner
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Context
+
+LONGEST = 256  # characters of a name
 
 
 class Loop:
@@ -24,28 +27,28 @@ class Loop:
     Examples
     --------
     >>> import armlet
-    >>> with armlet.open("shop.db") as store:
+    >>> with armlet.open_store("shop.db") as store:
     ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
     ...     decision = loop.decide([1.0], event="order-17")
     ...     loop.reward("order-17", 1.0), loop.reward("order-17", 1.0), loop.reward("order-18", 0.0)
     ('accepted', 'duplicate', 'unknown')
-    >>> with armlet.open("shop.db") as store:  # later, in another process
+    >>> with armlet.open_store("shop.db") as store:  # later, in another process
     ...     loop = store.loop("homepage")
     ...     loop.decide([1.0], event="order-17").id == decision.id, loop.reward("order-17", 0.5)
     (True, 'conflict')
     """
 
-    def __init__(self, player: Player, reader: ContextReader, writer: Writer, ledger: Ledger) -> None:
-        self._player, self._reader, self._writer, self._ledger = player, reader, writer, ledger
+    def __init__(self, runner: LoopRunner, reader: ContextReader, writer: Writer, ledger: Ledger) -> None:
+        self._runner, self._reader, self._writer, self._ledger = runner, reader, writer, ledger
 
     @property
     def name(self) -> str:
         """Its name in the store."""
-        return self._player.kept.name
+        return self._runner.record.name
 
     @refusing()
     def decide(self, x: Context, *, event: str | None = None, eligible: Iterable[Arm] | None = None) -> Decision:
-        """Choose an arm; the answer is on disk when it comes.
+        """Choose an arm; durable on return.
 
         Parameters
         ----------
@@ -58,14 +61,14 @@ class Loop:
         eligible
             The arms that may be played this time; all that are not retired if left out.
         """
-        name = None if event is None else check_event(event)
+        name = None if event is None else check_text("event", event)
         row = self._reader.row(x).copy()  # the caller may change his own while this waits
         arms = None if eligible is None else [check_label(arm) for arm in listed("eligible", eligible)]
-        return self._writer.do(lambda pen, now: self._player.decide(pen, now, row, name, arms), self._player)
+        return self._writer.do(lambda tx, now: self._runner.decide(tx, now, row, name, arms), self._runner)
 
     @refusing()
     def reward(self, event: str, value: float, *, name: str | None = None, rank: int = 0) -> Status:
-        """Tell what a decision earned, in any order, once, twice or never; it is on disk when the answer comes.
+        """Record a reward; durable on return. Rewards may arrive in any order, repeatedly or never.
 
         Parameters
         ----------
@@ -75,23 +78,23 @@ class Loop:
             The reward; a cost if the objective is "min".
         name
             A name for this reward, unique within its decision, such as the id of the message that brings it. One that
-            has counted before is a duplicate, whatever its value, so that retries are safe with any aggregation.
+            has counted before is a duplicate, regardless of its value, so that retries are safe with any aggregation.
         rank
-            How much it is to be believed, 0 or more. Only rewards of the highest rank told so far count, and the
+            How far it can be trusted, 0 or more. Only rewards of the highest rank reported so far count, and the
             aggregation says which of these: the truth replaces a provisional reward, never the reverse.
 
         Returns
         -------
         str
-            "accepted": it counts. "duplicate": it was told before. "conflict": another value was told before, and
-            stays. "outranked": a reward of a higher rank was told before, and stays. "replaced": it counts instead of
-            what was told before. "late": the window had closed, and it counts instead of what was learned then.
+            "accepted": it counts. "duplicate": it was reported before. "conflict": another value was reported before,
+            and stays. "outranked": a reward of a higher rank was reported before, and stays. "replaced": it counts
+            instead of an earlier one. "late": the window had closed, and it counts instead of what was learned then.
             "unknown": there is no such event. "out_of_range": the loop takes no such values.
 
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("checkout", arms=["a", "b"], dim=1, aggregation="last", seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     click = loop.reward("order-17", 0.1, name="click")
@@ -99,23 +102,23 @@ class Loop:
         ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
-        of = check_event(event)
-        told = Told(columns.reward(value, "value"), name, rank)
-        return self._writer.do(lambda pen, now: self._player.reward(pen, now, of, told), self._player)
+        of = check_text("event", event)
+        told = Reward(columns.reward(value, "value"), None if name is None else check_text("name", name), rank)
+        return self._writer.do(lambda tx, now: self._runner.reward(tx, now, of, told), self._runner)
 
     @refusing()
     def forget(self, event: str) -> bool:
-        """Take back what was learned from a decision and delete all about it; tell whether there was one.
+        """Unlearn a decision and delete all about it; return whether there was one.
 
         What remains is the step, the arm and its probability: its context, its event and its rewards are overwritten
         in the store's files on return. Where SQLite has moved rows between pages before, a copy may stay in the unused
-        part of a page until the file is vacuumed. Unlearning is exact but for rounding; the rows before are needed no
-        more to make the state again, which goes on from a model. Backups are yours to care for.
+        part of a page until the file is vacuumed. Unlearning is exact but for rounding; the rows before are no longer
+        needed to rebuild the state, which goes on from a model. Backups are not touched.
 
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     _ = loop.reward("order-17", 1.0)
@@ -130,15 +133,15 @@ class Loop:
         Calls of several threads share what takes longest: to clear the store's files of what was deleted. If it is
         broken off by an error, some are forgotten; ask again for all of them.
         """
-        names = [check_event(event) for event in events]
-        return self._writer.maintain(self._player.forgetting(names), scrubs=True)
+        names = [check_text("event", event) for event in events]
+        return self._writer.maintain(self._runner.forgetting(names), scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
-        """Add an arm of which nothing is known yet."""
+        """Add an arm without data."""
         self._change("add_arm", arm)
 
     def retire_arm(self, arm: Arm) -> None:
-        """Play an arm no more, but keep what is known of it and learn its late rewards."""
+        """Stop playing an arm; its data is kept, and its late rewards are learned."""
         self._change("retire_arm", arm)
 
     def restore_arm(self, arm: Arm) -> None:
@@ -148,34 +151,47 @@ class Loop:
     @refusing()
     def _change(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
-        self._writer.do(lambda pen, now: self._player.change(pen, now, kind, label), self._player)
+        self._writer.do(lambda tx, now: self._runner.change(tx, now, kind, label), self._runner)
 
     @property
     def log(self) -> LoopLog:
-        """What happened, as a log: whatever evaluates an `armlet.Log` evaluates a loop.
+        """The events of the loop as a log, for every reader of an `armlet.Log`.
 
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
         ...     _ = loop.decide([1.0], event="order-17")
         ...     _ = loop.reward("order-17", 0.5)
         ...     [event["kind"] for event in loop.log], armlet.audit(loop.log.replayable, loop.log.start).ok
         (['start', 'decide', 'learn'], True)
         """
-        kept = next((each for each in self._ledger.loops() if each.name == self.name), self._player.kept)
-        return LoopLog(self._ledger, kept, self._player.policy)
+        record = next((each for each in self._ledger.loops() if each.name == self.name), self._runner.record)
+        return LoopLog(self._ledger, record, self._runner.policy)
 
     @refusing()
     def model(self) -> Bandit:
-        """Give a copy of the bandit, windows that have closed by now included: to predict with, to save, to look at."""
-        return self._writer.maintain(self._player.copying())
+        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect."""
+        return self._writer.maintain(self._runner.copying())
 
     def __repr__(self) -> str:
         return f"<Loop {self.name!r}>"
 
 
-def check_event(event: object) -> str:
-    """Return the name of an event."""
-    return check_text("event", event, LONGEST)
+def check_text(argument: str, value: object) -> str:
+    """Return a name, or refuse what is not one.
+
+    Examples
+    --------
+    >>> check_text("event", "")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
+    """
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST:
+        raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {LONGEST} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(f"{argument} is {value!r}; give text that can be written as UTF-8") from error
+    return value

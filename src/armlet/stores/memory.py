@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from armlet.errors import StoreError
-from armlet.stores.clock import Moment
-from armlet.stores.ledger import Kept, Outcome, Pruned, Row
+from armlet.stores.ledger import LoopRecord, Moment, Outcome, Pruned, Row
 
 
 @dataclass(slots=True)
 class _Book:
     """One loop."""
 
-    kept: Kept
+    record: LoopRecord
     rows: dict[int, Row] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
@@ -28,7 +27,7 @@ class _Book:
     snapshot: tuple[int, bytes] | None = None
 
 
-class MemoryPen:
+class MemoryTransaction:
     """A transaction over dictionaries: every change leaves behind how to undo it."""
 
     def __init__(self, books: dict[int, _Book]) -> None:
@@ -48,14 +47,14 @@ class MemoryPen:
         while len(self.undo) > done:
             self.undo.pop()()
 
-    def create(self, name: str, about: str, start: bytes) -> Kept:
-        kept = Kept(id=len(self._books) + 1, name=name, about=about, start=start)
-        self._books[kept.id] = _Book(kept)
-        self.undo.append(lambda: self._books.pop(kept.id))
-        return kept
+    def create(self, name: str, about: str, start: bytes) -> LoopRecord:
+        record = LoopRecord(id=len(self._books) + 1, name=name, about=about, start=start)
+        self._books[record.id] = _Book(record)
+        self.undo.append(lambda: self._books.pop(record.id))
+        return record
 
-    def kept(self, name: str) -> Kept | None:
-        return next((book.kept for book in self._books.values() if book.kept.name == name), None)
+    def find(self, name: str) -> LoopRecord | None:
+        return next((book.record for book in self._books.values() if book.record.name == name), None)
 
     def lease(self, loop: int, steps: int) -> int:
         book = self._books[loop]
@@ -104,7 +103,7 @@ class MemoryPen:
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
         book = self._books[loop]
-        self._set(book, "kept", replace(book.kept, start=model, base=seq))
+        self._set(book, "record", replace(book.record, start=model, base=seq))
         self._set(book, "snapshot", None)
 
     def erase(self, loop: int, t: int) -> None:
@@ -118,7 +117,7 @@ class MemoryPen:
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         book = self._books[loop]
         steps = sorted(t for t in book.outcomes if t > after)[:most]
-        needed = {row.t for seq, row in book.rows.items() if seq > book.kept.base}
+        needed = {row.t for seq, row in book.rows.items() if seq > book.record.base}
         old = {t for t in steps if t not in needed and _is_spare(book, book.outcomes[t], before)}
         self._set(book, "rows", {seq: row for seq, row in book.rows.items() if row.t not in old})
         self._drop(book, old)
@@ -165,13 +164,13 @@ class Memory:
         self._lock = threading.RLock()  # a reader sees whole transactions
 
     @contextmanager
-    def writing(self) -> Iterator[MemoryPen]:
+    def transaction(self) -> Iterator[MemoryTransaction]:
         with self._lock:
-            pen = MemoryPen(self._books)
+            tx = MemoryTransaction(self._books)
             try:
-                yield pen
+                yield tx
             except BaseException:
-                pen.roll_back()
+                tx.roll_back()
                 raise
 
     def newest(self) -> Moment | None:
@@ -179,9 +178,9 @@ class Memory:
             found = [book.newest for book in self._books.values() if book.newest is not None]
             return max(found, key=lambda moment: moment.steady, default=None)
 
-    def loops(self) -> Sequence[Kept]:
+    def loops(self) -> Sequence[LoopRecord]:
         with self._lock:
-            return [book.kept for book in self._books.values()]
+            return [book.record for book in self._books.values()]
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         with self._lock:
@@ -197,7 +196,9 @@ class Memory:
         return True
 
     def backup(self, path: Path) -> None:
-        raise StoreError(f"a store in memory has no file to copy to {path}; open one on disk: armlet.open('shop.db')")
+        raise StoreError(
+            f"a store in memory has no file to copy to {path}; open one on disk: armlet.open_store('shop.db')"
+        )
 
     def close(self) -> None:
         pass

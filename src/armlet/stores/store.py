@@ -1,37 +1,170 @@
-"""A store: durable loops by name, and what concerns all of them."""
+"""A store: durable loops by name, what each is made with, and what concerns all of them."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Self, cast
+from types import ModuleType
+from typing import Any, Self, cast, get_args
 
-from armlet.bandit import Bandit
-from armlet.errors import InvalidValueError, refusing
+from armlet.bandit import Bandit, from_bytes
+from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
 from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.contexts import ContextReader
-from armlet.inputs.settings import Normalize, Objective, Range, Units
-from armlet.policies import is_registered
-from armlet.stores.clock import SECOND, Clock, Moment
-from armlet.stores.ledger import Kept, Ledger, Pen
-from armlet.stores.loop import Loop
-from armlet.stores.making import Making, read_terms
-from armlet.stores.player import Player, save_all
-from armlet.stores.rewards import Aggregation
-from armlet.stores.tickets import Chore
-from armlet.stores.writer import Writer
+from armlet.inputs.settings import HUGE, Normalize, Objective, Range, Units, ends, number, positive, settle
+from armlet.policies import check_given, default_policy, is_registered
+from armlet.stores.ledger import Ledger, LoopRecord, Moment, Transaction
+from armlet.stores.loop import Loop, check_text
+from armlet.stores.rewards import Aggregation, RewardRules
+from armlet.stores.runner import LoopRunner
+from armlet.stores.writer import SECOND, Chore, Clock, Writer
 from armlet.types import Arm, Policy
 
+USUAL = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
+LONGEST_WINDOW = 1e9  # seconds
+RULES = ("window", "default_reward", "aggregation")
 LATEST = 253402300799.0  # the end of the year 9999, in seconds since 1970
 PAGES = 16  # given back in one piece
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSpec:
+    """The arguments of `Store.loop`."""
+
+    name: str
+    arms: list[Arm] | None
+    dim: int | None
+    features: tuple[str, ...] | None
+    policy: Policy | None
+    objective: Objective
+    normalize: Normalize | None
+    units: Units | None
+    window: float | None
+    default_reward: float | None
+    aggregation: Aggregation
+    reward_range: Range | None
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        if self.aggregation not in get_args(Aggregation):
+            raise InvalidValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
+        if self.policy is not None:
+            check_given(self.policy)
+        if (self.window is None) != (self.default_reward is None):
+            raise InvalidValueError(
+                f"window is {self.window!r} and default_reward is {self.default_reward!r}; "
+                "give both or neither: a row is learned when its window closes, with the default if no reward came"
+            )
+        if self.window is not None:
+            fix = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
+            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=number(-HUGE))
+        if self.arms is None and (given := self._given_without_arms()):
+            raise InvalidValueError(
+                f"{given} is given, but arms are not; give arms too, or the name alone to go on with a loop"
+            )
+
+    def _given_without_arms(self) -> str:
+        plain = {"objective": "max", "aggregation": "first"}
+        names = ("dim", "features", "objective", "normalize", "units", "window", "aggregation", "reward_range", "seed")
+        return next((name for name in names if getattr(self, name) != plain.get(name)), "")
+
+    def bandit(self) -> Bandit | None:
+        """Make the bandit, if arms are given."""
+        if self.arms is None:
+            return None
+        policy = default_policy() if self.policy is None else self.policy
+        made = Bandit(
+            self.arms,
+            self.dim,
+            policy=policy,
+            features=self.features,
+            objective=self.objective,
+            normalize=self.normalize,
+            units=self.units,
+            reward_range=self._range(policy),
+            seed=self.seed,
+        )
+        rules = rules_of(made, self._about())
+        if rules.default is not None and not rules.takes(rules.default):
+            raise InvalidValueError(
+                f"default_reward is {rules.default!r}, but rewards are from {rules.reward_range[0]} to "
+                f"{rules.reward_range[1]}{', 0 or 1 only' if rules.binary else ''}; give one of these"
+            )
+        return made
+
+    def _range(self, policy: Policy) -> Range:
+        if self.reward_range is not None:
+            return ends("reward_range", self.reward_range)
+        low, high = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None) or USUAL
+        return (low, high) if self.objective == "max" else (-high, -low)
+
+    def _about(self) -> dict[str, Any]:
+        return {"arms": self.arms, **{name: getattr(self, name) for name in RULES}}
+
+    def create(self, tx: Transaction, made: Bandit | None) -> LoopRecord:
+        """Write a new loop."""
+        if made is None:
+            raise StoreError(f"there is no loop {self.name!r}; give arms to make it")
+        return tx.create(self.name, json.dumps(self._about()), made.to_bytes())
+
+    def check_same(self, record: LoopRecord, made: Bandit | None, own: Policy | None) -> None:
+        """Refuse to go on with a loop that was made with something else; arms come and go."""
+        if made is None:
+            return
+        start, about = from_bytes(record.start, policy=own), _read_about(record)
+        given: dict[str, tuple[object, object]] = {name: (getattr(self, name), about[name]) for name in RULES}
+        for name in ("policy", "dim", "features", "objective", "normalize", "reward_range"):
+            given[name] = getattr(made, name), getattr(start, name)
+        if self.seed is not None:
+            given["seed"] = made.seed, start.seed
+        for name, (ours, theirs) in given.items():
+            if ours != theirs:
+                raise StoreError(
+                    f"{name} is {ours!r}, but loop {self.name!r} was made with {theirs!r}; "
+                    "give that, or the name alone, or make a loop of another name"
+                )
+
+
+def rules_of(bandit: Bandit, about: Mapping[str, Any]) -> RewardRules:
+    """Return the reward rules of a bandit's loop."""
+    window = about["window"]
+    return RewardRules(
+        window=None if window is None else round(window * SECOND),
+        default=about["default_reward"],
+        aggregation=about["aggregation"],
+        reward_range=bandit.reward_range or USUAL,
+        binary=bandit.policy.rewards == "binary",
+    )
+
+
+def read_rules(record: LoopRecord, own: Policy | None) -> RewardRules:
+    """Return the reward rules of a loop in a ledger."""
+    return rules_of(from_bytes(record.start, policy=own), _read_about(record))
+
+
+def _read_about(record: LoopRecord) -> Mapping[str, Any]:
+    """Read what a loop was made with; an editor of a file can mend a checksum too."""
+    try:
+        about: Mapping[str, Any] = json.loads(record.about)
+        window, default = about["window"], about["default_reward"]
+        if window is not None:
+            positive(LONGEST_WINDOW)("window", window), number(-HUGE)("default_reward", default)
+        if about["aggregation"] not in get_args(Aggregation) or (window is None) != (default is None):
+            raise InvalidValueError("invalid reward rules")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"loop {record.name!r} is damaged: {error}; go back to a backup") from error
+    return about
+
+
 class Store:
-    """Durable loops; `armlet.open` gives one that is kept in a file.
+    """Durable loops by name; `armlet.open_store` opens one in a file.
 
     Parameters
     ----------
@@ -49,7 +182,7 @@ class Store:
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
-        self._players: dict[str, Player] = {}
+        self._runners: dict[str, LoopRunner] = {}
         self._is_closed = False
         self._writer = Writer(ledger, Clock(ledger.newest(), wall, elapsed), self._stale)
 
@@ -91,7 +224,7 @@ class Store:
             arrive.
         aggregation
             Which of several rewards of one decision counts: "first", "last", or "sum". A sum counts all that arrives,
-            also what is told twice.
+            also what is reported twice.
         reward_range
             The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
             range of a policy that has one.
@@ -101,7 +234,7 @@ class Store:
         Examples
         --------
         >>> import armlet
-        >>> with armlet.open("shop.db") as store:
+        >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8))
         ...     loop = store.loop("homepage", arms=["c", "a"], dim=1, policy=armlet.Algorithm1(p=8))
         ...     loop.model().arms, loop.model().retired
@@ -109,7 +242,7 @@ class Store:
         Traceback (most recent call last):
         armlet.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
         """
-        making = Making(
+        spec = LoopSpec(
             name=name,
             arms=None if arms is None else check_labels(arms),
             dim=dim,
@@ -124,31 +257,33 @@ class Store:
             reward_range=reward_range,
             seed=seed,
         )
-        made = making.bandit()
-        player, reader = self._writer.do(lambda pen, now: self._open(pen, now, making, made))
-        return Loop(player, reader, self._writer, self._ledger)
+        made = spec.bandit()
+        runner, reader = self._writer.do(lambda tx, now: self._open(tx, now, spec, made))
+        return Loop(runner, reader, self._writer, self._ledger)
 
-    def _open(self, pen: Pen, now: Moment, making: Making, made: Bandit | None) -> tuple[Player, ContextReader]:
-        kept = pen.kept(making.name)
-        if kept is None:
-            self._players.pop(making.name, None)  # of a loop whose making was not kept
-            kept = making.create(pen, made)
-        own = making.policy
+    def _open(
+        self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None
+    ) -> tuple[LoopRunner, ContextReader]:
+        record = tx.find(spec.name)
+        if record is None:
+            self._runners.pop(spec.name, None)  # of a loop whose making was not kept
+            record = spec.create(tx, made)
+        own = spec.policy
         if own is not None and is_registered(own):
             own = None
-        player = self._players.get(making.name) or Player(kept, read_terms(kept, own), own, self._writer)
-        making.check_same(kept, made, own)
-        player.ready(pen, now)
-        if making.arms is not None:
-            player.want(pen, now, making.arms)
-        player.is_in_use = True
-        self._players[making.name] = player
-        return player, player.reader(pen)
+        runner = self._runners.get(spec.name) or LoopRunner(record, read_rules(record, own), own, self._writer)
+        spec.check_same(record, made, own)
+        runner.ready(tx, now)
+        if spec.arms is not None:
+            runner.want(tx, now, spec.arms)
+        runner.is_in_use = True
+        self._runners[spec.name] = runner
+        return runner, runner.reader(tx)
 
     @property
     def loops(self) -> list[str]:
         """The names of its loops, the oldest first."""
-        return [kept.name for kept in self._ledger.loops()]
+        return [record.name for record in self._ledger.loops()]
 
     @refusing()
     def settle(self) -> None:
@@ -156,8 +291,8 @@ class Store:
         self._writer.maintain(self._settling())
 
     def _settling(self) -> Chore[None]:
-        for player in list(self._players.values()):
-            yield from player.settling()
+        for runner in list(self._runners.values()):
+            yield from runner.settling()
 
     @refusing()
     def prune(self, before: float | datetime) -> int:
@@ -176,29 +311,29 @@ class Store:
         return self._writer.maintain(self._pruning(_microseconds(before)), scrubs=True)
 
     def _pruning(self, before: int) -> Chore[int]:
-        pen, _ = yield
-        kept = [each for name in self.loops if (each := pen.kept(name)) is not None]
-        for each in kept:  # before any is pruned: one whose policy is not known here is refused
-            if each.name not in self._players:
-                read_terms(each, None)
+        tx, _ = yield
+        record = [each for name in self.loops if (each := tx.find(name)) is not None]
+        for each in record:  # before any is pruned: one whose policy is not known here is refused
+            if each.name not in self._runners:
+                read_rules(each, None)
         pruned = 0
-        for each in kept:
+        for each in record:
             pruned += yield from self._pruning_one(each, before)
         while True:
-            pen, _ = yield
-            if not pen.shrink(PAGES):
+            tx, _ = yield
+            if not tx.shrink(PAGES):
                 return pruned
 
-    def _pruning_one(self, kept: Kept, before: int) -> Chore[int]:
-        player = self._players.get(kept.name)
-        if player is None:  # there for all to see, since it may be opened meanwhile
-            player = self._players[kept.name] = Player(kept, read_terms(kept, None), None, self._writer)
+    def _pruning_one(self, record: LoopRecord, before: int) -> Chore[int]:
+        runner = self._runners.get(record.name)
+        if runner is None:  # there for all to see, since it may be opened meanwhile
+            runner = self._runners[record.name] = LoopRunner(record, read_rules(record, None), None, self._writer)
         try:
-            yield from player.settling()
-            return (yield from player.pruning(before))
+            yield from runner.settling()
+            return (yield from runner.pruning(before))
         finally:
-            if not player.is_in_use:
-                self._players.pop(kept.name, None)
+            if not runner.is_in_use:
+                self._runners.pop(record.name, None)
 
     @refusing()
     def backup(self, path: str | os.PathLike[str]) -> None:
@@ -206,27 +341,30 @@ class Store:
         self._ledger.backup(Path(path))
 
     def close(self) -> None:
-        """Answer all that is waiting, keep snapshots for a quick start, and let go of the file; twice is fine."""
+        """Answer all that is waiting, keep snapshots for a quick start, and close the file; twice is fine."""
         if self._is_closed:
             return
         self._is_closed = True
-        players = list(self._players.values())
+        runners = list(self._runners.values())
+
+        def save(tx: Transaction, _: Moment) -> None:
+            for runner in runners:
+                runner.save(tx)
+
         try:
-            self._writer.do(lambda pen, _: save_all(players, pen))
+            self._writer.do(save)
         finally:
             if self._writer.close():
                 self._ledger.close()
 
     def _stale(self) -> None:
-        for player in self._players.values():
-            player.stale()
+        for runner in self._runners.values():
+            runner.stale()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -243,3 +381,61 @@ def _microseconds(moment: float | datetime) -> int:
             f"up to {LATEST:.0f}"
         )
     return int(moment * SECOND)
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    wall: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+) -> Store:
+    """Open a store in a file, or make one. Needs the extra `store`.
+
+    Every call is durable on return: it survives the process and the machine. One process at a time may have it open.
+
+    Parameters
+    ----------
+    path
+        The file. Next to it are `-wal` and `-shm` files of SQLite's, and a `.lock` with a megabyte in reserve, for a
+        full disk.
+    wall, elapsed
+        The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
+        For tests.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> with armlet.open_store("shop.db") as store:
+    ...     loop = store.loop("homepage", arms=["sale", "new"], features=["age"], policy=armlet.Algorithm1(p=8), seed=1)
+    ...     decision = loop.decide({"age": 3.0}, event="order-17")
+    ...     loop.reward("order-17", 1.0)
+    'accepted'
+    """
+    ledger = load_sqlite().SQLite(_file(path))
+    try:
+        return Store(ledger, wall=wall, elapsed=elapsed)
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def _file(path: str | os.PathLike[str]) -> Path:
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"path is {path!r}; give the path of a file, such as 'shop.db'")
+    if name in ("", ":memory:") or name.startswith("file:") or "://" in name or "\0" in name:
+        raise StoreError(
+            f"path is {name!r}; give the path of a file, such as 'shop.db'. "
+            "For a store that ends with the process: armlet.stores.Store(armlet.stores.Memory())"
+        )
+    return Path(name)
+
+
+def load_sqlite() -> ModuleType:
+    """Import the ledger that needs apsw."""
+    try:
+        return import_module("armlet.stores.sqlite")
+    except ModuleNotFoundError as error:
+        if error.name != "apsw":
+            raise
+        raise StoreError("a store in a file needs apsw; install it with: pip install 'armlet[store]'") from error

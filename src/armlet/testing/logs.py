@@ -57,7 +57,8 @@ def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool
     for i, (x, paid) in enumerate(zip(X, rewards.tolist(), strict=True)):
         d = bandit.decide(x) if sets is None else bandit.decide(x, eligible=sets[i])
         bandit.learn(d, paid[int(d.arm)])
-        told.append((d.arm, d.propensity, d.explored, d.rate, d.given_exploring, d.smallest, d.greedy, d.design))
+        explored = (d.exploration_rate, d.exploration_propensity, d.min_exploration_probability)
+        told.append((d.arm, d.propensity, d.explored, *explored, d.greedy, d.design))
     return _rows(X, rewards, told, np.ones((T, n_arms), dtype=np.bool_) if eligible is None else eligible), bandit
 
 

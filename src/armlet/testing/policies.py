@@ -81,9 +81,9 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("propensity", said.propensity, decision.propensity),
         ("explored", said.explored, decision.explored),
         ("tag", said.tag, decision.tag),
-        ("given_exploring", said.given_exploring, decision.given_exploring),
-        ("rate", said.rate, decision.rate),
-        ("smallest", said.smallest, decision.smallest),
+        ("given_exploring", said.given_exploring, decision.exploration_propensity),
+        ("rate", said.rate, decision.exploration_rate),
+        ("smallest", said.smallest, decision.min_exploration_probability),
         ("greedy", said.greedy if said.explored else True, decision.greedy),
     ):
         if own != played:

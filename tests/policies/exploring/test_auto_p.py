@@ -262,7 +262,7 @@ def test_file_round_trip_goes_on_with_the_same_decisions(tmp_path: Path) -> None
     for x in np.random.default_rng(0).standard_normal((300, 3)):
         mine, theirs = bandit.decide(x), loaded.decide(x)
         assert (mine.arm, mine.propensity, mine.explored) == (theirs.arm, theirs.propensity, theirs.explored)
-        assert mine.given_exploring == theirs.given_exploring
+        assert mine.exploration_propensity == theirs.exploration_propensity
         bandit.learn(mine, 1.0)
         loaded.learn(theirs, 1.0)
     assert all(np.array_equal(now, loaded.state.arrays()[name]) for name, now in bandit.state.arrays().items())

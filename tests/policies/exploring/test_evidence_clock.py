@@ -80,7 +80,7 @@ def run(name: str, steps: int) -> Run:
         decision = bandit.decide(contexts[kind], eligible=eligible)
         arm = arms[i] = int(decision.arm)
         explored[i] = decision.explored
-        assert (decision.propensity, decision.given_exploring) == (q[i, arm], given[i, arm])
+        assert (decision.propensity, decision.exploration_propensity) == (q[i, arm], given[i, arm])
         if i % 3:
             bandit.learn(decision, float(rng.random() < clicks[kind, arm]))
     return Run(q, given, arms, explored)
@@ -277,7 +277,7 @@ def test_floor_is_the_least_propensity_for_ever() -> None:
     bandit._advance(10**12)
     chances = bandit.predict_proba([[1.0]])[0]
     assert chances.min() == pytest.approx(0.02, rel=1e-6)
-    assert bandit.decide([1.0]).given_exploring == pytest.approx(0.25, rel=1e-6)
+    assert bandit.decide([1.0]).exploration_propensity == pytest.approx(0.25, rel=1e-6)
 
 
 @pytest.mark.parametrize(

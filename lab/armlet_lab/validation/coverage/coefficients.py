@@ -1,6 +1,6 @@
 """How often intervals of coefficients and contrasts cover, and anytime ones: one run of a small environment.
 
-K = d = 3, contexts normal, a constant beside them; rewards linear with normal noise, or 0 and 1. Run as a module it
+K = d = 3, contexts normal, and a constant; rewards linear with normal noise, or 0 and 1. Run as a module it
 plays some thousand runs and prints a table: python -m armlet_lab.validation.coverage.coefficients --runs 2000
 O(T) a run, a hundredth of a second for T = 2000.
 """

@@ -157,7 +157,7 @@ def _naive(rows: Rows, target: Function) -> dict[str, float]:
 
 
 def _at_looks(log: Held, rows: Rows, target: Function, truth: float) -> dict[str, float]:
-    """Follow the sequence, and beside it a fixed interval of explored rows, from look to look."""
+    """Follow the sequence, and next to it a fixed interval of explored rows, from look to look."""
     if log.reward_range is None:
         return dict.fromkeys(("at all looks", "fixed at all looks", "anytime low", "anytime high"), math.nan)
     ends = np.unique(np.geomspace(FIRST_LOOK, len(rows), LOOKS).astype(np.int64))

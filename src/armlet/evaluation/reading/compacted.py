@@ -17,16 +17,15 @@ import numpy as np
 
 from armlet.errors import LogError
 from armlet.evaluation.reading.roster import CHANGES, Roster
-from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
+from armlet.evaluation.rows import BLOCK, EXPLORATION, Blocks, Rows, without_erased
 from armlet.inputs.columns import LARGEST
 from armlet.log.faults import reading
-from armlet.log.fitting.files import open_file
 from armlet.log.lines import parse
-from armlet.log.parquet.layout import read_metadata
-from armlet.log.parquet.reading import side_lines
+from armlet.log.parquet import read_metadata, side_lines
+from armlet.log.rows import open_file
 from armlet.types import Bool, Float64, Int64
 
-_NUMBERS: Final = ("propensity", "rate", "given_exploring", "smallest", "reward")
+_NUMBERS: Final = ("propensity", *EXPLORATION, "reward")
 _COLUMNS: Final = ("t", "seq", "arm", "eligible", "explored", "greedy", "design", "probabilities", "weight", *_NUMBERS)
 _BATCH: Final = 2**14
 
@@ -101,7 +100,7 @@ class CompactedBlocks(Blocks):
             raise LogError(f"{self._path.name} has a context beyond 1e40; read the log that it was made from")
         columns["eligible"] = self._eligible(batch.column("eligible"), seq)
         columns["probabilities"] = self._chances(batch.column("probabilities"), seq)
-        return columns
+        return {EXPLORATION.get(name, name): column for name, column in columns.items()}
 
     def _contexts(self, batch: Any) -> Float64:
         names = self._x_names()
@@ -170,7 +169,7 @@ def _check_ranges(columns: dict[str, Any], name: str) -> None:
     """Refuse values that no event has; NaN stands for null, but for a propensity."""
     wrong = {
         "propensity": ~((columns["propensity"] >= 0.0) & (columns["propensity"] <= 1.0)),
-        **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in ("rate", "given_exploring", "smallest")},
+        **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in EXPLORATION},
         "reward": np.abs(columns["reward"]) > LARGEST,
         "weight": ~((columns["weight"] > 0.0) & (columns["weight"] <= LARGEST)),
         "t": columns["t"] < 0,

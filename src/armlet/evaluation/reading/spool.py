@@ -17,12 +17,11 @@ import numpy as np
 
 from armlet.errors import LogError
 from armlet.evaluation.reading.roster import Roster
-from armlet.evaluation.rows import BLOCK, Blocks, Rows, widened, without_erased
+from armlet.evaluation.rows import BLOCK, EXPLORATION, Blocks, Rows, widened, without_erased
 from armlet.log.faults import reading
 from armlet.log.schema import Event, Events
 from armlet.types import Float64, Int64
 
-_NUMBERS: Final = ("rate", "given_exploring", "smallest")
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
 _TOLD: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("reward", "<f8"), ("weight", "<f8")])
 _PAID: Final = np.dtype([("reward", "<f8"), ("weight", "<f8")])
@@ -149,7 +148,8 @@ class _Spooler:
         rows, n_arms = self._buffer, len(self._roster.labels)
         if not rows:
             return
-        columns: dict[str, Any] = {name: _numbers(rows, name) for name in ("propensity", *_NUMBERS)}
+        columns: dict[str, Any] = {"propensity": _numbers(rows, "propensity")}
+        columns |= {field: _numbers(rows, name) for name, field in EXPLORATION.items()}
         columns |= {name: _truths(rows, name) for name in ("explored", "greedy")}
         columns["t"] = np.array([row["t"] for row in rows], dtype=np.int64)
         columns["arm"] = np.array([self._place(row["arm"], row) for row in rows], dtype=np.int64)

@@ -1,7 +1,7 @@
 """A ledger in one SQLite file: nothing is answered before it is on disk.
 
 WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time, by a lock on a file
-beside it; readers of the same process do not wait. Every row carries a checksum, since SQLite's pages have none, and
+next to it; readers of the same process do not wait. Every row carries a checksum, since SQLite's pages have none, and
 the whole file is checked when it is opened: a damaged index could hide a row that is there.
 """
 
@@ -17,14 +17,12 @@ import apsw
 
 from armlet.disk import sync_directory
 from armlet.errors import StoreError
-from armlet.stores.clock import Moment
-from armlet.stores.ledger import Kept, Row
-from armlet.stores.sqlite.connection import connect
-from armlet.stores.sqlite.lock import FileLock
-from armlet.stores.sqlite.pen import INCREMENTAL, SQLitePen
-from armlet.stores.sqlite.rows import HEAD, KEPT, ROW, fetch, fetch_one, head_of, kept_of, row_of, rows_after
-from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours
+from armlet.parallel.forks import LockedFile
+from armlet.stores.ledger import LoopRecord, Moment, Row
+from armlet.stores.sqlite import tables
+from armlet.stores.sqlite.transaction import INCREMENTAL, SQLiteTransaction
 
+RESERVE = 1 << 20  # bytes of the lock's file
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
@@ -33,6 +31,15 @@ Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 _PASSING = (apsw.FullError, apsw.BusyError, apsw.ConstraintError, apsw.TooBigError)
 LARGEST = 0xFFFFFFFE  # pages of a file, as SQLite has it
 _RAW = (apsw.Error, OSError, ValueError, TypeError, OverflowError)  # what a file can make others raise
+
+
+_SETTINGS = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
+)
 
 
 def check_library(version: str) -> None:
@@ -49,6 +56,37 @@ def check_library(version: str) -> None:
         raise StoreError(
             f"SQLite is {version}, but before {oldest} it can damage a file in WAL mode; install apsw {oldest} or later"
         )
+
+
+class _Lock(LockedFile):
+    """The lock of a store, in a file next to it, and a little room for a full disk in that file.
+
+    The lock ends with the process whatever ends it. What it reserves is returned to the disk where SQLite finds none,
+    so that a store on a full disk can still be opened, read and pruned.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        try:
+            super().__init__(Path(f"{path}.lock"), 0o600)
+        except BlockingIOError as error:
+            raise StoreError(f"{name} is open already, here or in another process; close it there first") from error
+        except OSError as error:
+            raise StoreError(f"{name} cannot be opened: {error}") from error
+
+    def reserve(self) -> bool:
+        """Keep room on the disk; return whether there is any."""
+        try:
+            os.posix_fallocate(self.fd, 0, RESERVE)
+        except OSError:
+            self.release()
+            return False
+        return True
+
+    def release(self) -> bool:
+        """Return the room to the disk; return whether there was any."""
+        held = os.fstat(self.fd).st_size > 0
+        os.ftruncate(self.fd, 0)
+        return held
 
 
 class SQLite:
@@ -80,12 +118,13 @@ class SQLite:
         self._name, self._path = str(path), Path(os.path.realpath(path))  # through two links it has one lock
         self._broken: str | None = None
         self._is_open = True
-        self._lock = FileLock(self._path, self._name)
+        self._lock = _Lock(self._path, self._name)
         try:
             self._connection = self._open(synchronous)
             self._reserve()
         except BaseException as error:
-            self._lock.withdraw()
+            self._lock.remove()
+            self._lock.close()
             if isinstance(error, _RAW):
                 raise StoreError(f"{path} cannot be opened: {error}") from error
             raise
@@ -107,17 +146,17 @@ class SQLite:
 
     def _connected(self, synchronous: Synchronous) -> apsw.Connection:
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = connect(self._path)
+        connection = _connect(self._path)
         try:
-            check_ours(connection, self._name)  # before anything is changed
+            tables.check_ours(connection, self._name)  # before anything is changed
             if not self._path.stat().st_size:  # only a new file can be told
                 connection.pragma("auto_vacuum", INCREMENTAL)
             if connection.pragma("journal_mode", "WAL") != "wal":
                 raise StoreError(f"{self._name} is where SQLite cannot keep a log (WAL); name a file on a local disk")
             connection.pragma("synchronous", synchronous)
             connection.pragma("secure_delete", True)
-            bring_up_to_date(connection)
-            check_counts(connection, self._name)
+            tables.create_tables(connection)
+            tables.check_counts(connection, self._name)
             connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
         except BaseException:
             connection.close()
@@ -125,7 +164,7 @@ class SQLite:
         return connection
 
     @contextmanager
-    def writing(self) -> Iterator[SQLitePen]:
+    def transaction(self) -> Iterator[SQLiteTransaction]:
         """Open the one transaction; an error of the disk other than a full one ends the store, for the disk may lie."""
         if self._broken is not None:
             raise StoreError(f"{self._name} failed before ({self._broken}); close it and open it again")
@@ -134,9 +173,9 @@ class SQLite:
             if not self._has_reserve:
                 self._reserve()
             connection.execute("BEGIN IMMEDIATE")
-            pen = SQLitePen(connection)
-            yield pen
-            pen.finish()
+            tx = SQLiteTransaction(connection)
+            yield tx
+            tx.finish()
             connection.execute("COMMIT")
         except BaseException as error:
             if isinstance(error, apsw.Error) and not isinstance(error, _PASSING):
@@ -170,35 +209,31 @@ class SQLite:
                     self._has_reserve = False
 
     def newest(self) -> Moment | None:
-        """Give the moment of the newest row, None if there is none."""
         with self._reading() as connection:
-            heads = [head_of(found) for found in fetch(connection, HEAD)]
+            heads = [tables.head_of(found) for found in tables.fetch(connection, tables.HEAD)]
         newest = max(heads, key=lambda head: head.steady, default=None)
         return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
-    def loops(self) -> Sequence[Kept]:
-        """Give all loops, the oldest first."""
+    def loops(self) -> Sequence[LoopRecord]:
         with self._reading() as connection:
-            return [kept_of(found) for found in fetch(connection, f"{KEPT} ORDER BY id")]
+            return [tables.record_of(found) for found in tables.fetch(connection, f"{tables.LOOP} ORDER BY id")]
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
-        """Read what is kept for good, a page at a time, with a connection of its own."""
         with self._reading() as connection:
-            yield from rows_after(connection, loop, after)
+            yield from tables.rows_after(connection, loop, after)
 
     def decided(self, loop: int, t: int) -> Row | None:
-        """Read the row of a decision that is kept for good, by its step."""
         with self._reading() as connection:
-            sql = f"{ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
-            found = fetch_one(connection, sql, (loop, loop, t))
-            return None if found is None else row_of(found)
+            sql = f"{tables.ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
+            found = tables.fetch_one(connection, sql, (loop, loop, t))
+            return None if found is None else tables.row_of(found)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
         if not self._is_open:
             raise StoreError("the store is closed; open it again")
         try:
-            connection = connect(self._path, apsw.SQLITE_OPEN_READONLY)
+            connection = _connect(self._path, apsw.SQLITE_OPEN_READONLY)
             try:
                 yield connection
             finally:
@@ -233,13 +268,25 @@ class SQLite:
             _remove(part)
 
     def close(self) -> None:
-        """Let go of the file and of its lock; once more is fine."""
         if self._is_open:
             self._is_open = False
             try:
                 self._connection.close()
             finally:
                 self._lock.close()
+
+
+def _connect(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    """Open a file that is there, with triggers, views and functions of its schema switched off."""
+    connection = apsw.Connection(str(path), flags=flags)
+    try:
+        for setting, value in _SETTINGS:
+            connection.config(setting, value)
+        connection.pragma("cell_size_check", True)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _copy(source: apsw.Connection, path: Path) -> None:
@@ -256,6 +303,5 @@ def _copy(source: apsw.Connection, path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file that was made here, and what SQLite has put beside it."""
     for end in ("", "-journal", "-wal", "-shm"):
         Path(f"{path}{end}").unlink(missing_ok=True)

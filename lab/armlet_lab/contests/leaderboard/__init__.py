@@ -1,1 +1,0 @@
-"""Every policy on the same problems: regret, time and memory."""

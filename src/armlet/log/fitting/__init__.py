@@ -1,1 +1,0 @@
-"""Learning from Parquet of any size: found in pieces, read in batches, summed anywhere, added in order."""

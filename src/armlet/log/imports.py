@@ -1,0 +1,455 @@
+"""Logs of other origin, as events: tables, datasets, Vowpal Wabbit's dsjson, the Open Bandit Pipeline's dictionaries.
+
+Nothing replays them, since no start model is known; everything else that reads a log reads them. O(1) memory a row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from armlet.datasets.feedback import Feedback
+from armlet.errors import ArgumentError, InvalidValueError, load_package
+from armlet.inputs.encoder import Encoder
+from armlet.log.faults import check_ordinary, explain
+from armlet.log.schema import EXPLORATION, FORMAT, SCHEMA, Event
+from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
+from armlet.types import Arm, __version__
+
+MOST_FEATURES: Final = 10_000
+LONGEST: Final = 2**26  # bytes of a line
+_BATCH: Final = 2**14
+
+
+class Logged(NamedTuple):
+    """One decision of another system, and what came of it."""
+
+    x: list[float]
+    arm: Arm
+    propensity: float
+    reward: float | None = None
+    weight: float = 1.0
+    eligible: list[Arm] | None = None
+    probabilities: list[float] | None = None
+    event: str | None = None
+    at: int = 0  # microseconds since 1970
+
+
+class Imported:
+    """Events made of rows each time that they are read."""
+
+    def __init__(
+        self, rows: Callable[[], Iterator[Logged]], *, arms: Sequence[Arm], features: Sequence[str], origin: str
+    ) -> None:
+        self._rows = rows
+        names = {"arms": list(arms), "dim": len(features), "features": list(features), "objective": "max"}
+        head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA}
+        self._about: Event = {**head, **names, "policy": None, "origin": origin, "version": __version__, "digest": None}
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start."""
+        return self._about
+
+    def __iter__(self) -> Iterator[Event]:
+        yield dict(self._about)
+        seq = 1
+        for t, row in enumerate(self._rows(), 1):
+            mark = hashlib.blake2b(f"{row.event or t}".encode(), digest_size=8).hexdigest()
+            name = f"{t}-{mark}"
+            yield _decide(seq, t, name, row)
+            seq += 1
+            if row.reward is not None:
+                reward = {"id": name, "reward": row.reward, "weight": row.weight}
+                yield {"seq": seq, "kind": "learn", "at": row.at, **reward}
+                seq += 1
+
+
+def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
+    event: Event = {"seq": seq, "kind": "decide", "at": row.at, "id": name, "t": t, "x": row.x}
+    event |= {"eligible": row.eligible, "arm": row.arm, "propensity": row.propensity, "explored": None}
+    event |= dict.fromkeys((*EXPLORATION, "greedy", "design"))
+    if row.probabilities is not None:
+        event["probabilities"] = row.probabilities
+    event["tag"] = 0
+    if row.event is not None:
+        event["event"] = row.event
+    return event
+
+
+# ---- tables
+
+
+def from_table(table: Any, roles: Roles, *, encoder: Encoder | None = None) -> TableLog:
+    """Read a table with a row for each decision.
+
+    A row without a reward is a decision whose reward did not come.
+
+    Parameters
+    ----------
+    table
+        A path, .csv, .parquet, .arrow or .feather; or a pandas or polars frame, an Arrow table, a mapping of columns.
+    roles
+        Which column is what; the propensity must be among them.
+    encoder
+        What makes contexts of the columns: `bandit.encoder` of the model that is to be valued. Left out, texts among
+        the features become flags, one for each; `evaluate` and `gate` then use the encoder of the models that they are
+        given, if these have one.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = pyarrow.table({"age": [31.0, 44.0], "ad": ["a", "b"], "click": [1.0, None], "chance": [0.5, 0.5]})
+    >>> log = from_table(table, Roles(features=("age", "1"), arm="ad", reward="click", propensity="chance"))
+    >>> [(event["kind"], event.get("x")) for event in log][1:]
+    [('decide', [31.0, 1.0]), ('learn', None), ('decide', [44.0, 1.0])]
+    """
+    is_path = isinstance(table, str | os.PathLike)
+    origin = f"table: {Path(table).name}" if is_path else "table"
+    found = read_table(Path(table)) if is_path else _arrow(table)
+    if encoder is not None and not roles.features:
+        roles = roles.reading(encoder.reads)
+    check_columns(found, Path(table).name if is_path else "the table", roles)
+    if roles.propensity is None:
+        raise ArgumentError(
+            "{propensity} is missing; name the column of the probability with which each arm was played"
+        )
+    if nulls := found[roles.arm].null_count:
+        raise ArgumentError("{arm} names {name!r}, which has {n:,} rows without an arm", name=roles.arm, n=nulls)
+    return TableLog(found, roles, encoder, origin)
+
+
+class TableLog(Imported):
+    """The rows of a table as events."""
+
+    def __init__(self, table: Any, roles: Roles, encoder: Encoder | None, origin: str) -> None:
+        self._table, self._roles, self._encoder, self._origin = table, roles, encoder, origin
+        if encoder is None:
+            flags = flag_texts(table, roles.features)
+            rows, features = lambda: _plain(flags.table, flags.features, roles), tuple(flags.features)
+        else:
+            rows, features = lambda: _encoded(table, encoder, roles), encoder.features
+        arms = labels(table[roles.arm].type, roles.arm_names) or sorted(table[roles.arm].unique().to_pylist())
+        super().__init__(rows, arms=arms, features=features, origin=origin)
+
+    def encoded(self, encoder: Encoder) -> TableLog:
+        """Return the same rows with contexts made by an encoder, unless one was given when the table was read."""
+        if self._encoder is not None:
+            return self
+        return TableLog(self._table, self._roles.reading(encoder.reads), encoder, self._origin)
+
+
+def _arrow(table: Any) -> Any:
+    pa = load_package("pyarrow", "tables need")
+    if isinstance(table, pa.Table):
+        return table
+    try:
+        return pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        text = "{table} is a {kind}, which Arrow cannot read: {reason}; give a data frame, or a mapping of columns"
+        raise ArgumentError(text, kind=type(table).__name__, reason=reason) from error
+
+
+def _plain(table: Any, features: list[str], roles: Roles) -> Iterator[Logged]:
+    for batch in _batches(table, [*features, *_others(roles)]):
+        X = zip(*(column.to_pylist() for column in batch.columns[: len(features)]), strict=True)
+        for x, rest in zip(X, _told(batch, roles), strict=True):
+            if None in x:
+                raise ArgumentError("{table} has a row without a feature; leave such rows out")
+            yield Logged([_number(value, name) for value, name in zip(x, features, strict=True)], *rest)
+
+
+def _encoded(table: Any, encoder: Encoder, roles: Roles) -> Iterator[Logged]:
+    for batch in _batches(table, [*encoder.reads, *_others(roles)]):
+        X = encoder.matrix(batch.select(list(encoder.reads)))
+        for x, rest in zip(X.tolist(), _told(batch, roles), strict=True):
+            yield Logged(x, *rest)
+
+
+def _batches(table: Any, names: list[str]) -> Iterator[Any]:
+    pa = load_package("pyarrow", "tables need")
+    for batch in table.select(names).to_batches(max_chunksize=_BATCH):
+        yield pa.Table.from_batches([batch])
+
+
+def _others(roles: Roles) -> list[str]:
+    return [roles.arm, str(roles.propensity), roles.reward]
+
+
+def _told(batch: Any, roles: Roles) -> Iterator[tuple[Any, float, float | None]]:
+    for arm, propensity, reward in zip(*(batch[name].to_pylist() for name in _others(roles)), strict=True):
+        if propensity is None:
+            raise ArgumentError("{table} has a row without a propensity; leave such rows out")
+        chance = _number(propensity, str(roles.propensity))
+        yield arm, chance, None if reward is None else _number(reward, roles.reward)
+
+
+def _number(value: Any, column: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        text = "{table} has {value!r} in its column {column!r}; give numbers there"
+        raise ArgumentError(text, value=value, column=column) from error
+
+
+# ---- arrays: datasets and the Open Bandit Pipeline
+
+
+def from_dataset(feedback: Feedback, *, slot: int | None = None) -> Imported:
+    """Make a log of decisions that `armlet.datasets` has read.
+
+    Parameters
+    ----------
+    feedback
+        As `datasets.open_bandit` or `datasets.actg175` gives it.
+    slot
+        The place on the page whose rows are read, from 1; needed if there are several.
+
+    Examples
+    --------
+    >>> rows = Feedback(name="ads", X=np.ones((2, 1)), arms=np.array([1, 0]), rewards=np.array([0.0, 1.0]),
+    ...                 propensities=np.array([0.5, 0.5]), labels=("a", "b"), features=("one",), slots=np.array([1, 2]))
+    >>> log = from_dataset(rows, slot=2)
+    >>> log.about["arms"], [(event["arm"], event["x"]) for event in log if event["kind"] == "decide"]
+    (['a', 'b'], [('a', [1.0])])
+    """
+    rounds = _rounds(feedback.slots, slot, len(feedback), feedback.name)
+
+    def rows() -> Iterator[Logged]:
+        for i in rounds:
+            yield Logged(
+                feedback.X[i].tolist(),
+                feedback.labels[feedback.arms[i]],
+                float(feedback.propensities[i]),
+                float(feedback.rewards[i]),
+                at=0 if feedback.at is None else int(feedback.at[i]),
+            )
+
+    return Imported(
+        rows,
+        arms=list(feedback.labels),
+        features=list(feedback.features),
+        origin=feedback.name if slot is None else f"{feedback.name}, slot {slot}",
+    )
+
+
+def _rounds(slots: Any, slot: int | None, n: int, what: str) -> list[int]:
+    if slots is None:
+        if slot is not None:
+            raise ArgumentError("{slot} is {value}, but {what} has no slots; leave it out", value=slot, what=what)
+        return list(range(n))
+    found = np.unique(slots).tolist()
+    if slot is None and len(found) > 1:
+        raise ArgumentError("{slot} is missing, and rows are of the slots {found}; choose one", found=found)
+    if slot is not None and slot not in found:
+        raise ArgumentError("{slot} is {value}, but rows are of the slots {found}", value=slot, found=found)
+    return list(range(n)) if slot is None else np.flatnonzero(np.asarray(slots) == slot).tolist()
+
+
+def from_obp(feedback: Mapping[str, Any], *, slot: int | None = None) -> Imported:
+    """Read a dictionary of bandit feedback: action, reward, pscore, context, position.
+
+    Parameters
+    ----------
+    feedback
+        What a dataset of the Open Bandit Pipeline gives.
+    slot
+        The position whose rounds are read; needed if there are several.
+
+    Examples
+    --------
+    >>> log = from_obp({"action": [1, 0], "reward": [0, 1], "pscore": [0.5, 0.5], "context": [[1.0], [2.0]]})
+    >>> [(event["arm"], event["x"]) for event in log if event["kind"] == "decide"]
+    [(1, [1.0]), (0, [2.0])]
+    """
+    missing = [name for name in ("action", "reward", "pscore", "context") if feedback.get(name) is None]
+    if missing:
+        raise ArgumentError(
+            "{feedback} has no {names}; without them there is nothing to learn", names=", ".join(missing)
+        )
+    context = np.ascontiguousarray(feedback["context"], dtype=np.float64)
+    action = np.asarray(feedback["action"]).astype(np.int64)
+    reward, pscore = (np.asarray(feedback[name], dtype=np.float64) for name in ("reward", "pscore"))
+    if context.ndim != 2 or not len(context) == len(action) == len(reward) == len(pscore):
+        shapes = [context.shape, action.shape, reward.shape, pscore.shape]
+        text = "{feedback} has context, action, reward and pscore of shapes {shapes}; give one row for each round"
+        raise ArgumentError(text, shapes=shapes)
+    rounds = _rounds(feedback.get("position"), slot, len(action), "the feedback")
+    n_arms = int(feedback.get("n_actions") or action.max(initial=0) + 1)
+
+    def rows() -> Iterator[Logged]:
+        for i in rounds:
+            yield Logged(context[i].tolist(), int(action[i]), float(pscore[i]), float(reward[i]))
+
+    return Imported(
+        rows,
+        arms=list(range(n_arms)),
+        features=[str(i) for i in range(context.shape[1])],
+        origin="obp",
+    )
+
+
+# ---- dsjson
+
+
+def from_dsjson(
+    path: str | os.PathLike[str], *, features: Sequence[str] | None = None, arms: Sequence[Arm] | None = None
+) -> Imported:
+    """Read a log that Vowpal Wabbit or a decision service wrote, as dsjson.
+
+    The context is what all actions share: a number under `namespace.name`, a text as a flag `namespace.name=text`.
+    Rewards are costs with their sign changed; lines that were not logged in full (`pdrop`) weigh more; where learning
+    was skipped there is no reward.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    features
+        The values of a context, by those names; all that the file has, if left out. What a line lacks is 0.
+    arms
+        Names of the actions, in their order; 1, 2, ... if left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> line = {"_label_cost": -1.0, "_label_probability": 0.8, "_labelIndex": 1, "a": [2, 1], "p": [0.8, 0.2]}
+    >>> file = Path(tempfile.mkdtemp()) / "log.json"
+    >>> _ = file.write_text(json.dumps({**line, "c": {"User": {"age": 31}, "_multi": [{}, {}]}}))
+    >>> log = from_dsjson(file)
+    >>> [(event["kind"], event.get("arm"), event.get("reward")) for event in log][1:]
+    [('decide', 2, None), ('learn', None, 1.0)]
+    """
+    place = Path(path)
+    found: dict[str, None] = dict.fromkeys(features or ())
+    most = 0
+    for number, line in _lines(place):
+        most = max(most, len(line["a"]))
+        if features is None:
+            with _in_line(number):
+                found |= dict.fromkeys(_flat(line["c"], number))
+            if len(found) > MOST_FEATURES:
+                text = "{path} has more than {most:,} features by line {number:,}; name those to use by {features}"
+                raise ArgumentError(text, most=MOST_FEATURES, number=number)
+    names: list[Arm] = list(arms) if arms is not None else list(range(1, most + 1))
+    if len(names) < most:
+        raise ArgumentError("{arms} has {n} names, but a line has {most} actions", n=len(names), most=most)
+    order = list(found)
+    return Imported(
+        lambda: _dsjson_rows(place, order, names),
+        arms=names,
+        features=order,
+        origin=f"dsjson: {place.name}",
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    check_ordinary(path, "path")
+    with path.open("rb") as file:
+        for number, text in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+            if not text.strip():
+                continue
+            try:
+                line = json.loads(text)
+                if not ({"_label_cost", "_label_probability", "_labelIndex", "a", "c"} <= set(line)):
+                    continue  # a line about something else, such as an observation of its own
+            except (ValueError, TypeError, RecursionError) as error:
+                what = "{path} is not dsjson: line {number:,} is not a JSON object"
+                raise ArgumentError(what, number=number) from error
+            with _in_line(number):
+                if type(line["a"]) is not list or not line["a"] or type(line["c"]) is not dict:
+                    raise InvalidValueError("a is not a list of actions, or c not an object")
+            yield number, line
+
+
+@contextlib.contextmanager
+def _in_line(number: int) -> Iterator[None]:
+    """Name the line of which a value cannot be used."""
+    try:
+        yield
+    except ArgumentError:
+        raise
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        text = "{path} has a line {number:,} that cannot be read: {why}"
+        raise ArgumentError(text, number=number, why=explain(error)) from error
+
+
+def _finite(line: Mapping[str, Any], name: str) -> float:
+    value = line[name]
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidValueError(f"{name} is {value!r}, not a number")
+    return float(value)
+
+
+def _flat(context: Mapping[str, Any], number: int, prefix: str = "") -> dict[str, float]:
+    """Name the numbers of a context by where they are in it."""
+    found: dict[str, float] = {}
+    for name, value in context.items():
+        place = f"{prefix}{name}"
+        if name.startswith("_"):
+            continue  # Vowpal Wabbit's own, such as the features of each action
+        if isinstance(value, Mapping):
+            found |= _flat(value, number, f"{place}.")
+        elif isinstance(value, str):
+            found[f"{place}={value}"] = 1.0
+        elif isinstance(value, list):
+            found |= _listed(value, place, number)
+        elif value is not None:
+            found[place] = _finite(context, name)
+    return found
+
+
+def _listed(values: list[Any], place: str, number: int) -> dict[str, float]:
+    if all(isinstance(value, Mapping) for value in values):
+        return {name: x for value in values for name, x in _flat(value, number, f"{place}.").items()}
+    return _flat({str(i): value for i, value in enumerate(values)}, number, f"{place}.")
+
+
+def _dsjson_rows(path: Path, features: list[str], arms: list[Arm]) -> Iterator[Logged]:
+    for number, line in _lines(path):
+        with _in_line(number):
+            row = _dsjson_row(line, number, features, arms)
+        yield row
+
+
+def _dsjson_row(line: dict[str, Any], number: int, features: list[str], arms: list[Arm]) -> Logged:
+    values = _flat(line["c"], number)
+    actions = [arms[_place(action - 1, arms)] for action in line["a"]]
+    chances = line.get("p") or []
+    by_arm = dict(zip(actions, chances, strict=True)) if len(chances) == len(actions) else {}
+    kept = 1.0 - float(line.get("pdrop", 0.0))
+    if not 0.0 < kept <= 1.0:
+        raise ArgumentError("{path} has a pdrop of {pdrop} in line {number:,}", pdrop=1.0 - kept, number=number)
+    return Logged(
+        x=[values.get(name, 0.0) for name in features],
+        arm=arms[_place(line["_labelIndex"], arms)],
+        propensity=_finite(line, "_label_probability"),
+        reward=None if line.get("_skipLearn") else 0.0 - _finite(line, "_label_cost"),
+        weight=1.0 / kept,
+        eligible=None if len(actions) == len(arms) else sorted(actions, key=arms.index),
+        probabilities=[float(by_arm.get(arm, 0.0)) for arm in arms] if by_arm else None,
+        event=str(line["EventId"]) if "EventId" in line else None,
+        at=_time(line["Timestamp"]) if "Timestamp" in line else 0,
+    )
+
+
+def _place(index: int, arms: list[Arm]) -> int:
+    if not 0 <= index < len(arms):
+        raise InvalidValueError(f"an action has number {index + 1}, but there are {len(arms)}")
+    return index
+
+
+def _time(text: str) -> int:
+    moment, _, fraction = text.rstrip("Z").partition(".")
+    whole = round(datetime.fromisoformat(moment + "+00:00").timestamp())
+    return whole * 1_000_000 + int((fraction + "000000")[:6])

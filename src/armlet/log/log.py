@@ -1,0 +1,342 @@
+"""The log of a running bandit: every call that changes it, appended to a file as it happens; and resumed from it.
+
+A decision costs one line of JSON, a reward a shorter one. Every `CHECKPOINT` events there is a checkpoint: a digest of
+the bandit's state, and a seal of the lines since the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
+
+from armlet.bandit import Bandit, from_bytes, load
+from armlet.disk import write_new
+from armlet.errors import InvalidValueError, LogError
+from armlet.kernel import Decision, Decisions
+from armlet.log.faults import MissingFileError, explain, reading
+from armlet.log.lines import is_beginning
+from armlet.log.reader import LogFile, last_stretch, read_file
+from armlet.log.replaying import replay
+from armlet.log.schema import FORMAT, RESERVED, SCHEMA, Event, InvalidEventError
+from armlet.log.writer import Flush, Journal
+from armlet.parallel.forks import give_up_in_children
+from armlet.types import Policy
+
+if TYPE_CHECKING:
+    from armlet.log.parquet import ParquetLog
+
+CHECKPOINT: Final = 1000  # events from one digest of the state to the next
+
+
+class NoteError(LogError, ValueError):
+    """A note has a field that a log cannot take."""
+
+
+class Log:
+    """Every change of a bandit, in a file: `armlet.Bandit(..., log=armlet.Log("decisions.jsonl"))`.
+
+    The file holds no seed. The model that the bandit started from, which does, is written next to it, readable by its
+    owner alone: `start_path`. Close the log, or use it in a `with` block, so that its last state is written down.
+
+    Parameters
+    ----------
+    path
+        Of a file of JSON lines, made if it is not there. A log that is there is continued, by the bandit in the state
+        in which it ends. To be read only, it may also be a compacted log, .parquet.
+    flush
+        "block": lines go to the system by blocks, and the last ones are lost if the process is killed. "line": every
+        call returns after its line is with the system. "disk": after it is on the disk.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, armlet
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.jsonl"
+    >>> with armlet.Log(path) as log:
+    ...     bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1, log=log)
+    ...     bandit.learn(bandit.decide([1.0]), 0.5)
+    >>> [event["kind"] for event in armlet.Log(path)]
+    ['start', 'decide', 'learn', 'checkpoint']
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, flush: Flush = "block") -> None:
+        if flush not in get_args(Flush):
+            raise InvalidValueError(f"flush is {flush!r}; choose one of {', '.join(map(repr, get_args(Flush)))}")
+        self.path = Path(path)
+        self._flush = flush
+        self.lock = threading.RLock()
+        """The one lock of the log and of its bandit, which holds it around every change and its record."""
+        give_up_in_children(self)
+        self._journal: Journal | None = None
+        self._append: Callable[[str, Event], int] = self._refuse  # the journal's own, once it is there
+        self._digest: Callable[[], str] | None = None
+        self._replayed: tuple[int, str] | None = None  # so many events, and the digest of the state that they lead to
+        self._due = CHECKPOINT  # the number of events at which a checkpoint is
+
+    # ---- reading
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def start_path(self) -> Path:
+        """Where the model is that the log starts from, seed included: keep it private."""
+        return start_beside(self.path)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start."""
+        return self.file().about
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events, including those that are not with the system yet."""
+        return iter(self.file())
+
+    def file(self) -> LogFile | ParquetLog:
+        """Return the reader of the file, with all that has happened so far in it."""
+        with self.lock:
+            if self._journal is not None and self._journal.sink.refusal is None:
+                self._journal.drain()
+        return read_file(self.path)
+
+    # ---- what a bandit calls, which holds the lock
+
+    def open(self, start: bytes, about: Mapping[str, Any], digest: Callable[[], str] | None = None) -> None:
+        """Begin the log of a bandit, or continue it if the bandit is in the state in which the log ends.
+
+        Parameters
+        ----------
+        start
+            The bandit as bytes.
+        about
+            Arms, features, policy and the like, and the `digest` of its state.
+        digest
+            Returns the digest of the state at any later time.
+        """
+        with self.lock:
+            if self._journal is not None:
+                raise LogError(f"{self.name} is the log of another bandit already; give each a log of its own")
+            if self.path.suffix == ".parquet":
+                raise LogError(
+                    f"{self.name} is a compacted log, which is for reading; begin a new one, such as log.jsonl"
+                )
+            journal = Journal(self.path, self._flush)
+            try:
+                if journal.sink.size and not self._is_unborn():
+                    self._continue(journal, about)
+                else:
+                    self._begin(journal, start, about)
+            except BaseException:
+                journal.close()
+                raise
+            self._journal, self._append = journal, journal.append
+            self._digest, self._due = digest, journal.sealed + CHECKPOINT
+            self._finish = weakref.finalize(self, _let_go, journal, self.lock)
+
+    def check_start_model(self) -> None:
+        """Refuse a log whose start model is missing."""
+        if not self.start_path.exists():
+            raise MissingFileError(f"{self.start_path.name}, which {self.name} starts from, is missing; bring it back")
+
+    def expect(self, events: int, digest: str) -> None:
+        """Assume that so many events lead to a state, as a replay has found; `open` need not replay them again."""
+        self._replayed = (events, digest)
+
+    def _is_unborn(self) -> bool:
+        """Whether a crash left the file while the log was begun: no more than its start, and no start model."""
+        if os.path.lexists(self.start_path):
+            return False
+        with self.path.open("rb") as file:
+            return is_beginning(file)
+
+    def _begin(self, journal: Journal, start: bytes, about: Mapping[str, Any]) -> None:
+        """Write the start line, then the start model: a log without any is one that nothing was decided in yet."""
+        fields = {"format": FORMAT, "schema": SCHEMA, **about, "start_model": hashlib.sha256(start).hexdigest()}
+        try:
+            journal.sink.truncate(0)
+            journal.seal_by(start)
+            journal.append("start", fields)
+            journal.drain()
+            write_new(self.start_path, start, 0o600)
+        except BaseException as error:
+            journal.sink.remove()
+            if isinstance(error, FileExistsError):
+                text = f"{self.start_path.name} is there but its log is not; move it away, or bring the log back"
+                raise LogError(text) from None
+            if isinstance(error, OSError) and not isinstance(error, LogError):
+                text = f"{self.start_path.name} cannot be written: {explain(error)}; nothing was begun"
+                raise LogError(text) from error
+            raise
+
+    def _continue(self, journal: Journal, about: Mapping[str, Any]) -> None:
+        self.check_start_model()
+        stretch = last_stretch(self.path)
+        expected = stretch.digest or self._state_after(stretch.seq)
+        if about["digest"] != expected:
+            raise LogError(
+                f"{self.name} ends in another state than this bandit's; continue it with armlet.log.resume, or begin a "
+                "new log"
+            )
+        if stretch.end != journal.sink.size:
+            journal.sink.cut(stretch.end)
+        journal.seal_by(self.start_path.read_bytes())
+        journal.follow(stretch)
+        if stretch.digest is None:
+            journal.checkpoint(expected)
+
+    def _state_after(self, events: int) -> str:
+        if self._replayed is not None and self._replayed[0] == events:
+            return self._replayed[1]
+        bandit = load(self.start_path)
+        replay(LogFile(self.path), bandit)
+        return bandit.digest()
+
+    def decided(self, decision: Decision) -> None:
+        """Append a decision."""
+        if self._append("decide", decision.to_dict()) >= self._due:
+            self._checkpoint()
+
+    def decided_many(self, decisions: Decisions) -> None:
+        """Append the decisions of a batch, all or none."""
+        if self._begun().append_all("decide", [decision.to_dict() for decision in decisions]) >= self._due:
+            self._checkpoint()
+
+    def happened(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Append what else changes a bandit."""
+        self._append(kind, fields if type(fields) is dict else dict(fields))
+
+    def happened_many(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
+        """Append several events of a kind, all or none."""
+        self._begun().append_all(kind, [dict(fields) for fields in many])
+
+    def _checkpoint(self) -> None:
+        if self._digest is not None:
+            with contextlib.suppress(LogError):  # the event before it is logged: the next one brings it, or the error
+                self._begun().checkpoint(self._digest())
+                self._due = self._begun().sealed + CHECKPOINT
+
+    def _begun(self) -> Journal:
+        return self._journal or self._refuse()
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise LogError(f"{self.name} has no bandit yet; give it to one: armlet.Bandit(..., log=log)")
+
+    # ---- what a user may call
+
+    def note(self, decision: Decision | str, **fields: object) -> None:
+        """Add what is known of a decision next to its reward; it changes nothing in the bandit.
+
+        Parameters
+        ----------
+        decision
+            A decision or its id.
+        fields
+            Such as `outcomes={"latency": 0.2}`, `source="checkout"`, `unit="user 17"`, `epoch=3`: plain JSON types. A
+            log keeps the names `id`, `seq`, `kind`, `at` and `crc` for itself.
+        """
+        if taken := sorted(RESERVED & fields.keys()):
+            raise NoteError(f"a note has a field {taken[0]!r}, which is the log's own; give it another name")
+        if not isinstance(name := getattr(decision, "id", decision), str):
+            raise NoteError(f"decision is {decision!r}; give a decision or its id")
+        try:
+            with self.lock:
+                self._append("note", {"id": name, **fields})
+        except InvalidEventError as error:
+            raise NoteError(f"a note cannot be written: {error.why}") from error
+        except (ValueError, TypeError) as error:
+            raise NoteError(f"a note cannot be written: {explain(error)}") from error
+
+    def flush(self) -> None:
+        """Pass all lines that wait to the system."""
+        with self.lock:
+            if self._journal is not None:
+                self._journal.drain()
+
+    def sync(self) -> None:
+        """Have all lines on the disk."""
+        with self.lock:
+            if self._journal is not None:
+                self._journal.drain()
+                self._journal.sink.sync()
+
+    def close(self) -> None:
+        """Write the last state down, seal it, and let go of the file; the bandit refuses to go on after that."""
+        with self.lock:
+            journal = self._journal
+            if journal is None:
+                return
+            if journal.sink.refusal is None and self._digest is not None and not journal.is_closed:
+                journal.checkpoint(self._digest(), closing=True)
+            self._digest = None
+            self._finish()
+
+    def forked(self) -> None:
+        """Take a lock that no thread of the parent holds, in a child; the file is the parent's."""
+        self.lock = threading.RLock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Log({str(self.path)!r}, flush={self._flush!r})"
+
+
+def start_beside(path: Path) -> Path:
+    """Return the path of a log's start model: next to it, with the ending .start.armlet.
+
+    Examples
+    --------
+    >>> start_beside(Path("decisions.jsonl")).name
+    'decisions.start.armlet'
+    """
+    return path.with_name(f"{path.stem}.start.armlet")
+
+
+def _let_go(journal: Journal, lock: threading.RLock) -> None:
+    """Close a log that nobody else does, at the latest when the process ends."""
+    if journal.sink.refusal is None:  # else it is closed, or the parent's: a thread of it may have held the lock
+        with lock:
+            journal.close()
+    else:
+        journal.sink.close()
+
+
+def resume(log: Log, *, policy: Policy | None = None) -> Bandit:
+    """Replay a log from its start model, and return the bandit that goes on with it. O(events).
+
+    Pending decisions are learned as those of any other process: `armlet.Decision.from_dict`.
+
+    Parameters
+    ----------
+    log
+        A log of JSON lines that nobody writes; its start model must be next to it.
+    policy
+        The policy, if it is not one of Armlet's own.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, armlet
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.jsonl"
+    >>> log = armlet.Log(path, flush="line")
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1, log=log)
+    >>> decision = bandit.decide([1.0])
+    >>> log.close()
+    >>> with armlet.Log(path) as log:
+    ...     again = armlet.log.resume(log)
+    ...     again.learn(armlet.Decision.from_dict(decision.to_dict()), 0.5)
+    """
+    log.check_start_model()
+    with reading(log.start_path.name):
+        bandit = load(log.start_path, policy=policy)
+    log.expect(replay(LogFile(log.path), bandit), bandit.digest())
+    return from_bytes(bandit.to_bytes(), policy=policy, log=log)

@@ -1,0 +1,416 @@
+"""A compacted log: Parquet with one row a decision, and next to it the events that have no row. Needs pyarrow.
+
+Read as the events that it was made of, in their order and to the last byte; what does not fit a row keeps its line.
+Columns that repeat what events say, such as the last reward, are compared with those events by an audit, since people
+and `evaluate` read them. Memory holds a batch of rows, and the rewards learned later than the row that is being read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import importlib
+import itertools
+import json
+import math
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from armlet.errors import LogError
+from armlet.log.faults import MissingFileError, NotALogError, check_ordinary, reading
+from armlet.log.lines import CHANGED, DamagedLineError, carried, encode_event, parse, read_lines
+from armlet.log.schema import DECIDE, EXPLORATION, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
+from armlet.log.tables import load_pyarrow
+from armlet.types import Arm
+
+Labels: TypeAlias = Literal["str", "int", "json"]
+Contexts: TypeAlias = Literal["binary", "columns"]
+
+METADATA: Final = b"armlet"
+REWARD: Final = ("reward", "weight", "learned_seq", "rewarded_at", "learned_crc", "first_reward")
+NOTE: Final = ("outcomes", "source", "unit", "epoch")
+Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
+"""A decision, the event in which its reward was learned, if its columns hold it, and the row."""
+_BATCH: Final = 2**12
+_ROW, _SIDE = 0, 1  # the sources of events: rows, and what is next to them
+_GROUPS: Final = 4  # groups of rows that are kept for decisions of long ago
+_PLAIN: Final = ("propensity", "explored", *EXPLORATION, "greedy", "design", "tag")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How events become rows."""
+
+    dim: int
+    features: tuple[str, ...]
+    labels: Labels
+    contexts: Contexts
+
+    def schema(self, about: Mapping[str, Any]) -> Any:
+        """Return the pyarrow schema, with what the log says of itself as metadata."""
+        pa = importlib.import_module("pyarrow")
+        label = pa.int64() if self.labels == "int" else pa.string()
+        word, time = pa.dictionary(pa.int32(), pa.string()), pa.timestamp("us", tz="UTC")
+        x = [("x", pa.binary(8 * self.dim))]
+        if self.contexts == "columns":
+            x = [(f"x.{name}", pa.float64()) for name in self.features]
+        fields = [
+            *(("id", pa.string()), ("seq", pa.int64()), ("decided_at", time), ("t", pa.int64())),
+            *x,
+            *(("eligible", pa.list_(label)), ("arm", label), ("propensity", pa.float64()), ("explored", pa.bool_())),
+            *((name, pa.float64()) for name in EXPLORATION),
+            *(("greedy", pa.bool_()), ("design", word), ("probabilities", pa.list_(pa.float64())), ("tag", pa.int64())),
+            ("event", pa.string()),
+            *((name, pa.float64()) for name in ("reward", "weight", "first_reward")),
+            *(("learned_seq", pa.int64()), ("rewarded_at", time)),
+            *((name, pa.string()) for name in ("outcomes", "source", "unit")),
+            *(("epoch", pa.int64()), ("crc", pa.uint32()), ("learned_crc", pa.uint32()), ("line", pa.binary())),
+        ]
+        metadata = {METADATA: json.dumps({"about": dict(about), "layout": asdict(self)}).encode()}
+        return pa.schema(fields, metadata=metadata)
+
+    def check(self, about: Mapping[str, Any], name: str) -> None:
+        """Refuse a layout that is not that of a log which starts so."""
+        features = about.get("features")
+        named = tuple(features) if features is not None else tuple(str(i) for i in range(about["dim"]))
+        same = type(self.dim) is int and (self.dim, self.features) == (about["dim"], named)
+        if not same or self.labels not in get_args(Labels) or self.contexts not in get_args(Contexts):
+            raise LogError(f"{name} is damaged: its layout is not that of its start")
+
+    # ---- events to rows
+
+    def fits(self, event: Event) -> bool:
+        """Whether a row can hold a decision so that the same line can be written again."""
+        names = tuple(name for name in DECIDE if name in event or name not in OPTIONAL)
+        arms = (event["arm"], *(event["eligible"] or ()))
+        return tuple(event) == HEAD + names and all(map(self._holds, arms))  # the schema has checked the types
+
+    def _holds(self, arm: object) -> bool:
+        if self.labels == "json":
+            return True
+        return type(arm).__name__ == self.labels and (type(arm) is str or -(2**63) <= arm < 2**63)  # type: ignore[operator]
+
+    def _label(self, arm: Arm) -> Arm | None:
+        if self.labels == "json":
+            return json.dumps(arm, ensure_ascii=False)
+        return arm if self._holds(arm) else None
+
+    def row(self, event: Event, crc: int) -> dict[str, Any]:
+        """Return the part of a row that a decision makes known."""
+        eligible = event["eligible"]
+        row = {name: event.get(name) for name in ("id", "t", *_PLAIN, *OPTIONAL)}
+        row |= {"seq": event["seq"], "decided_at": event["at"], "arm": self._label(event["arm"]), "crc": crc}
+        row["eligible"] = None if eligible is None else [self._label(arm) for arm in eligible]
+        return row | self._packed(event["x"])
+
+    def _packed(self, x: Sequence[float] | None) -> dict[str, Any]:
+        if self.contexts == "columns":
+            values = [None] * self.dim if x is None else x
+            return {f"x.{name}": value for name, value in zip(self.features, values, strict=True)}
+        return {"x": None if x is None else struct.pack(f"<{self.dim}d", *x)}
+
+    # ---- rows to events
+
+    def read_events(self, batch: Any, name: str) -> Iterator[Row]:
+        """Yield the decision of every row, its reward's event if it has one, and the row: all as events must be."""
+        pa = importlib.import_module("pyarrow")
+        columns = {}
+        for field in batch.schema.names:
+            column = batch.column(field)
+            columns[field] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for values in zip(*columns.values(), strict=True):
+            row = dict(zip(columns, values, strict=True))
+            decision, reward = self._decision(row, name), learn_event(row)
+            for event in (decision, reward):
+                if event is not None:
+                    check_event(event, _number(event), name, self.dim)
+            if (decision["seq"], decision["kind"]) != (row["seq"], "decide"):
+                raise LogError(f"{name} is damaged: row {row['seq']} holds the line of another event")
+            yield decision, reward, row
+
+    def _decision(self, row: dict[str, Any], name: str) -> Event:
+        if row["line"] is not None:
+            return parse(row["line"], None, name)
+        eligible = row["eligible"]
+        event: Event = {"seq": row["seq"], "kind": "decide", "at": row["decided_at"], "id": row["id"], "t": row["t"]}
+        event["x"] = self._unpacked(row)
+        event["eligible"] = None if eligible is None else [self._arm(label) for label in eligible]
+        event["arm"] = self._arm(row["arm"])
+        event |= {name: row[name] for name in _PLAIN[:-1]}
+        if row["probabilities"] is not None:
+            event["probabilities"] = row["probabilities"]
+        event["tag"] = row["tag"]
+        if row["event"] is not None:
+            event["event"] = row["event"]
+        return event
+
+    def _arm(self, label: Any) -> Arm:
+        arm: Arm = json.loads(label) if self.labels == "json" else label
+        return arm
+
+    def _unpacked(self, row: dict[str, Any]) -> list[float] | None:
+        if self.contexts == "columns":
+            values = [row[f"x.{name}"] for name in self.features]
+            return None if self.dim and values[0] is None else values
+        return None if row["x"] is None else list(struct.unpack(f"<{self.dim}d", row["x"]))
+
+
+def _number(event: Event) -> int:
+    seq = event["seq"]
+    return seq if type(seq) is int and seq >= 0 else 0
+
+
+def is_plain_learn(event: Event) -> bool:
+    """Whether the columns of a row can hold a reward's event."""
+    return tuple(event) == HEAD + LEARN and type(event["reward"]) is type(event["weight"]) is float
+
+
+def learn_event(row: dict[str, Any]) -> Event | None:
+    """Return the event in which a row's reward was learned first, if its columns hold it."""
+    if row["learned_crc"] is None:
+        return None
+    reward = row["reward"] if row["first_reward"] is None else row["first_reward"]
+    head = {"seq": row["learned_seq"], "kind": "learn", "at": row["rewarded_at"]}
+    return {**head, "id": row["id"], "reward": reward, "weight": row["weight"]}
+
+
+def read_metadata(schema: Any, name: str) -> tuple[Mapping[str, Any], Layout]:
+    """Read what a compacted log says of itself; its columns must be those that it says it has."""
+    try:
+        found = json.loads(schema.metadata[METADATA])
+        about = dict(found["about"])
+        layout = Layout(**{**found["layout"], "features": tuple(found["layout"]["features"])})
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise NotALogError(f"{name} is not a compacted log of Armlet: its metadata do not say so") from None
+    check_start(about, name)
+    check_event(about, 0, name)
+    layout.check(about, name)
+    _check_types(schema, layout.schema({}), name)
+    return about, layout
+
+
+def _check_types(found: Any, wanted: Any, name: str) -> None:
+    for field in wanted:
+        if found.get_all_field_indices(field.name) != [found.get_field_index(field.name)]:
+            raise LogError(f"{name} is damaged: column {field.name} is missing, or there twice")
+        here = found.field(field.name).type
+        if _plain_type(here) != _plain_type(field.type):
+            raise LogError(f"{name} is damaged: column {field.name} is of type {here}, not {field.type}")
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type of values: texts may come by their dictionary."""
+    pa = importlib.import_module("pyarrow")
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+# ---- columns that repeat what events say
+
+
+def reward_columns(first: Event | None, last: Event | None, crc: int | None) -> dict[str, Any]:
+    """Return the columns that say what a decision earned."""
+    row: dict[str, Any] = dict.fromkeys(REWARD)
+    if first is None:
+        return row
+    row |= {"reward": first["reward"], "weight": first["weight"]}
+    row |= {"learned_seq": first["seq"], "rewarded_at": first["at"]}
+    row["learned_crc"] = crc if is_plain_learn(first) else None
+    if last is not None:
+        row["first_reward"] = first["reward"]
+        row["reward"] = {"correct": last.get("new_reward"), "learn": last.get("reward")}.get(last["kind"])
+    return row
+
+
+def note_columns(note: Event | None) -> dict[str, Any]:
+    """Return the columns that hold the last note of a decision."""
+    if note is None:
+        return dict.fromkeys(NOTE)
+    outcomes = json.dumps(note["outcomes"]) if "outcomes" in note else None
+    return {"outcomes": outcomes, **{name: note.get(name) for name in NOTE[1:]}}
+
+
+class _Told(NamedTuple):
+    """What the events without a row say of one decision."""
+
+    first: Event | None = None
+    last: Event | None = None
+    note: Event | None = None
+
+
+def _told(lines: Iterator[bytes], name: str) -> dict[str, _Told]:
+    told: dict[str, _Told] = {}
+    for line in lines:
+        event = parse(line, None, name)
+        kind = event["kind"]
+        if kind not in ("learn", "correct", "forget", "note"):
+            continue
+        before = told.get(event["id"], _Told())
+        if kind == "note":
+            kept: Event = {field: event[field] for field in NOTE if field in event}
+            told[event["id"]] = before._replace(note=kept)
+        elif kind == "learn" and before.first is None and before.last is None:
+            told[event["id"]] = before._replace(first=event)
+        else:
+            told[event["id"]] = before._replace(last=event)
+    return told
+
+
+# ---- reading
+
+
+class _Stored(NamedTuple):
+    """An event as it is stored, to be merged with others by its number."""
+
+    seq: int
+    order: int  # in which it was found: of two events of one number
+    event: Event
+    crc: int | None
+    line: bytes | None  # of an event that has one
+    source: int
+
+
+class ParquetLog:
+    """The events of a compacted log."""
+
+    sealed: ClassVar = True
+    """Whether its events must be sealed: a property of the reader, never of the file."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        _, pq = load_pyarrow()
+        self.path = Path(path)
+        check_ordinary(self.path, "log")
+        with reading(self.name):
+            self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
+            self._about, self.layout = read_metadata(self._file.schema_arrow, self.name)
+        self._groups: OrderedDict[int, dict[str, Event]] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start."""
+        return self._about
+
+    def __iter__(self) -> Iterator[Event]:
+        for _, event in self.with_lines():
+            yield event
+
+    def with_lines(self) -> Iterator[tuple[bytes, Event]]:
+        """Yield every event with the line that it was; refuse one that is not as it was written."""
+        crc = seq = 0
+        with reading(self.name):
+            for stored in self._ordered():
+                event = stored.event
+                if stored.seq != seq:
+                    why = f"it is missing, or its number is {stored.seq:,}"
+                    raise DamagedLineError(self.name, seq, event["kind"], why)
+                line, crc = encode_event(event, crc)
+                if crc != stored.crc or (stored.line is not None and stored.line != line):
+                    raise DamagedLineError(self.name, seq, event["kind"], CHANGED)
+                if seq == 0 and line != encode_event(dict(self._about), 0)[0]:
+                    raise DamagedLineError(self.name, 0, event["kind"], "the metadata tell of another start")
+                yield line, event
+                seq += 1
+        if seq == 0:
+            raise DamagedLineError(self.name, 0, "start", "it is missing")
+
+    def _ordered(self) -> Iterator[_Stored]:
+        """Merge rows, the rewards in them and the other events by number."""
+        waiting: list[_Stored] = []
+        side, order = self._side(), itertools.count()
+
+        def before(seq: float) -> Iterator[_Stored]:
+            while waiting and waiting[0].seq < seq:
+                stored = heapq.heappop(waiting)
+                yield stored
+                if stored.source == _SIDE:
+                    push_side()
+
+        def push_side() -> None:
+            line = next(side, None)
+            if line is not None:
+                event = parse(line, None, self.name)
+                heapq.heappush(waiting, _Stored(event["seq"], next(order), event, carried(line), line, _SIDE))
+
+        push_side()
+        for decision, reward, row in self._rows():
+            yield from before(row["seq"])
+            yield _Stored(row["seq"], next(order), decision, row["crc"], row["line"], _ROW)
+            if reward is not None:
+                stored = _Stored(reward["seq"], next(order), reward, row["learned_crc"], None, _ROW)
+                heapq.heappush(waiting, stored)
+        yield from before(math.inf)
+
+    def check_columns(self) -> None:
+        """Refuse rows whose columns say something else than the events of which they are copies."""
+        with reading(self.name):
+            told = _told(self._side(), self.name)
+            for decision, reward, row in self._rows():
+                about = told.get(decision["id"], _Told())
+                first, last = (about.first, about.last) if reward is None else (reward, about.last or about.first)
+                wanted = reward_columns(first, last, row["learned_crc"]) | note_columns(about.note)
+                if row["line"] is not None:
+                    wanted |= self.layout.row(decision, row["crc"])
+                for column, value in wanted.items():
+                    if row[column] != value:
+                        why = f"its column {column} is {row[column]!r}, but by its events {value!r}"
+                        raise DamagedLineError(self.name, row["seq"], "decide", why)
+
+    def _side(self) -> Iterator[bytes]:
+        return side_lines(self.path, f"it holds the events of {self.name} that have no row")
+
+    def _rows(self) -> Iterator[Row]:
+        for batch in self._file.iter_batches(batch_size=_BATCH):
+            yield from self.layout.read_events(batch, self.name)
+
+    def find(self, name: str) -> Event | None:
+        """Find a decision by its id; None if it is not there."""
+        t = int(name.partition("-")[0])
+        with reading(self.name):
+            place = self._file.schema_arrow.get_field_index("t")
+            for group in range(self._file.num_row_groups):
+                known = self._file.metadata.row_group(group).column(place).statistics
+                if known is None or not known.has_min_max or known.min <= t <= known.max:
+                    found = self._group(group).get(name)
+                    if found is not None:
+                        return found
+        return None
+
+    def _group(self, group: int) -> dict[str, Event]:
+        if group not in self._groups:
+            batches = self._file.read_row_group(group).to_batches()
+            rows = (row for batch in batches for row in self.layout.read_events(batch, self.name))
+            self._groups[group] = {event["id"]: event for event, _, _ in rows}
+            if len(self._groups) > _GROUPS:
+                self._groups.popitem(last=False)
+        self._groups.move_to_end(group)
+        return self._groups[group]
+
+
+def events_beside(path: Path) -> Path:
+    """Return the path of the events of a compacted log that have no row.
+
+    Examples
+    --------
+    >>> events_beside(Path("decisions.parquet")).name
+    'decisions.events.jsonl.gz'
+    """
+    return path.with_name(f"{path.stem}.events.jsonl.gz")
+
+
+def side_lines(path: Path, what: str) -> Iterator[bytes]:
+    """Yield the lines next to a compacted log: of the events that have no row, the start first."""
+    beside = events_beside(path)
+    if not beside.exists():
+        raise MissingFileError(f"{beside} is missing: {what}; bring it along")
+    check_ordinary(beside, "log")
+    with reading(beside.name), gzip.open(beside, "rb") as file:
+        yield from read_lines(file, beside.name)

@@ -1,0 +1,309 @@
+"""The runner of a loop: decide, judge, learn and write inside a transaction. Only the thread that writes comes here.
+
+The bandit does it first and the row follows, so that what it refuses is never written. If the transaction then fails,
+the bandit knows more than the rows; it is marked stale and made again from them before its next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from armlet.bandit import Bandit
+from armlet.errors import EventError, StoreError
+from armlet.inputs.contexts import ContextReader
+from armlet.kernel import Decision, coins
+from armlet.log.replaying import PLAYS
+from armlet.stores.ledger import LoopRecord, Moment, Outcome, Row, Transaction
+from armlet.stores.rewards import Reward, RewardRules, Status, counted, judge
+from armlet.stores.rows import RowPast, checked, decision_of, fields_of, recover
+from armlet.stores.writer import Chore, Writer
+from armlet.types import Arm, Float64, Policy
+
+SPACING = 1000  # rows between snapshots, at least
+BYTES_A_ROW = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
+MARK = 16  # hexadecimal digits in the id of a decision, after its step
+WINDOWS, FORGOTTEN, PRUNED = 8, 8, 32  # done in one piece of a chore: about a millisecond each
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _undoing(
+    method: Callable[Concatenate[LoopRunner, P], T],
+) -> Callable[Concatenate[LoopRunner, P], T]:
+    """Let the runner go stale if what a method raises finds the bandit changed, since its rows will be undone.
+
+    Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
+    """
+
+    @wraps(method)
+    def guarded(self: LoopRunner, /, *args: P.args, **options: P.kwargs) -> T:
+        last = self._last
+        try:
+            return method(self, *args, **options)
+        except BaseException as error:
+            is_doubtful = self.policy is not None and not isinstance(error, EventError)
+            if is_doubtful or self._last != last or not isinstance(error, Exception):
+                self.stale()
+            raise
+
+    return guarded
+
+
+class LoopRunner:
+    """The bandit of a loop and its rows."""
+
+    def __init__(self, record: LoopRecord, rules: RewardRules, policy: Policy | None, writer: Writer) -> None:
+        self.record, self.rules, self.policy, self._writer = record, rules, policy, writer
+        self._bandit: Bandit | None = None  # stale
+        self._snapshot = self._last = 0  # rows
+        self._looked: int | None = None  # when windows that are due were last looked for
+        self._is_behind = False  # a chore is closing windows
+        self.is_in_use = False  # somebody has the loop
+
+    def reader(self, tx: Transaction) -> ContextReader:
+        """Return what reads contexts of the loop, in the callers' threads."""
+        bandit = self._awake(tx)
+        return ContextReader(bandit.dim, bandit.features)
+
+    def stale(self) -> None:
+        """Forget what memory knows; the rows know better."""
+        self._bandit = self._looked = None
+
+    def is_ready(self, now: Moment) -> bool:
+        """Whether `ready` has nothing to do."""
+        return self._bandit is not None and (self.rules.window is None or self._looked == now.steady)
+
+    @_undoing
+    def ready(self, tx: Transaction, now: Moment) -> None:
+        """Make the bandit again if it is stale, and close windows that are due: as many as there is time for.
+
+        The others are closed between this batch and the next ones. A decision that comes before is a function of the
+        rows that were written before it, like any other.
+        """
+        self._awake(tx)
+        self._looked = now.steady
+        more = self.rules.window is not None
+        while more:
+            more = self._close_some(tx, now, now.steady)
+            if more and self._writer.budget.is_spent():
+                self._catch_up_later()
+                return
+
+    def _catch_up_later(self) -> None:
+        if not self._is_behind:
+            self._is_behind = True
+            self._writer.later(self._catching_up())
+
+    def _catching_up(self) -> Chore[None]:
+        try:
+            yield from self.settling()
+        finally:
+            self._is_behind = False
+
+    def _awake(self, tx: Transaction) -> Bandit:
+        if self._bandit is None:
+            self.record = tx.find(self.record.name) or self.record
+            self._bandit, self._snapshot, self._last = recover(tx, self.record, self.policy)
+        return self._bandit
+
+    def settling(self) -> Chore[None]:
+        """Close all windows that are due when it begins."""
+        tx, now = yield
+        until, more = now.steady, self.rules.window is not None
+        while more:
+            more = self._close_some(tx, now, until)
+            if more:
+                tx, now = yield
+
+    def copying(self) -> Chore[Bandit]:
+        """Copy the bandit when all windows that are due are closed."""
+        yield from self.settling()
+        tx, _ = yield
+        return self._awake(tx).copy()
+
+    @_undoing
+    def decide(
+        self, tx: Transaction, now: Moment, x: Float64, event: str | None, eligible: list[Arm] | None
+    ) -> Decision:
+        """Decide, or return the decision that this event has."""
+        known = None if event is None else tx.outcome(self.record.id, event)
+        if known is not None:
+            return self._again(tx, known, x, eligible)
+        bandit = self._awake(tx)
+        if event is not None:
+            _check_no_id(event, bandit)
+        decision = bandit.decide_at(tx.lease(self.record.id, 1), x, eligible=eligible)
+        event = decision.id if event is None else event
+        seq = self._append(tx, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
+        due = None if self.rules.window is None else now.steady + self.rules.window
+        tx.put(self.record.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
+        self._keep_snapshot(tx, bandit)
+        return decision
+
+    def _again(self, tx: Transaction, known: Outcome, x: Float64, eligible: list[Arm] | None) -> Decision:
+        row = self._decided(tx, known)
+        if row.x != x.astype("<f8").tobytes() or not _same_arms(row.fields["eligible"], eligible):
+            raise EventError(
+                f"event {known.event!r} has been decided for another context or other eligible arms; "
+                "give a new decision another name, or repeat the first one as it was"
+            )
+        return decision_of(row)
+
+    @_undoing
+    def reward(self, tx: Transaction, now: Moment, event: str, reward: Reward) -> Status:
+        """Judge a reward, and learn it if it is time."""
+        outcome = tx.outcome(self.record.id, event)
+        if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
+            outcome = self._close(tx, now, outcome)  # its turn has not come yet, but it is over
+        verdict = judge(self.rules, outcome, reward)
+        if outcome is None or verdict.act == "nothing":
+            return verdict.status
+        known, decided = counted(outcome, reward, verdict), self._decided(tx, outcome)
+        if verdict.act == "hold":
+            self._append(tx, now, "reward", outcome.t, {**_about(decided), "reward": reward.value})
+        elif verdict.act == "learn":
+            self._write(tx, now, "learn", {"reward": verdict.value, "weight": 1.0}, decided)
+        elif verdict.act == "correct":
+            fields = {"old_reward": outcome.value, "new_reward": verdict.value}
+            self._write(tx, now, "correct", fields, decided)
+        tx.put(self.record.id, known)
+        return verdict.status
+
+    @_undoing
+    def _close_some(self, tx: Transaction, now: Moment, until: int) -> bool:
+        """Close a few windows, the first ones first; return whether there may be more."""
+        due = tx.due(self.record.id, until, WINDOWS)
+        for outcome in due:
+            self._close(tx, now, outcome)
+        return len(due) == WINDOWS
+
+    def _close(self, tx: Transaction, now: Moment, outcome: Outcome) -> Outcome:
+        """Learn the reward that came in time, or else the default."""
+        came = outcome.value is not None
+        value = outcome.value if came else self.rules.default
+        fields = {"reward": value, "weight": 1.0, "source": "reward" if came else "default"}
+        self._write(tx, now, "learn", fields, self._decided(tx, outcome))
+        closed = replace(outcome, phase="learned" if came else "default", value=value, due=None)
+        tx.put(self.record.id, closed)
+        return closed
+
+    def forgetting(self, events: Sequence[str]) -> Chore[int]:
+        """Unlearn decisions and delete all about them but the step, the arm and its probability; return how many."""
+        found = 0
+        for first in range(0, len(events), FORGOTTEN):
+            tx, _ = yield
+            found += self._forget(tx, events[first : first + FORGOTTEN])
+        return found
+
+    def _forget(self, tx: Transaction, events: Sequence[str]) -> int:
+        """Let the bandit go on from what it knows without these; no row is left, nor needed, that says how."""
+        bandit, found = self._awake(tx), 0
+        try:
+            for event in events:
+                outcome = tx.outcome(self.record.id, event)
+                if outcome is not None:
+                    decided = self._decided(tx, outcome)
+                    if outcome.phase == "open":
+                        bandit.expire(decision_of(decided))
+                    elif outcome.value is not None:
+                        bandit.forget(decision_of(decided, outcome.value), outcome.value)
+                    tx.erase(self.record.id, outcome.t)
+                    found += 1
+            if found:
+                self.rebase(tx)
+        except BaseException:
+            self.stale()  # it may have unlearned some
+            raise
+        return found
+
+    def pruning(self, before: int) -> Chore[int]:
+        """Delete what is old and did not explore; return how many."""
+        tx, _ = yield
+        self._awake(tx)
+        self.rebase(tx)
+        pruned, after = 0, 0
+        while True:
+            tx, _ = yield
+            piece = tx.prune(self.record.id, before, after, PRUNED)
+            pruned += piece.n
+            if piece.after is None:
+                return pruned
+            after = piece.after
+
+    def rebase(self, tx: Transaction) -> None:
+        """Go on from what has been learned so far, so that no row before is needed to make it again."""
+        if self._bandit is not None:
+            model = self._bandit.to_bytes()
+            tx.rebase(self.record.id, self._last, model)
+            self.record = replace(self.record, start=model, base=self._last)
+            self._snapshot = self._last
+
+    @_undoing
+    def change(self, tx: Transaction, now: Moment, kind: str, arm: Arm) -> None:
+        """Add, retire or restore an arm."""
+        self._write(tx, now, kind, {"arm": arm})
+
+    @_undoing
+    def want(self, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> None:
+        """Add, restore and retire arms until those of a list are the ones that are played."""
+        bandit = self._awake(tx)
+        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.retired)
+        added = wanted.keys() - set(known)
+        changes = [("add_arm", arm) for arm in wanted if arm in added]
+        changes += [("restore_arm", arm) for arm in wanted if arm in retired]
+        changes += [("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired]
+        for kind, arm in changes:
+            self._write(tx, now, kind, {"arm": arm})
+
+    def _write(
+        self, tx: Transaction, now: Moment, kind: str, fields: Mapping[str, Any], decided: Row | None = None
+    ) -> None:
+        """Let the bandit do what the row will say, by the same function that replays it, and write it."""
+        bandit = self._awake(tx)
+        event = {**fields} if decided is None else {**_about(decided), **fields}
+        PLAYS[kind](bandit, event, RowPast(tx, self.record.id, decided))
+        self._append(tx, now, kind, None if decided is None else decided.t, event)
+        self._keep_snapshot(tx, bandit)
+
+    def _decided(self, tx: Transaction, outcome: Outcome) -> Row:
+        row = tx.row(self.record.id, outcome.seq)
+        if row is None:
+            raise StoreError(f"the decision of event {outcome.event!r} is missing; go back to a backup")
+        return checked(row, "decide")
+
+    def _append(
+        self, tx: Transaction, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
+    ) -> int:
+        self._last = tx.append(self.record.id, now, kind, t, fields, x)
+        return self._last
+
+    def _keep_snapshot(self, tx: Transaction, bandit: Bandit) -> None:
+        if self._last - self._snapshot >= max(SPACING, bandit.nbytes // BYTES_A_ROW):
+            self.save(tx)
+
+    def save(self, tx: Transaction) -> None:
+        """Keep a snapshot of what has been learned so far."""
+        if self._bandit is not None and self._last > self._snapshot:
+            tx.keep(self.record.id, self._last, self._bandit.to_bytes())
+            self._snapshot = self._last
+
+
+def _same_arms(record: list[Arm] | None, given: list[Arm] | None) -> bool:
+    return record == given if record is None or given is None else set(record) == set(given)
+
+
+def _about(decided: Row) -> dict[str, Any]:
+    """Name the decision that a row is about, but not by its event, which may be personal data."""
+    return {"of": decided.seq, "id": decided.fields["id"]}
+
+
+def _check_no_id(event: str, bandit: Bandit) -> None:
+    """Refuse a name that a later decision without a name will have."""
+    step, _, mark = event.partition("-")
+    is_like_one = len(mark) == MARK and len(step) < MARK and step.isdecimal()
+    if is_like_one and int(step) > bandit.t and mark == f"{coins(bandit.seed, int(step)).mark:0{MARK}x}":
+        raise EventError(f"event is {event!r}, the id of a decision that is still to come; give another name")

@@ -1,0 +1,486 @@
+"""What every store promises, as checks that can be run over any of them.
+
+`check_store` runs over Armlet's own ledgers in its tests; run it over one of your own in yours. Checks of the ledger
+come first, then those of loops that are kept in it. They raise AssertionError with the promise that was broken.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeAlias
+from warnings import catch_warnings, simplefilter
+
+from armlet.bandit import Bandit
+from armlet.errors import EventError, StoreError
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB
+from armlet.stores import (
+    Aggregation,
+    ClockWarning,
+    Ledger,
+    LoopRecord,
+    Moment,
+    Outcome,
+    Row,
+    Status,
+    Store,
+    Transaction,
+)
+from armlet.stores.rows import rebuild
+
+Place: TypeAlias = Callable[[], Ledger]
+"""Opens a ledger; called again after it was closed, it opens the same one, with what was written."""
+
+StoreCheck: TypeAlias = Callable[[Place], None]
+
+ARMS = ["a", "b", "c"]
+SEVERAL: tuple[tuple[Aggregation, Status, float], ...] = (  # what a second reward is, and what then counts
+    ("first", "conflict", 0.5),
+    ("last", "replaced", 0.25),
+    ("sum", "accepted", 0.75),
+)
+
+
+def require(holds: object, promise: str) -> None:
+    """Raise AssertionError with the promise if it was broken."""
+    if not holds:
+        raise AssertionError(promise)
+
+
+# ---- ledgers
+
+
+class _BrokenOffError(Exception):
+    """Ends a transaction in the midst of it."""
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[Ledger]:
+    ledger = place()
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def _at(wall: int) -> Moment:
+    """Return a moment; its steady time is another one, as after the wall clock was set."""
+    return Moment(wall, wall + 1000)
+
+
+def _some_loop(ledger: Ledger, name: str = "homepage") -> LoopRecord:
+    with ledger.transaction() as tx:
+        return tx.create(name, '{"arms": ["a"]}', b"a model")
+
+
+def _fill(tx: Transaction, loop: int, ts: int = 5) -> None:
+    """Write one of everything."""
+    t = tx.lease(loop, 1)
+    seq = tx.append(loop, _at(ts), "decide", t, {"arm": "a", "propensity": 0.1}, b"\0" * 8)
+    tx.put(loop, Outcome(t=t, event=f"event {t}", seq=seq, phase="open", due=ts + 10))
+    tx.keep(loop, seq, b"another model")
+
+
+def _all_of(ledger: Ledger, record: LoopRecord) -> list[object]:
+    """Read everything about a loop."""
+    with ledger.transaction() as tx:
+        found = _all_by(tx, record)
+    return [*found, list(ledger.rows(record.id)), list(ledger.loops()), ledger.newest()]
+
+
+def _all_by(tx: Transaction, record: LoopRecord) -> list[object]:
+    require(tx.find(record.name), f"loop {record.name!r} is gone")
+    outcomes = [tx.at(record.id, t) for t in range(1, 10)]
+    return [tx.find(record.name), outcomes, list(tx.rows(record.id, 0)), tx.snapshot(record.id)]
+
+
+def check_transactions_are_whole_or_nothing(place: Place) -> None:
+    """What is raised in a transaction undoes all of it; what ends well is there after reopening."""
+    with _opened(place) as ledger:
+        record = _some_loop(ledger)
+        with ledger.transaction() as tx:
+            _fill(tx, record.id)
+        before = _all_of(ledger, record)
+        with suppress(_BrokenOffError), ledger.transaction() as tx:
+            tx.create("another", "{}", b"")
+            _fill(tx, record.id, ts=9)
+            old = tx.at(record.id, 1)
+            require(old is not None, "an outcome that was put cannot be found by its step")
+            tx.put(record.id, Outcome(t=1, event="event 1", seq=1, phase="learned", value=0.5))
+            raise _BrokenOffError
+        require(_all_of(ledger, record) == before, "a transaction that was broken off left something behind")
+        with ledger.transaction() as tx:
+            require(tx.lease(record.id, 1) == 2, "a transaction that was broken off kept its step of the clock")
+            tx.append(record.id, _at(11), "learn", 1, {"reward": 0.1 + 0.2}, None)
+        before = _all_of(ledger, record)
+    with _opened(place) as ledger:
+        require(_all_of(ledger, record) == before, "what was written is not what is read after reopening")
+
+
+def check_calls_are_whole_or_nothing(place: Place) -> None:
+    """What is raised at a savepoint undoes what was done since, and nothing else of the transaction."""
+    with _opened(place) as ledger:
+        record = _some_loop(ledger)
+        with ledger.transaction() as tx:
+            _fill(tx, record.id)
+            before = _all_by(tx, record)
+            with suppress(_BrokenOffError), tx.savepoint():
+                with tx.savepoint():
+                    _fill(tx, record.id, ts=9)
+                tx.create("another", "{}", b"")
+                tx.rebase(record.id, 1, b"later")
+                tx.erase(record.id, 1)
+                raise _BrokenOffError
+            require(_all_by(tx, record) == before, "what was raised at a savepoint left something behind")
+            require(tx.lease(record.id, 1) == 2, "what was raised at a savepoint kept its step of the clock")
+            with tx.savepoint():
+                require(tx.append(record.id, _at(7), "learn", 1, {}, None) == 2, "a row was numbered that is not there")
+        require([row.seq for row in ledger.rows(record.id)] == [1, 2], "what was not raised at a savepoint is not kept")
+        require(len(ledger.loops()) == 1, "a loop was kept whose savepoint was undone")
+        require(ledger.newest() == _at(7), "a time was kept whose savepoint was undone")
+
+
+def check_rows_keep_their_order_and_their_values(place: Place) -> None:
+    """Rows are numbered 1, 2, ... in each loop, and come back as they were written, to the last bit."""
+    fields = {"arm": 7, "text": "snow ☃", "third": 1 / 3, "none": None, "eligible": ["a", 1], "explored": True}
+    with _opened(place) as ledger:
+        first, second = _some_loop(ledger, "first"), _some_loop(ledger, "second")
+        for i in range(3):
+            with ledger.transaction() as tx:
+                found = [
+                    tx.append(loop.id, _at(i), "decide", i + 1, fields, bytes(range(8))) for loop in (first, second)
+                ]
+                require(found == [i + 1, i + 1], f"rows are numbered {found}, not {[i + 1, i + 1]}")
+                require(tx.last(first.id) == i + 1, f"the last row is {tx.last(first.id)}, not {i + 1}")
+        expected = [Row(seq=i + 1, ts=i, kind="decide", t=i + 1, fields=fields, x=bytes(range(8))) for i in range(3)]
+        for loop in (first, second):
+            require(list(ledger.rows(loop.id)) == expected, "rows do not come back as they were written")
+            require(list(ledger.rows(loop.id, after=2)) == expected[2:], "rows are not read from where it was asked")
+
+
+def check_nobody_reads_half_a_transaction(place: Place) -> None:
+    """Whoever reads while a pen is out sees none of it, or waits and sees all."""
+    seen: list[int] = []
+    with _opened(place) as ledger:
+        record = _some_loop(ledger)
+        reader = threading.Thread(target=lambda: seen.append(len(list(ledger.rows(record.id)))))
+        with ledger.transaction() as tx:
+            tx.append(record.id, _at(1), "learn", 1, {}, None)
+            reader.start()
+            reader.join(0.05)  # one that does not wait has read by now
+            tx.append(record.id, _at(1), "learn", 1, {}, None)
+        reader.join()
+    require(seen in ([0], [2]), f"a reader saw {seen} rows of a transaction of 2")
+
+
+def check_steps_are_leased_once(place: Place) -> None:
+    """No step is leased twice, nor again after a row was written for it, whoever opens the ledger."""
+    leased: list[int] = []
+    for _ in range(3):
+        with _opened(place) as ledger:
+            for steps in (1, 16, 3):
+                with ledger.transaction() as tx:
+                    record = tx.find("homepage") or tx.create("homepage", "{}", b"")
+                    first = tx.lease(record.id, steps)
+                    leased += range(first, first + steps)
+                    tx.append(record.id, _at(1), "decide", first + steps - 1, {}, b"")
+    require(leased[0] == 1, f"the first step is {leased[0]}, not 1")
+    require(leased == sorted(set(leased)), "a step of the clock was leased twice")
+
+
+def check_outcomes_are_found(place: Place) -> None:
+    """An outcome is found by event, by step and when it is due; a new one takes the place of the old."""
+    with _opened(place) as ledger:
+        record, other = _some_loop(ledger), _some_loop(ledger, "other")
+        late = Outcome(t=1, event="late", seq=1, phase="open", due=30)
+        early = Outcome(t=2, event="early", seq=2, phase="open", value=-0.0, due=20)
+        never = Outcome(t=3, event="never", seq=3, phase="learned", value=1e-300)
+        with ledger.transaction() as tx:
+            for outcome in (late, early, never):
+                tx.put(record.id, outcome)
+            for outcome in (late, early, never):
+                require(tx.outcome(record.id, outcome.event) == outcome, "an outcome is not found by its event")
+                require(tx.at(record.id, outcome.t) == outcome, "an outcome is not found by its step")
+            require(tx.outcome(other.id, "late") is None, "an event of one loop is found in another")
+        with ledger.transaction() as tx:
+            require(list(tx.due(record.id, 19, 9)) == [], "an outcome is due before its time")
+            require(list(tx.due(record.id, 30, 9)) == [early, late], "what is due is not found, the first one first")
+            require(list(tx.due(record.id, 30, 1)) == [early], "more was found due than was asked for")
+            tx.put(record.id, Outcome(t=2, event="early", seq=2, phase="learned", value=0.5))
+            require(list(tx.due(record.id, 30, 9)) == [late], "an outcome that was settled is still due")
+
+
+def _decided(tx: Transaction, loop: int, *, explored: bool = False, due: int | None = None) -> None:
+    """Write a decision and what was learned from it."""
+    t = tx.lease(loop, 1)
+    seq = tx.append(loop, _at(t), "decide", t, {"explored": explored, "event": f"e{t}"}, b"\1" * 8)
+    tx.append(loop, _at(t), "learn", t, {"of": seq, "reward": 0.5}, None)
+    tx.put(loop, Outcome(t=t, event=f"e{t}", seq=seq, phase="learned", value=0.5, due=due))
+
+
+def check_old_rows_can_go(place: Place) -> None:
+    """What is erased or pruned is gone, what explored stays, and a loop goes on from the model that it is given."""
+    with _opened(place) as ledger:
+        record = _some_loop(ledger)
+        with ledger.transaction() as tx:
+            for explored, due in ((True, None), (False, None), (False, 99), (False, None)):
+                _decided(tx, record.id, explored=explored, due=due)
+            tx.keep(record.id, 4, b"a snapshot")
+        before = _all_of(ledger, record)
+        with suppress(_BrokenOffError), ledger.transaction() as tx:
+            _let_go(tx, record.id)
+            raise _BrokenOffError
+        require(_all_of(ledger, record) == before, "rows were gone though their transaction was broken off")
+        with ledger.transaction() as tx:
+            require(_let_go(tx, record.id) == 1, "not the one old decision that did not explore was pruned")
+        require(ledger.scrub(), "nobody reads, but a scrub says that somebody is in the way")
+    with _opened(place) as ledger, ledger.transaction() as tx:
+        found = tx.find("homepage")
+        require(found and (found.start, found.base) == (b"later", 8), "a loop does not go on from its new model")
+        require(tx.snapshot(record.id) is None, "a snapshot is older than the model that a loop goes on from")
+        left = [(row.kind, row.t) for row in tx.rows(record.id, 0)]
+        require(("learn", 1) not in left, "what was told of a decision that was erased is still there")
+        expected = [("decide", 1), ("decide", 3), ("learn", 3), ("decide", 4), ("learn", 4)]
+        require(left == expected, f"rows {left} are left, not {expected}")
+        first = tx.row(record.id, 1)
+        require(first and first.x is None and "event" not in first.fields, "a context or event was not erased")
+        known = [tx.outcome(record.id, f"e{t}") is not None for t in (1, 2, 3, 4)]
+        require(known == [False, False, True, True], "an outcome is left that should be gone, or the reverse")
+        require(tx.last(record.id) == 8, "the last row is another one after rows have gone")
+        require(tx.append(record.id, _at(9), "learn", 3, {}, None) == 9, "a number of a row was given twice")
+
+
+def _let_go(tx: Transaction, loop: int) -> int:
+    for model in (b"sooner", b"later"):
+        tx.rebase(loop, 8, model)
+    found = tx.find("homepage")
+    require(found and found.start == b"later", "a loop has not the model that it was given last")
+    tx.erase(loop, 1)
+    return tx.prune(loop, before=4, after=0, most=9).n
+
+
+def check_old_rows_go_piece_by_piece(place: Place) -> None:
+    """A piece of a prune looks at no more decisions than asked, and leaves what rows after the base are about."""
+    with _opened(place) as ledger:
+        record = _some_loop(ledger)
+        with ledger.transaction() as tx:
+            for i in range(7):
+                _decided(tx, record.id, explored=i == 1)
+            tx.rebase(record.id, 10, b"later")  # so that the last two are needed to go on from it
+            tx.append(record.id, _at(9), "correct", 4, {"of": 7}, None)  # and this one
+        found: list[tuple[int, int | None]] = []
+        after: int | None = 0
+        while after is not None:
+            with ledger.transaction() as tx:
+                piece = tx.prune(record.id, 100, after, 3)
+            found.append((piece.n, after := piece.after))
+            require(len(found) < 9, "a prune has no end")
+        require(found == [(2, 3), (1, 6), (0, None)], f"pieces of a prune gave {found}")
+        left = [row.t for row in ledger.rows(record.id) if row.kind == "decide"]
+        require(left == [2, 4, 6, 7], f"decisions {left} are left")
+        with ledger.transaction() as tx:
+            for _ in range(100):
+                if not tx.shrink(1000):
+                    return
+    raise AssertionError("free space was given back without an end")
+
+
+# ---- loops
+
+
+class _Ticks:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _play(store: Store, name: str, start: int, n: int) -> None:
+    """Decide and reward, some twice and some never, with arms that come and go."""
+    loop = store.loop(name)
+    for i in range(start, start + n):
+        eligible = ["a", "c"] if i % 7 == 3 else None
+        loop.decide([1.0, (i % 5) / 4], event=f"e{i}", eligible=eligible)
+        if i % 3:
+            loop.reward(f"e{i - i % 2}", (i % 4) / 4)
+        if i % 20 == 10:
+            loop.retire_arm("b")
+        if i % 20 == 15:
+            loop.restore_arm("b")
+
+
+def _replayed(store: Store, name: str) -> Bandit:
+    def work(tx: Transaction, _: Moment) -> Bandit:
+        record = tx.find(name)
+        if record is None:
+            raise AssertionError(f"loop {name!r} is gone")
+        return rebuild(tx, record)
+
+    return store._writer.do(work)
+
+
+def check_state_is_what_the_rows_say(place: Place) -> None:
+    """Bit for bit: the living bandit, the one after a restart, and the replay without a snapshot."""
+    policies = {"one": Algorithm1(p=30), "auto": ContextualEpsilonGreedy(p="auto"), "ucb": LinUCB()}
+    for part in range(3):
+        with Store(place()) as store:
+            for name, policy in policies.items():
+                loop = store.loop(name, arms=ARMS, dim=2, policy=policy, seed=5)
+                before = loop.model().to_bytes()
+                require(before == _replayed(store, name).to_bytes(), f"{name}: a restart is not the replay")
+                _play(store, name, 40 * part, 40)
+                after = loop.model().to_bytes()
+                require(after == _replayed(store, name).to_bytes(), f"{name}: the living one is not the replay")
+                require(before != after, f"{name}: nothing was learned")
+
+
+def check_events_are_idempotent(place: Place) -> None:
+    """The same event with the same context has the same answer, after a restart too; with another it is refused."""
+    with Store(place()) as store:
+        loop = store.loop("homepage", arms=ARMS, dim=2, policy=Algorithm1(p=30), seed=5)
+        first = loop.decide([1.0, 0.5], event="e")
+    with Store(place()) as store:
+        loop = store.loop("homepage")
+        again = loop.decide([1.0, 0.5], event="e")
+        same = (again.id, again.arm, again.propensity) == (first.id, first.arm, first.propensity)
+        require(same, "an event that was asked again had another answer")
+        for x, eligible in (([1.0, 0.25], None), ([1.0, 0.5], ["a"])):
+            try:
+                loop.decide(x, event="e", eligible=eligible)
+            except EventError:
+                continue
+            raise AssertionError("an event was decided again for another context")
+        require(loop.model().t == 1, "an event that was asked again took a step of the clock")
+
+
+def check_rewards_count_once(place: Place) -> None:
+    """Rewards are accepted once, and answered for what they are."""
+    with Store(place()) as store:
+        for how, again, total in SEVERAL:
+            loop = store.loop(
+                how, arms=["a"], dim=1, policy=LinUCB(units="as given"), aggregation=how, reward_range=(0, 1), seed=5
+            )
+            require(loop.reward("e", 0.5) == "unknown", "a reward without a decision is not unknown")
+            loop.decide([1.0], event="e")
+            require(loop.reward("e", 1.5) == "out_of_range", "a reward outside of the range was taken")
+            require(loop.reward("e", 0.5) == "accepted", "a reward was not accepted")
+            if how != "sum":
+                require(loop.reward("e", 0.5) == "duplicate", "a reward that was told twice is not a duplicate")
+            status = loop.reward("e", 0.25)
+            require(status == again, f"a second reward is {status}, not {again}, where the {how} counts")
+            state = loop.model().state
+            require((state.n[0], state.b[0, 0]) == (1.0, total), f"{state.b[0, 0]} was learned, not the {how}: {total}")
+
+
+def check_windows_close_once(place: Place) -> None:
+    """A row is learned when its window closes, with the default if nothing came; a late reward replaces it."""
+    ticks = _Ticks()
+    with Store(place(), wall=ticks, elapsed=ticks) as store:
+        loop = store.loop(
+            "homepage", arms=["a"], dim=1, policy=LinUCB(units="as given"), window=60.0, default_reward=0.0, seed=5
+        )
+        for event in ("told", "silent"):
+            loop.decide([1.0], event=event)
+        require(loop.reward("told", 0.5) == "accepted", "a reward in its window was not accepted")
+        ticks.now += 59.9
+        require(loop.model().state.n[0] == 0, "a row was learned before its window closed")
+        ticks.now += 0.2
+        state = loop.model().state
+        require((state.n[0], state.b[0, 0]) == (2.0, 0.5), "windows that closed were not learned, or not as told")
+    ticks.now -= 86_400.0  # the wall clock is set back while nobody looks
+    with catch_warnings():
+        simplefilter("ignore", ClockWarning)
+        store = Store(place(), wall=ticks, elapsed=ticks)
+    with store:
+        loop = store.loop("homepage")
+        ticks.now += 3600.0
+        require(loop.reward("silent", 1.0) == "late", "a reward after its window is not late")
+        require(loop.reward("silent", 1.0) == "duplicate", "a late reward that was told twice is not a duplicate")
+        state = loop.model().state
+        require((state.n[0], state.b[0, 0]) == (2.0, 1.5), "a late reward did not replace the default")
+
+
+def check_loops_go_on_after_a_failure(place: Place) -> None:
+    """A transaction that fails is answered with a StoreError, and leaves what was there; the next one works."""
+    failing = _Failing(place())
+    with Store(failing) as store:
+        failing.fails = True
+        with suppress(StoreError):
+            store.loop("homepage", arms=["other"], dim=1, policy=LinUCB(), window=9.0, default_reward=0.0)
+        failing.fails = False
+        require(store.loops == [], "a loop was kept in a transaction that failed")
+        loop = store.loop("homepage", arms=ARMS, dim=2, policy=Algorithm1(p=30), seed=5)
+        _play(store, "homepage", 0, 20)
+        require(loop.model().state.n.sum() > 0, "a loop keeps to the terms of one that was not kept")
+        before = loop.model().to_bytes()
+        for call in (lambda: loop.decide([1.0, 0.0], event="new"), lambda: loop.reward("e3", 0.75)):
+            failing.fails = True
+            try:
+                call()
+            except StoreError:
+                pass
+            else:
+                raise AssertionError("a call was answered though nothing was kept")
+            failing.fails = False
+            require(loop.model().to_bytes() == before, "a transaction that failed left something in memory")
+        require(loop.decide([1.0, 0.0], event="new").t == 21, "a transaction that failed took a step of the clock")
+        require(loop.model().to_bytes() == _replayed(store, "homepage").to_bytes(), "it did not recover")
+
+
+class _Failing:
+    """A ledger that can be told to fail at the end of each transaction."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self.fails = ledger, False
+        self.failures = (*ledger.failures, OSError)
+        self.newest, self.loops, self.rows, self.scrub = ledger.newest, ledger.loops, ledger.rows, ledger.scrub
+        self.decided, self.backup, self.close = ledger.decided, ledger.backup, ledger.close
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._ledger.transaction() as tx:
+            yield tx
+            if self.fails:
+                raise OSError("no space left")
+
+
+STORE_CHECKS: tuple[StoreCheck, ...] = (
+    check_transactions_are_whole_or_nothing,
+    check_calls_are_whole_or_nothing,
+    check_rows_keep_their_order_and_their_values,
+    check_nobody_reads_half_a_transaction,
+    check_steps_are_leased_once,
+    check_outcomes_are_found,
+    check_old_rows_can_go,
+    check_old_rows_go_piece_by_piece,
+    check_state_is_what_the_rows_say,
+    check_events_are_idempotent,
+    check_rewards_count_once,
+    check_windows_close_once,
+    check_loops_go_on_after_a_failure,
+)
+
+
+def check_store(new: Callable[[], Place]) -> None:
+    """Run every check over a kind of ledger, each over one of its own.
+
+    Parameters
+    ----------
+    new
+        Gives a place where no ledger is yet: a function that opens it, the same one again after it was closed.
+
+    Examples
+    --------
+    >>> from armlet.stores import Memory
+    >>> from armlet.testing import check_store
+    >>> def new():
+    ...     ledger = Memory()
+    ...     return lambda: ledger
+    >>> check_store(new)
+    """
+    for check in STORE_CHECKS:
+        check(new())
