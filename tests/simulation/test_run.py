@@ -311,9 +311,6 @@ def test_misspelt_names_are_told_the_closest() -> None:
             ["simulate", "--environment", "FigureA", "--policy", "LinUBC"],
             "there is no policy 'LinUBC'; did you mean 'LinUCB'",
         ),
-            ["simulate", "--environment", "FigureA", "--policy", "LinUBC"],
-            "there is no policy 'LinUBC'; did you mean 'LinUCB'",
-        ),
     ],
 )
 def test_commands_suggest_the_closest_name(
