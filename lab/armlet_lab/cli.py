@@ -94,13 +94,13 @@ def bakeoff(a: argparse.Namespace) -> None:
     Wabbit did is kept in the folder: another call with other policies plays only those.
     """
     from armlet.parallel import pool
-    from armlet_lab.contests import bakeoff
+    from armlet_lab.contests import bakeoff as contest
     from armlet_lab.runner.experiment import SEED
 
     given = {"policies": a.policy, "tables": a.tables, "rows": a.rows, "shuffles": a.shuffles, "rivals": a.rivals}
-    settings = bakeoff.configured("full" if a.full else "quick", given)
+    settings = contest.configured("full" if a.full else "quick", given)
     with pool.make_pool(a.engine, workers=a.workers) as where:
-        bakeoff.reproduce(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
+        contest.reproduce(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
 
 
 @command(
@@ -124,14 +124,14 @@ def rebuild(folder: str) -> int:
     """Write the page of a folder of results again, and return the exit code."""
     from armlet.simulation.lab import read_manifest
     from armlet.simulation.overview import write_overview
-    from armlet_lab.contests import bakeoff
+    from armlet_lab.contests import bakeoff as contest
     from armlet_lab.runner import reproduce
 
     kind = read_manifest(folder).get("kind")
     if kind == reproduce.KIND:
         return reproduce.rebuild(folder)
-    if kind == bakeoff.KIND:
-        bakeoff.rebuild(folder)
+    if kind == contest.KIND:
+        contest.rebuild(folder)
     else:
         print(f"Report: {write_overview(folder)}")
     return 0

@@ -337,8 +337,7 @@ def _picture(ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], se
         key="leaderboard",
         alt="Regret of every policy relative to uniform play against the time of a step, both on log scales",
         caption=(
-            "Regret with tuned constants against the time of a step, for policies that fit every environment; "
-            "a number is a "
+            "Regret with tuned constants against the time of a step, for policies that fit everywhere; a number is a "
             "place in the table. Algorithm 1, LinUCB, OFUL, Thompson sampling and the OLS bandit are compiled."
         ),
     )

@@ -174,7 +174,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
     __all__ = ["POLICIES", *_FILES]
 
     def __getattr__(name: str) -> type[Policy]:
-        if name.startswith("_"):  # Python itself asks for those
+        if not name[0].isupper():  # a module that is not imported yet, or what Python itself asks for
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
         try:
             return find_policy(name)
