@@ -14,7 +14,7 @@ import numpy as np
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import Ridge
-from armlet.kernel import AutoEvidence, AutoSchedule, Tuned
+from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics
 from armlet.reference import auto_schedule, outlook
 from armlet.reference.units import FreeUnits
 from armlet.types import Float64
@@ -65,12 +65,12 @@ def rule(policy: ContextualEpsilonGreedy) -> AutoSchedule | AutoEvidence:
     return AutoSchedule(horizon=horizon or 1.0, caution=CAUTION, start=START, most=MOST, round_robin=turns)
 
 
-def quotas(state: Tuned, p: float) -> Float64:
+def quotas(state: AutoTunedStatistics, p: float) -> Float64:
     """Give each arm's part of p, (K,), in proportion to the shares of the arms that are not retired.
 
     Examples
     --------
-    >>> quotas(Tuned(4, 1, units="free"), 8.0)
+    >>> quotas(AutoTunedStatistics(4, 1, units="free"), 8.0)
     array([2., 2., 2., 2.])
     """
     shares, total = state.shares, 0.0
@@ -80,7 +80,7 @@ def quotas(state: Tuned, p: float) -> Float64:
     return out
 
 
-def look(policy: ContextualEpsilonGreedy, state: Tuned, t: int) -> auto_schedule.Prospect:
+def look(policy: ContextualEpsilonGreedy, state: AutoTunedStatistics, t: int) -> auto_schedule.Prospect:
     """Say in numpy what it would see now."""
     s, ridge = state, Ridge.parse(policy.ridge)
     if policy.clock == "steps":

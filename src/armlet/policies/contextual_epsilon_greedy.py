@@ -30,7 +30,7 @@ from armlet.inputs.settings import (
     settle,
     units_word,
 )
-from armlet.kernel import AutoEvidence, AutoSchedule, Evidence, Schedule, Statistics, Tuned, sum_shapes
+from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics, Evidence, Schedule, Statistics, sum_shapes
 from armlet.policies.base import sums
 from armlet.policies.epsilon_greedy import EpsilonGreedy, Warmup, check_warmup
 from armlet.reference import auto_schedule
@@ -154,7 +154,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         if self.p != "auto":
             return sums(ridge, n_arms, dim, units=self.units, origin=self.origin)
         origin = check_origin(self.origin, dim)
-        return Tuned(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
+        return AutoTunedStatistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
 
     def rule(self) -> Schedule | Evidence | AutoSchedule | AutoEvidence:
         """Describe when to explore to the kernel."""
@@ -167,14 +167,14 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
 
     def current_p(self, state: Statistics) -> float:
         """Give the p in force: the one that was set, or what "auto" has come to."""
-        return state.p(auto_p.rule(self)) if isinstance(state, Tuned) else float(self.p)
+        return state.p(auto_p.rule(self)) if isinstance(state, AutoTunedStatistics) else float(self.p)
 
     def exploring(self, state: Statistics, t: int, eligible: Bool) -> Exploring:
         """Say whether step t explores, and with which arm: by the rows that each arm has, or by the clock."""
         if not self._goes_by_evidence:
             return EpsilonGreedy.exploring(self, state, t, eligible)
         p = self.current_p(state)
-        q = auto_p.quotas(state, p) if isinstance(state, Tuned) else p / state.n_active
+        q = auto_p.quotas(state, p) if isinstance(state, AutoTunedStatistics) else p / state.n_active
         return by_evidence(state.n, eligible, t, q=q, cap=self.cap, floor=self.floor)
 
     def exploration_rate(self, t: int, state: Statistics | None = None) -> float:
@@ -197,7 +197,7 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
             )
         return EpsilonGreedy.exploration_rate(self, t, state)
 
-    def look(self, state: Tuned, t: int) -> auto_schedule.Prospect:
+    def look(self, state: AutoTunedStatistics, t: int) -> auto_schedule.Prospect:
         """Say what "auto" sees at step t, and which p it would choose if it looked now: in numpy, for people to read.
 
         Examples
@@ -220,5 +220,5 @@ class ContextualEpsilonGreedy(EpsilonGreedy):
         """Record an explored step, and look for a better p if enough of them have come; skip the others."""
         EpsilonGreedy.update(self, state, interaction)
         is_new = interaction.replaces is None  # a corrected reward is no other context
-        if interaction.explored and isinstance(state, Tuned) and is_new:
+        if interaction.explored and isinstance(state, AutoTunedStatistics) and is_new:
             state.learned(auto_p.rule(self), interaction.x, interaction.weight, interaction.t)

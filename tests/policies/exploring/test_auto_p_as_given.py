@@ -19,7 +19,7 @@ from armlet import ContextualEpsilonGreedy, kernel
 from armlet.environments import Customers, FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import Ridge, RidgeLike
-from armlet.kernel import AutoSchedule, Tuned
+from armlet.kernel import AutoSchedule, AutoTunedStatistics
 from armlet.model_file import encoding
 from armlet.parallel.seeds import Seeds
 from armlet.policies.auto_p import MOST, START
@@ -41,10 +41,10 @@ def rule_of(policy: ContextualEpsilonGreedy) -> AutoSchedule:
     return rule
 
 
-def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> Tuned:
+def explored(policy: ContextualEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
     """Learn rows as if every step had explored."""
     state, rule = policy.init(max(arms) + 1, X.shape[1]), rule_of(policy)
-    assert isinstance(state, Tuned)
+    assert isinstance(state, AutoTunedStatistics)
     for t, (x, arm, reward) in enumerate(zip(X, arms, rewards, strict=True), start=1):
         state.add(arm, x, float(reward))
         state.learned(rule, x, 1.0, t)
@@ -83,7 +83,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
             return None
 
         def current_p(self, state: armlet.Statistics) -> float:
-            assert isinstance(state, Tuned)
+            assert isinstance(state, AutoTunedStatistics)
             return state.p(rule_of(policy))
 
         def update(self, state: armlet.Statistics, interaction: armlet.Interaction) -> None:
@@ -105,7 +105,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
         assert decision.arm == fast.arms[t]
         assert (decision.propensity, decision.explored) == (fast.propensities[t], fast.explored[t])
         slow.learn(decision, float(row[int(decision.arm)]))
-    assert isinstance(fast.statistics, Tuned)
+    assert isinstance(fast.statistics, AutoTunedStatistics)
     assert all(np.array_equal(mine, slow.state.arrays()[name]) for name, mine in fast.statistics.arrays().items())
 
 
