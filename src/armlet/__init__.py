@@ -99,15 +99,16 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         lacking = f"module 'armlet' has no attribute {name!r}"
-        if not name[:1].isupper():  # no name of a policy, so plug-ins need not be asked
-            from armlet.errors import closest  # only an error needs it
+        reason = ""
+        if name[:1].isupper():  # the name of a policy, perhaps; for others plug-ins need not be asked
+            try:
+                return policies.find_policy(name)
+            except UnknownNameError as error:
+                reason = f": {error}"
+        from armlet.errors import closest  # only an error needs it
 
-            near = closest(name, __all__)
-            raise AttributeError(lacking + (f"; did you mean {near!r}?" if near else ""))
-        try:
-            return policies.find_policy(name)
-        except UnknownNameError as error:
-            raise AttributeError(f"{lacking}: {error}") from None
+        near = closest(name, __all__)
+        raise AttributeError(lacking + (f"; did you mean {near!r}?" if near else reason))
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
