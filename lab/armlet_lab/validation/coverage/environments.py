@@ -25,7 +25,7 @@ from armlet.evaluation.rows import Design, Rows
 from armlet.evaluation.targets import prob_of_played
 from armlet.kernel import gram, row_features
 from armlet.parallel.seeds import Seeds
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
+from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, Uniform
 from armlet.testing.logs import HeldBlocks, play
 from armlet.types import Bool, Float64, Int64, Policy
 
@@ -64,7 +64,7 @@ KINDS: Final[dict[str, Kind]] = {
     "equal arms": Kind(policy=Algorithm1(p=60, warmup="uniform"), paid="gaussian", spread=0.0),
     "3 % clicks": Kind(policy=Algorithm1(p=600, warmup="uniform"), level=0.03, spread=0.008),
     "evidence": Kind(policy=ContextualEpsilonGreedy(p=60), n_arms=5, dim=4),
-    "auto": Kind(policy=ContextualEpsilonGreedy(p="auto", horizon=5_000), n_arms=4, paid="gaussian", spread=0.5),
+    "auto": Kind(policy=AutoEpsilonGreedy(horizon=5_000), n_arms=4, paid="gaussian", spread=0.5),
     "eligible sets": Kind(policy=ContextualEpsilonGreedy(p=60), n_arms=5, eligible=0.6),
     "floor": Kind(policy=ContextualEpsilonGreedy(p=20, floor=0.05), paid="gaussian", spread=0.4),
     "not linear": Kind(policy=Algorithm1(p=90, warmup="uniform"), paid="gaussian", spread=0.3, bend=0.4),
