@@ -20,8 +20,8 @@ for name in ("OMP", "OPENBLAS", "MKL"):
 import numpy as np  # noqa: E402 - after the number of threads
 
 import armlet  # noqa: E402
-from armlet.evaluation.arrays import ArrayBlocks  # noqa: E402
 from armlet.evaluation.model import combine, row_sums, solve  # noqa: E402
+from armlet_lab.validation.printed_tables.arrays import ArrayBlocks  # noqa: E402
 from evaluators import ask  # noqa: E402
 
 DIM, ARMS, SAMPLES, ROUNDS = 20, 20, 100, 3

@@ -33,7 +33,7 @@ for x in rng.normal(size=(2000, 2)):
     decision = pilot.decide(x)
     pilot.learn(decision, float(x[0] if decision.arm == "tea" else x[1]))
 log.close()
-print(armlet.replay("pilot.jsonl", armlet.LinUCB(), seed=3))
+print(armlet.evaluation.rejection_replay("pilot.jsonl", armlet.LinUCB(), seed=3))
 """
 LOOP = """
 import armlet

@@ -17,18 +17,18 @@ import pytest
 import armlet
 from armlet import datasets
 from armlet.datasets.feedback import OPEN_BANDIT
-from armlet.evaluation.arrays import gram_with
-from armlet.evaluation.estimators import Estimator, estimate
+from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.inference.betting import mixed_margin
 from armlet.inference.intervals import Z
 from armlet.inference.sequences import MeanSequence
 from armlet.types import Bool, Float64, Int64
+from armlet_lab.validation.printed_tables.arrays import gram_with
 from evaluators import ask
 
 CLOSE = 1e-9
 MOST, SHRINK = 3.0, 2.0  # of Switch-DR and DRos: both bite on these logs
 LOGS = ("uniform", "softmax", "all", "men", "women")
-WORDS: tuple[Estimator, ...] = ("ips", "snips", "dm", "dr", "sndr", "switch", "shrunk")
+WORDS: tuple[str, ...] = ("ips", "snips", "dm", "dr", "sndr", "switch", "shrunk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def case(name: str) -> Case:
 
 def own_gram(given: Case) -> Float64:
     """Give the sums that every estimate is read off, from the same reward model."""
-    return gram_with(given.arms, given.rewards, given.chances, given.pi, given.q, most=MOST, shrink=SHRINK)
+    return gram_with(given.arms, given.rewards, given.chances, given.pi, given.q, Switch(MOST), Shrunk(SHRINK))
 
 
 def guesses(scores: Float64) -> Float64:

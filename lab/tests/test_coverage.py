@@ -10,7 +10,7 @@ import pytest
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
-from armlet.testing.logs import Held, play
+from armlet.testing.logs import HeldBlocks, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
@@ -52,14 +52,16 @@ def test_a_log_in_memory_is_the_log_of_the_bandit() -> None:
     assert bandit.state.n.tolist() == counts.tolist()
     np.testing.assert_array_equal(rows.reward, rewards[np.arange(400), rows.arm])
     greedy = rows.greedy == 0
-    np.testing.assert_allclose(rows.propensity[greedy], (rows.rate * rows.given_exploring)[greedy])
+    np.testing.assert_allclose(rows.propensity[greedy], (rows.exploration_rate * rows.exploration_propensity)[greedy])
 
 
 def test_a_uniform_log_values_an_arm_by_its_mean() -> None:
     rng = np.random.default_rng(2)
     X, rewards = rng.standard_normal((500, 2)), (rng.random((500, 2)) < 0.5).astype(float)
     rows, _ = play(Uniform(), X, rewards, seed=5)
-    found = values(Held(rows, range(2), (0.0, 1.0)), lambda X, _: np.tile([0.0, 1.0], (len(X), 1)), 0.5)
+    found = values(
+        HeldBlocks(rows, range(2), {"reward_range": (0.0, 1.0)}), lambda X, _: np.tile([0.0, 1.0], (len(X), 1)), 0.5
+    )
     assert found["auto value"] == pytest.approx(rows.reward[rows.arm == 1].mean(), abs=0.03)
     assert found["naive low"] < 0.5 < found["naive high"]
     assert found["anytime low"] < found["auto low"] < found["auto high"] < found["anytime high"]

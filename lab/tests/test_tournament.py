@@ -40,7 +40,7 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
             learned.append((self.t, decision.t))
             super().learn(decision, reward, weight=weight)
 
-    for where in ("armlet.simulation.player.Bandit", "armlet_lab.contests.tournament.Bandit"):
+    for where in ("armlet.simulation.play.Bandit", "armlet_lab.contests.tournament.Bandit"):
         monkeypatch.setattr(where, Watched)
     for family, delays in (("delay 1,000", {1000}), ("blocks of 1,000", set(range(1000)))):
         learned.clear()

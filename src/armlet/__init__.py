@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
-    from armlet.evaluation.replay import replay as replay
     from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
@@ -48,14 +47,14 @@ _LAZY = {  # name -> its module, imported on first use so that `import armlet` s
     "fit_parquet": "armlet.log.fitting",
     "log": None,
     "open_store": "armlet.stores",
-    "replay": "armlet.evaluation.replay",
     "stores": None,
     "testing": None,
     "theory": None,
 }
+_VARIANTS = ("AutoAlgorithm1", "Oracle", "ScheduledEpsilonGreedy")  # not listed here, but by armlet.policies
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
-    __all__ = [*_LOADED, *_LAZY, *policies.POLICIES]
+    __all__ = [*_LOADED, *_LAZY, *(name for name in policies.POLICIES if name not in _VARIANTS)]
 
     def __getattr__(name: str) -> object:
         """Import policies and the larger parts on first use: `armlet.LinUCB`, `armlet.theory`."""
@@ -64,16 +63,14 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         if name in _LAZY:
             home = _LAZY[name]
             return getattr(import_module(home), name) if home else import_module(f"armlet.{name}")
-        missing = f"module 'armlet' has no attribute {name!r}"
-        if not name[:1].isupper():  # not the name of a policy, so plug-ins need not be asked
-            from armlet.errors import closest  # only an error needs it
-
-            near = closest(name, __all__)
-            raise AttributeError(missing + (f"; did you mean {near!r}?" if near else ""))
-        try:
-            return policies.find_policy(name)
-        except errors.UnknownNameError as error:
-            raise AttributeError(f"{missing}: {error}") from None
+        missing, reason = f"module 'armlet' has no attribute {name!r}", ""
+        if name[:1].isupper():  # the name of a policy, perhaps; for others plug-ins need not be asked
+            try:
+                return policies.find_policy(name)
+            except errors.UnknownNameError as error:
+                reason = f": {error}"
+        near = errors.closest(name, __all__)
+        raise AttributeError(missing + (f"; did you mean {near!r}?" if near else reason))
 
     def __dir__() -> list[str]:
         return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

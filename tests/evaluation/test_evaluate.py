@@ -13,11 +13,15 @@ import pytest
 import armlet
 from armlet import Bandit
 from armlet.errors import ArgumentError, EvaluationError
-from armlet.evaluation import rows as rows_module
+from armlet.evaluation import log as log_module
+from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.rows import EXPLORATION, HeldBlocks, Rows, open_rows, rows_of
+from armlet.evaluation.log import open_rows
+from armlet.evaluation.rows import EXPLORATION, Rows, rows_of
 from armlet.evaluation.targets import read_target
 from armlet.parallel.pool import make_pool
+from armlet.reference.evaluate import Parts
+from armlet.testing.logs import HeldBlocks
 from armlet.types import Bool, Float64
 
 
@@ -50,8 +54,8 @@ def _rows(taken: list[Any]) -> Rows:
     X, arms, rewards = (np.array([each[i] for each in taken]) for i in range(3))
     said = [each[3] for each in taken]
     known: dict[str, Any] = {
-        field: np.array([math.nan if getattr(d, name) is None else getattr(d, name) for d in said])
-        for name, field in EXPLORATION.items()
+        name: np.array([math.nan if getattr(d, name) is None else getattr(d, name) for d in said])
+        for name in EXPLORATION
     }
     known["explored"] = np.array([d.explored for d in said], dtype=np.int8)
     known["turn"] = np.array([d.design == "turn" for d in said])
@@ -113,22 +117,54 @@ def test_a_constant_reward_is_the_value_of_what_was_played_for_certain(n: int, r
 
 def test_switch_and_shrunk_are_points_between_dm_and_dr() -> None:
     log = held(small())
-    values = {
-        word: evaluate(log, {"zero": 0}, estimator=word, most=3.0, shrink=1e12)["zero"] for word in ("dr", "shrunk")
+    asked: dict[str, EstimatorLike] = {
+        "dr": "dr",
+        "shrunk": Shrunk(1e12),
+        "dm": "dm",
+        "none": Switch(0.0),
+        "all": Switch(9.0),
     }
+    values = {name: evaluate(log, {"zero": 0}, estimator=each)["zero"] for name, each in asked.items()}
     assert values["shrunk"].value == pytest.approx(values["dr"].value)  # hardly shrunk
-    dm = evaluate(log, {"zero": 0}, estimator="dm")["zero"]
-    assert evaluate(log, {"zero": 0}, estimator="switch", most=0.0)["zero"].value == pytest.approx(dm.value)
-    assert evaluate(log, {"zero": 0}, estimator="switch", most=9.0)["zero"].value == pytest.approx(values["dr"].value)
+    dm = values["dm"]
+    assert values["none"].value == pytest.approx(dm.value)
+    assert values["all"].value == pytest.approx(values["dr"].value)
     assert dm.interval is None
     assert "bias" in dm.note
+
+
+class Clipped(Estimator):
+    """S min(w, 1.5) r / n, which the kernel does not know."""
+
+    name = "clipped"
+
+    def column(self, parts: Parts) -> Float64:
+        return np.minimum(parts.pi / parts.chance, 1.5) * parts.rewards
+
+    def solve(self, sums: Gram) -> Estimated:
+        return sums.mean("clipped")
+
+
+@pytest.mark.parametrize("baseline", ["logged", "uniform"])
+def test_an_estimator_with_a_column_of_its_own_is_one_class(baseline: str) -> None:
+    rows = small()
+    found = evaluate(held(rows), {"zero": 0}, estimator=Clipped(), baseline=baseline, checks="none")
+    scores = np.minimum((rows.arm == 0) / rows.propensity, 1.5) * rows.reward
+    assert found["zero"].value == pytest.approx(scores.mean())
+    assert found["zero"].se == pytest.approx(scores.std(ddof=1) / 2)
+    base = np.minimum(1 / rows.eligible.sum(axis=1) / rows.propensity, 1.5) if baseline == "uniform" else 1.0
+    apart = scores - base * rows.reward
+    assert found.differences["zero"].value == pytest.approx(apart.mean())
+    assert found.differences["zero"].se == pytest.approx(apart.std(ddof=1) / 2)
+    usual = evaluate(held(rows), {"zero": 0}, baseline=baseline, checks="none").estimates["zero"]
+    assert {name: point for name, point in found.estimates["zero"].items() if name != "clipped"} == usual
 
 
 def test_weighted_is_plain_where_all_rows_explore_alike() -> None:
     known: dict[str, Any] = {
         "explored": np.ones(4, dtype=np.int8),
-        "rate": np.ones(4),
-        "given_exploring": np.full(4, 0.5),
+        "exploration_rate": np.ones(4),
+        "exploration_propensity": np.full(4, 0.5),
     }
     rows = rows_of(small().X, small().arm, small().reward, np.full(4, 0.5), **known)
     weighted, dr = (
@@ -150,15 +186,15 @@ def test_weights_of_rows_do_not_know_their_own_arm() -> None:
     """Whatever arm row t drew, its h is the same: rows after it may differ."""
     _, log = logged_by(armlet.Algorithm1(p=40, warmup="uniform"), 200)
     rows = log[0]
-    from armlet.evaluation.basis import Basis
-    from armlet.evaluation.predictable import SUMS, contributions, row_weights
-    from armlet.evaluation.targets import chance_of_played
+    from armlet.evaluation.model import RUNNING, contributions, row_weights
+    from armlet.evaluation.rows import Design
+    from armlet.evaluation.targets import prob_of_played
 
     law = np.zeros(len(rows), dtype=np.int64)
 
     def weights(arm: Any) -> Float64:
-        basis = Basis.of(rows)
-        return row_weights(contributions(law, chance_of_played(law, arm), basis), np.zeros(SUMS), basis)
+        design = Design.of(rows)
+        return row_weights(contributions(law, prob_of_played(law, arm), design), np.zeros(RUNNING), design)
 
     plain = weights(rows.arm)
     for t in (3, 50, 120, 199):
@@ -169,9 +205,9 @@ def test_weights_of_rows_do_not_know_their_own_arm() -> None:
 
 def test_weights_of_rows_do_not_know_which_arms_were_eligible_there() -> None:
     """A target is worth more where more may be played, and the rate goes with the set: weights must not."""
-    from armlet.evaluation.basis import Basis
-    from armlet.evaluation.predictable import SUMS, contributions, row_weights
-    from armlet.evaluation.targets import chance_of_played
+    from armlet.evaluation.model import RUNNING, contributions, row_weights
+    from armlet.evaluation.rows import Design
+    from armlet.evaluation.targets import prob_of_played
 
     _, log = logged_by(armlet.ContextualEpsilonGreedy(p=40), 200)
     eligible = log[0].eligible.copy()
@@ -180,14 +216,14 @@ def test_weights_of_rows_do_not_know_which_arms_were_eligible_there() -> None:
     law = np.zeros(len(rows), dtype=np.int64)
 
     def weights(each: Rows) -> Float64:
-        basis = Basis.of(each)
-        return row_weights(contributions(law, chance_of_played(law, each.arm), basis), np.zeros(SUMS), basis)
+        design = Design.of(each)
+        return row_weights(contributions(law, prob_of_played(law, each.arm), design), np.zeros(RUNNING), design)
 
     plain = weights(rows)
     for t in (3, 50, 120, 199):
-        sets, rate = rows.eligible.copy(), rows.rate.copy()
+        sets, rate = rows.eligible.copy(), rows.exploration_rate.copy()
         sets[t], rate[t] = np.arange(3) == rows.arm[t], rate[t] / 2
-        other = weights(replace(rows, eligible=sets, rate=rate))
+        other = weights(replace(rows, eligible=sets, exploration_rate=rate))
         assert (other[: t + 1] == plain[: t + 1]).all()
         assert t == 199 or (other[t + 1 :] != plain[t + 1 :]).any()
 
@@ -208,7 +244,7 @@ def test_a_value_that_weights_carry_out_of_the_range_keeps_the_width_of_its_erro
 
 def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     _, log = logged_by(armlet.Algorithm1(p=60), 500)
-    monkeypatch.setattr(rows_module, "BLOCK", 64)
+    monkeypatch.setattr("armlet.testing.logs.BLOCK", 64)
     several = [evaluate(log, ["a", "uniform"], pool=pool, workers=2).to_dict() for pool in ("serial", "threads")]
     assert several[0] == several[1]
     monkeypatch.undo()
@@ -223,7 +259,7 @@ def test_processes_and_dask_give_the_same_bytes_from_parquet(tmp_path: Path, mon
         for i in range(300):
             bandit.learn(bandit.decide([i / 300]), float(i % 3))
     monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
-    monkeypatch.setattr("armlet.evaluation.reading.compacted.BLOCK", 64)
+    monkeypatch.setattr(log_module, "BLOCK", 64)
     blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
     assert len(blocks) == 5
     here, there = (evaluate(blocks, ["a", bandit], pool=pool, workers=2) for pool in ("serial", "processes"))
@@ -530,7 +566,7 @@ def test_contexts_that_are_no_numbers_are_refused_by_a_bandit() -> None:
     bandit = Bandit(range(2), 2, policy=armlet.Greedy(units="as given"), seed=1)
     rows = rows_of(X, np.zeros(3, dtype=np.int64), np.array([1.0, np.nan, 0.0]), np.full(3, 0.5), n_arms=2)
     with pytest.raises(ValueError, match="nan"):
-        read_target("it", bandit, (0, 1), "greedy").law(rows)
+        read_target("it", bandit, (0, 1), "greedy").action_dist(rows)
 
 
 def test_words_are_checked() -> None:
@@ -540,7 +576,7 @@ def test_words_are_checked() -> None:
         ({"interval": "wide"}, "interval is 'wide'"),
         ({"weights": "use"}, "weights is 'use'"),
         ({"level": 1.5}, "level is 1.5"),
-        ({"playing": "well"}, "playing is 'well'"),
+        ({"mode": "well"}, "mode is 'well'"),
     ):
         with pytest.raises(ArgumentError, match=message):
             evaluate(log, 0, **wrong)

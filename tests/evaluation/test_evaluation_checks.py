@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armlet.evaluation.checks import Check, Checks, Word, bets
-from armlet.evaluation.checks.support import effective
-from armlet.evaluation.checks.trained import Trained
+from armlet.evaluation import checks as bets
+from armlet.evaluation.checks import Check, Trained, Word, check_ess
+from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
 from armlet.types import Arm, Policy
@@ -62,7 +62,11 @@ def test_an_error_of_a_quarter_on_one_arm_is_found_in_uniform_logs(times: float,
     for seed in range(10):
         rows = played(Uniform(), 3000, seed=seed) if known else imported(3000, seed=seed)
         wrong = np.where(rows.arm == 1, times / 3, 1 / 3)
-        columns = {"given_exploring": wrong, "smallest": np.full(3000, wrong.min())} if known else {}
+        columns = (
+            {"exploration_propensity": wrong, "min_exploration_probability": np.full(3000, wrong.min())}
+            if known
+            else {}
+        )
         checks = look(replace(rows, propensity=wrong, **columns))
         check = checks["propensities"]
         found += check.word is Word.REFUSED and "1 was not drawn as often" in check.sentence
@@ -74,9 +78,9 @@ def test_wrong_chances_among_explored_rows_of_algorithm_1_are_found() -> None:
     skewed = np.where(rows.arm == 2, 0.5, 0.25)
     lied = replace(
         rows,
-        given_exploring=skewed,
-        smallest=np.full(3000, 0.25),
-        propensity=rows.propensity + rows.rate * (skewed - rows.given_exploring),
+        exploration_propensity=skewed,
+        min_exploration_probability=np.full(3000, 0.25),
+        propensity=rows.propensity + rows.exploration_rate * (skewed - rows.exploration_propensity),
     )
     assert look(lied)["propensities"].word is Word.REFUSED
 
@@ -134,9 +138,9 @@ def test_a_target_that_the_logger_hardly_ever_plays_cannot_be_evaluated() -> Non
 
 
 def test_few_effective_rows_are_a_warning_and_none_refuse() -> None:
-    assert effective("new", 100, 30.0, 2.0).word is Word.FINE
-    assert effective("new", 100, 29.9, 2.0).word is Word.WARNING
-    none = effective("new", 100, 50.0, 0.0)  # an estimator may count rows that say nothing of its arms
+    assert check_ess("new", 100, 30.0, 2.0).word is Word.FINE
+    assert check_ess("new", 100, 29.9, 2.0).word is Word.WARNING
+    none = check_ess("new", 100, 50.0, 0.0)  # an estimator may count rows that say nothing of its arms
     assert none.word is Word.REFUSED
     assert "nothing to value it by" in none.sentence
 
@@ -214,7 +218,7 @@ def test_wealth_grows_by_one_on_average_if_chances_are_right() -> None:
     arm = rng.choice(3, p=chances, size=20_000)
     grown = np.array(
         [
-            np.exp(bets.on_draws(np.array([one]), chances[[one]], np.array([0.2]), np.ones((1, 3), dtype=np.bool_)))
+            np.exp(bets.bet_on_draws(np.array([one]), chances[[one]], np.array([0.2]), np.ones((1, 3), dtype=np.bool_)))
             for one in range(3)
         ]
     )

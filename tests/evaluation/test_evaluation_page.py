@@ -11,26 +11,27 @@ import pytest
 
 from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.page import Story, limits, render
+from armlet.evaluation.page import limits, render
+from armlet.evaluation.result import Evaluation
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.testing.logs import Held
-from support import stories
+from armlet.testing.logs import HeldBlocks
+from support import evaluations
 from support.decided import played
 
 
 @pytest.fixture(scope="module")
-def usual() -> Story:
-    return stories.usual()
+def usual() -> Evaluation:
+    return evaluations.usual()
 
 
 @pytest.fixture(scope="module")
-def far(usual: Story) -> Story:
-    return stories.far(usual)
+def far(usual: Evaluation) -> Evaluation:
+    return evaluations.far(usual)
 
 
 @pytest.fixture(scope="module")
-def pages(usual: Story, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return stories.write_pages(usual, tmp_path_factory.mktemp("pages"))
+def pages(usual: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return evaluations.write_pages(usual, tmp_path_factory.mktemp("pages"))
 
 
 @pytest.mark.parametrize("name", ["usual", "far", "bare"])
@@ -40,7 +41,7 @@ def test_nothing_is_loaded_from_anywhere(pages: dict[str, Path], name: str) -> N
     assert not re.search(r"<(script|link|img|iframe|object|image|b)\b", text)
 
 
-def test_the_same_story_gives_the_same_bytes(usual: Story) -> None:
+def test_the_same_result_gives_the_same_bytes(usual: Evaluation) -> None:
     assert render(usual) == render(usual)
 
 
@@ -50,14 +51,14 @@ def test_a_refused_policy_has_neither_value_nor_interval(pages: dict[str, Path])
     assert "nan" not in text
 
 
-def test_every_check_is_told_with_its_word_and_number(pages: dict[str, Path], usual: Story) -> None:
+def test_every_check_is_told_with_its_word_and_number(pages: dict[str, Path], usual: Evaluation) -> None:
     text = pages["usual"].read_text(encoding="utf-8")
     for check in usual.checks:
         assert check.sentence.replace("'", "&#x27;") in text
     assert text.count('<tr role="row"><th') >= len(usual.checks)
 
 
-def test_limits_depend_on_what_was_found(usual: Story, far: Story) -> None:
+def test_limits_depend_on_what_was_found(usual: Evaluation, far: Evaluation) -> None:
     assert not any("No range of rewards" in told for told in limits(usual))
     assert any("No range of rewards" in told for told in limits(far))
     drifted = Check(name="drift of rewards", word=Word.WARNING, sentence="It drifts.", number=0.0, unit="p-value")
@@ -70,7 +71,8 @@ def test_little_support_is_grey(pages: dict[str, Path]) -> None:
 
 
 def test_an_evaluation_saves_a_page_whose_bands_end_where_its_sequences_do(tmp_path: Path) -> None:
-    log = Held(played(ContextualEpsilonGreedy(p=40, floor=0.05), 1500), range(3), (0.0, 1.0))
+    rows = played(ContextualEpsilonGreedy(p=40, floor=0.05), 1500)
+    log = HeldBlocks(rows, range(3), {"reward_range": (0.0, 1.0)})
     result = evaluate(log, {"always 0": 0})
     (path,) = result.paths
     assert (path.low[-1], path.high[-1]) == pytest.approx(result["always 0"].anytime)

@@ -12,10 +12,9 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.errors import ArgumentError, DecisionError, EvaluationError
-from armlet.evaluation.drawn import drawn_rows
-from armlet.evaluation.gate import gate
-from armlet.evaluation.holdout import Holdout
-from armlet.evaluation.rows import HeldBlocks, rows_of
+from armlet.evaluation.gate import Holdout, gate
+from armlet.evaluation.rows import randomized_rows, rows_of
+from armlet.testing.logs import HeldBlocks
 
 
 def held(n: int = 3000, objective: str = "max", **columns: Any) -> HeldBlocks:
@@ -58,8 +57,8 @@ def test_only_rows_that_were_drawn_speak_of_the_candidate() -> None:
     explored[:100] = 1
     turn = np.zeros(n, dtype=np.bool_)
     turn[:10] = True
-    blocks = held(n, explored=explored, turn=turn, given_exploring=np.full(n, 0.5))
-    assert drawn_rows(blocks[0])[0].sum() == 90
+    blocks = held(n, explored=explored, turn=turn, exploration_propensity=np.full(n, 0.5))
+    assert randomized_rows(blocks[0])[0].sum() == 90
     found = gate(blocks, "b", against="a")
     assert (found.rows, found.drawn) == (400, 90)
     assert "10 rows had their turn" in str(found)

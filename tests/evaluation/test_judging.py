@@ -17,7 +17,8 @@ from armlet import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.result import Evaluation
-from armlet.evaluation.rows import HeldBlocks, rows_of
+from armlet.evaluation.rows import rows_of
+from armlet.testing.logs import HeldBlocks
 from armlet.types import Bool, Float64
 from support.decided import played
 
@@ -260,7 +261,7 @@ def test_explored_decisions_are_counted_once_in_words(tmp_path: Path) -> None:
     page = page_of(found, tmp_path)
     assert words in str(found)
     assert words in page
-    coins = int((explored & ~rows.turn & (rows.rate < 1.0)).sum())
+    coins = int((explored & ~rows.turn & (rows.exploration_rate < 1.0)).sum())
     told = f"Of {all_of_them} explored decisions {coins} were chosen by a coin and {all_of_them - coins} for certain"
     assert told in page
     assert evaluate(clicks(50, (0.5, 0.5)), 0).explored is None

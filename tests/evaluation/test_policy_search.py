@@ -7,9 +7,10 @@ import pytest
 
 import armlet
 from armlet.errors import EvaluationError
-from armlet.evaluation.rows import HeldBlocks, rows_of
+from armlet.evaluation.rows import rows_of
 from armlet.evaluation.search import around, search
 from armlet.inference.sequences import MeanSequence
+from armlet.testing.logs import HeldBlocks
 from armlet.types import Float64
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.evaluation import rows
-from armlet.evaluation.reading import compacted, spool
-from armlet.evaluation.rows import Rows, open_rows
+from armlet.evaluation import log as log_module
+from armlet.evaluation.log import open_rows
+from armlet.evaluation.rows import Rows
 from armlet.log import compact, from_dsjson, from_obp
 from armlet.log.schema import FORMAT, SCHEMA
 
@@ -75,7 +75,7 @@ def test_parquet_and_json_lines_give_the_same_columns(tmp_path: Path) -> None:
     assert lines.reward_range == binary.reward_range == (0.0, 9.0)
     assert lines.policy is not None
     assert lines.policy["name"] == "Algorithm1"
-    assert lines.start_model == binary.start_model
+    assert lines.about.get("start_model") == binary.about.get("start_model")
     assert same(whole(lines), whole(binary))
     assert same(whole(lines), whole(wide))
 
@@ -83,11 +83,10 @@ def test_parquet_and_json_lines_give_the_same_columns(tmp_path: Path) -> None:
 def test_blocks_cut_anywhere_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_eventful_log(tmp_path / "log.jsonl")
     once = whole(tmp_path / "log.jsonl")
-    for module in (rows, spool, compacted):
-        monkeypatch.setattr(module, "BLOCK", 64)
-    monkeypatch.setattr(spool, "_PART", 16)
+    monkeypatch.setattr(log_module, "BLOCK", 64)
+    monkeypatch.setattr(log_module, "_PART", 16)
     monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
-    monkeypatch.setattr(compacted, "_BATCH", 24)
+    monkeypatch.setattr(log_module, "_BATCH", 24)
     compact(tmp_path / "log.jsonl")
     for name in ("log.jsonl", "log.parquet"):
         blocks = open_rows(tmp_path / name)
@@ -111,7 +110,7 @@ def test_columns_are_what_the_decisions_said(tmp_path: Path) -> None:
     assert block.propensity.tolist() == [event["propensity"] for event in decided]
     assert block.explored.tolist() == [int(event["explored"]) for event in decided]
     assert block.turn.tolist() == [event["design"] == "turn" for event in decided]
-    assert block.rate.tolist() == [event["exploration_rate"] for event in decided]
+    assert block.exploration_rate.tolist() == [event["exploration_rate"] for event in decided]
     assert block.eligible[np.arange(len(block)), block.arm].all()
 
 
@@ -158,7 +157,7 @@ def test_a_log_of_another_system_has_what_it_can_have() -> None:
     block = whole(blocks)
     assert blocks.policy is None
     assert block.explored.tolist() == [-1, -1, -1]
-    assert np.isnan(block.rate).all()
+    assert np.isnan(block.exploration_rate).all()
     assert block.probabilities is None
     assert block.reward.tolist() == [0.0, 1.0, 1.0]
 

@@ -63,7 +63,7 @@ STARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "evaluate": (("log.jsonl", "--policy", "uniform"), ("log.parquet", "--policy", "model.armlet", "--policy", "own")),
     "gate": (("log.jsonl", "--candidate", "model.armlet", "--reward-range", "0..1"),),
     "search": (("log.jsonl", "--around", "model.armlet", "--reward-range", "0..1"),),
-    "replay": (("log.jsonl", "--policy", "LinUCB"),),
+    "rejection-replay": (("log.jsonl", "--policy", "LinUCB"),),
     "audit": (("log.jsonl",), ("log.jsonl", "--start", "log.start.armlet")),
     "summary": (("model.armlet",),),
     "intervals": (("model.armlet", "--json"),),

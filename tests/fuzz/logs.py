@@ -25,7 +25,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import armlet
 from armlet import ArmletError, cli
 from armlet.errors import ArgumentError
-from armlet.evaluation.replay import replay as replay_policy
+from armlet.evaluation.learners import rejection_replay
 from armlet.log import log as logs
 from armlet.log.exporting import compact
 from armlet.log.lines import encode_event
@@ -389,7 +389,7 @@ def replays(path: Path) -> None:
 
 
 def lets_learn(path: Path) -> None:
-    replay_policy(path, armlet.Greedy(), seed=1)
+    rejection_replay(path, armlet.Greedy(), seed=1)
 
 
 def compacts(path: Path) -> None:
@@ -448,7 +448,7 @@ def evaluates_at_the_command_line(path: Path) -> None:
 
 
 def replays_at_the_command_line(path: Path) -> None:
-    command("replay", str(path), "--policy", "Greedy")
+    command("rejection-replay", str(path), "--policy", "Greedy")
 
 
 ALL: tuple[Callable[[Path], bool | None], ...] = (

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from support import browser, stories
+from support import browser, evaluations
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return stories.write_pages(stories.usual(), tmp_path_factory.mktemp("pages"))
+    return evaluations.write_pages(evaluations.usual(), tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")

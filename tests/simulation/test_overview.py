@@ -1,4 +1,4 @@
-"""`armlet-lab report` of a folder of simulations: finished, unfinished, or none at all."""
+"""The page of a folder of simulations: finished, unfinished, or none at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import cli
 from armlet.environments import FigureA
 from armlet.simulation import run as runner
 from armlet.simulation.lab import Manifest, ResultsError
@@ -28,11 +27,9 @@ def jobs() -> list[Job]:
     return [Job(environment=ENVIRONMENT, policy=policy, **SIZE) for policy in policies]
 
 
-def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path) -> None:
     simulate_all(jobs, engine="serial", store=tmp_path)
-    assert cli.main(["report", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"Report: {tmp_path / 'report.html'}\n"
-    page = (tmp_path / "report.html").read_text()
+    page = write_overview(tmp_path).read_text()
     assert page.count("<svg") == 1
     for name in ("Algorithm1(p=60)", "Uniform()"):
         assert name in page
@@ -57,16 +54,12 @@ def test_the_finished_runs_of_an_interrupted_simulation_are_shown(
     assert "2 runs in all" in write_overview(tmp_path).read_text()
 
 
-def test_a_folder_without_results_is_refused(
-    jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_results_is_refused(jobs: list[Job], tmp_path: Path) -> None:
     Manifest(tmp_path, jobs, engine="serial").stop("interrupted")
     with pytest.raises(ResultsError, match="holds no finished run yet; run the same command again"):
         write_overview(tmp_path)
-    with pytest.raises(SystemExit) as ending:
-        cli.main(["report", str(tmp_path / "nowhere")])
-    assert ending.value.code == 1
-    assert "has no manifest.json, so it holds no results" in capsys.readouterr().err
+    with pytest.raises(ResultsError, match=r"has no manifest\.json, so it holds no results"):
+        write_overview(tmp_path / "nowhere")
 
 
 def test_a_policy_is_named_with_what_is_short_and_not_its_default() -> None:

@@ -296,7 +296,7 @@ def test_a_reader_who_has_seen_enough_ends_a_command_quietly() -> None:
 
 def test_misspelt_names_are_told_the_closest() -> None:
     for word, meant in (("LinUBC", "LinUCB"), ("Bandits", "Bandit")):
-        with pytest.raises(AttributeError, match=f"no attribute '{word}'; did you mean '{meant}'"):
+        with pytest.raises(AttributeError, match=f"no attribute '{word}'.*did you mean '{meant}'"):
             getattr(armlet, word)
     with pytest.raises(AttributeError, match=r"no attribute 'spam'$"):
         _ = armlet.spam  # type: ignore[attr-defined]
@@ -307,8 +307,10 @@ def test_misspelt_names_are_told_the_closest() -> None:
     [
         (["compar"], "invalid choice: 'compar'; did you mean 'compare'"),
         (["list", "LinUBC"], "NAME is 'LinUBC'; did you mean 'LinUCB'"),
-        (["simulate", "--environment", "FigureA", "--policy", "LinUBC"], "policy is 'LinUBC'; did you mean 'LinUCB'"),
-        (["paper", "--only", "fig-c"], "there is no experiment 'fig-c'; did you mean 'fig-"),
+        (
+            ["simulate", "--environment", "FigureA", "--policy", "LinUBC"],
+            "there is no policy 'LinUBC'; did you mean 'LinUCB'",
+        ),
     ],
 )
 def test_commands_suggest_the_closest_name(
@@ -322,8 +324,8 @@ def test_commands_suggest_the_closest_name(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--environment", "Mars", "--policy", "Uniform"], "environment is 'Mars'; choose one of FigureA"),
-        (["--environment", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Algorithm1"),
+        (["--environment", "Mars", "--policy", "Uniform"], "environment is 'Mars'; choose one of Customers"),
+        (["--environment", "FigureA", "--policy", "Luck"], "there is no policy 'Luck'; choose one of Algorithm1"),
         (
             ["--environment", "FigureA", "--policy", "Algorithm1"],
             "Algorithm1 needs p; give it with",

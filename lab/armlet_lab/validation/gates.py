@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.evaluation.gate import AgainstLive, AgainstOther, Answer, Compared, answer_of
 from armlet.evaluation.rows import Rows, rows_of
-from armlet.evaluation.targets import Always, Asked
+from armlet.evaluation.targets import Always, FunctionTarget
 from armlet.parallel.seeds import Seeds
 
 Against: TypeAlias = Literal["live", "other", "other, weights bounded"]
@@ -34,9 +34,9 @@ def drawn(rng: np.random.Generator, gain: float) -> Rows:
     return rows_of(X, arms, (rng.random(ROWS) < chance).astype(np.float64), np.full(ROWS, 1 / 3), n_arms=3)
 
 
-def candidate() -> Asked:
+def candidate() -> FunctionTarget:
     """Play arm 1 where x is positive, else arm 0."""
-    return Asked("candidate", lambda X, _: np.eye(3)[(X[:, 0] > 0).astype(np.int64)])
+    return FunctionTarget("candidate", lambda X, _: np.eye(3)[(X[:, 0] > 0).astype(np.int64)])
 
 
 def first_answer(against: Against, rows: Rows) -> tuple[Answer, int]:

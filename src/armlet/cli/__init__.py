@@ -16,7 +16,7 @@ COMMANDS = (
     logs.data,
     logs.log,
     evaluation.evaluate,
-    evaluation.replay,
+    evaluation.rejection_replay,
     logs.audit,
     evaluation.gate,
     evaluation.search,

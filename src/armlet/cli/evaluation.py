@@ -1,4 +1,4 @@
-"""The commands `armlet evaluate`, `replay`, `gate` and `search`: what policies would have earned on a log."""
+"""The commands `armlet evaluate`, `rejection-replay`, `gate` and `search`: what policies would have earned on a log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from armlet.errors import InvalidValueError
 if TYPE_CHECKING:
     from armlet.evaluation.targets import TargetLike
 
-ESTIMATORS = ("auto", "weighted", "explored", "replay", "ips", "snips", "dm", "dr", "sndr", "switch", "shrunk")
-
 
 @command(
     "evaluate",
@@ -23,7 +21,7 @@ ESTIMATORS = ("auto", "weighted", "explored", "replay", "ips", "snips", "dm", "d
     LOG,
     arg("--policy", action="append", required=True, metavar="POLICY", help="what to value; may be given several times"),
     arg("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged"),
-    arg("--estimator", default="auto", choices=ESTIMATORS, help="default: auto, which says why it chose"),
+    arg("--estimator", default="auto", metavar="NAME", help="default: auto, which says why it chose"),
     arg("--exploring", action="store_true", help="models play as their next decision would, exploring included"),
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards, for intervals that hold at every look"),
     arg("--level", type=float, default=0.95, metavar="SHARE", help="how often an interval covers; default: 0.95"),
@@ -47,7 +45,7 @@ def evaluate(a: argparse.Namespace) -> None:
     logged, or own: the honest value of what these very rows teach.
     """
     from armlet.evaluation.evaluate import evaluate
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.log import open_rows
     from armlet.parallel.pool import reporter, silent
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
@@ -58,7 +56,7 @@ def evaluate(a: argparse.Namespace) -> None:
         {name: _target(name, blocks.arms) for name in a.policy},
         baseline=_target(a.baseline, blocks.arms),
         estimator=a.estimator,
-        playing="exploring" if a.exploring else "greedy",
+        mode="exploring" if a.exploring else "greedy",
         reward_range=a.reward_range,
         level=a.level,
         weights=a.weights,
@@ -85,7 +83,7 @@ def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
 
 
 @command(
-    "replay",
+    "rejection-replay",
     "let policies learn from a log, as if they had run themselves",
     arg("log", type=Path, metavar="LOG", help="a file"),
     arg(
@@ -99,18 +97,18 @@ def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
     options={"path": "LOG"},
     extras=("pyarrow",),
 )
-def replay(a: argparse.Namespace) -> None:
+def rejection_replay(a: argparse.Namespace) -> None:
     """Let policies learn from a log, exactly as if they had run themselves (Li and others, 2011).
 
     examples:
-      armlet replay decisions.jsonl --policy LinUCB:alpha=1
-      armlet replay decisions.parquet --policy OccasionalOptimism --policy Greedy --policy Uniform --seed 3
+      armlet rejection-replay decisions.jsonl --policy LinUCB:alpha=1
+      armlet rejection-replay decisions.parquet --policy OccasionalOptimism --policy Greedy --policy Uniform --seed 3
 
     The log must have rows whose arms were drawn whatever the context: explored rows of a bandit that explores so, or
     rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
     """
-    from armlet.evaluation.replay import replay
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation import rejection_replay as replayed
+    from armlet.evaluation.log import open_rows
     from armlet.simulation.compare import make_policy, parse_policy
 
     names = a.policy or ["OccasionalOptimism"]
@@ -118,7 +116,7 @@ def replay(a: argparse.Namespace) -> None:
     rows = open_rows(a.log)
     print(f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy")
     for name, policy in zip(names, policies, strict=True):
-        found = replay(rows, policy, seed=a.seed)
+        found = replayed(rows, policy, seed=a.seed)
         interval = "" if found.interval is None else f"{found.interval.low:.4f} to {found.interval.high:.4f}"
         print(f"{found.mean:13.4f}  {interval:22}{found.accepted:9,}{found.rows:10,}  {name}")
 
@@ -152,7 +150,7 @@ def gate(a: argparse.Namespace) -> int:
       armlet gate decisions.parquet --candidate new.armlet --against always:north --worth 0.01
     """
     from armlet.evaluation.gate import gate
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.log import open_rows
 
     blocks = open_rows(a.log)
     candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))

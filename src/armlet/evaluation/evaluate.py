@@ -1,41 +1,55 @@
-"""What policies would have earned, from the log of another: `armlet.evaluate`.
+"""Off-policy evaluation: what policies would have earned, from the log of another: `armlet.evaluate`.
 
-Two passes over the log: one that says what kind it is and sums a reward model, one that sums what each row says of each
-target. Memory holds a block of rows.
+Two passes over the log: one finds what kind it is and sums a reward model, one sums what each row says of each target.
+Then sums become answers: which estimator the log allows, which interval it deserves, and why. Memory holds a block.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Literal, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias, get_args
 
 from armlet.errors import ArgumentError, EvaluationError
-from armlet.evaluation.checks import Word
-from armlet.evaluation.checks.trained import check_trained
-from armlet.evaluation.estimators import ESTIMATORS, Estimator
-from armlet.evaluation.judge import Judge
-from armlet.evaluation.model import solve
-from armlet.evaluation.reading.raw import through_encoders
-from armlet.evaluation.result import Evaluation
-from armlet.evaluation.rows import Blocks, Rows, open_rows
-from armlet.evaluation.sums import MOST, SHRINK, Sums, SumTask, add_sums, sum_block
-from armlet.evaluation.survey import Survey, survey_log
-from armlet.evaluation.targets import Playing, Target, TargetLike, read_target, split_own
-from armlet.evaluation.watch import Sequences, Watch
-from armlet.inference.intervals import LEVEL
-from armlet.inference.sequences import in_range
-from armlet.inputs.settings import Range, check_range
+from armlet.evaluation.checks import FEW, NEGLIGIBLE, UNMATCHED, Check, Word, check_ess, check_trained, unreachable
+from armlet.evaluation.estimators import (
+    EVERYWHERE,
+    Estimated,
+    Estimator,
+    EstimatorLike,
+    choose_from,
+    clamp,
+    difference_interval,
+    estimate,
+    hull,
+    mean_interval,
+    places_of,
+    t_interval,
+)
+from armlet.evaluation.learners import SelfEvaluation, self_evaluate
+from armlet.evaluation.log import open_rows
+from armlet.evaluation.model import Sums, SumTask, solve, sum_block
+from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
+from armlet.evaluation.result import Difference, Evaluation, Point, Value
+from armlet.evaluation.rows import Blocks
+from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
+from armlet.inference.intervals import LEVEL, Interval
+from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
-from armlet.parallel.pool import PoolLike, Progress, map_in_order, opened, silent
+from armlet.parallel.pool import PoolLike, Progress, map_in_order, opened
+from armlet.types import Float64, Mode
 
-Spans: TypeAlias = Literal["fixed", "both"]
-"""Which intervals are computed: those of one look, or also those that hold at every look."""
+Intervals: TypeAlias = Literal["fixed", "both"]
+"""Which intervals are computed: those of one look, or also those that are anytime-valid."""
 Weights: TypeAlias = Literal["refuse", "ignore"]
 """What is done with rows that were learned with a weight other than 1."""
-
 Checking: TypeAlias = Literal["all", "none"]
-"""Whether the log is looked at before values are believed."""
+"""Whether the log is checked before values are believed."""
+
+FEWEST: Final = 30
+"""Explored rows with a reward, below which there is no interval that can be trusted."""
+TRAINED: Final = "trained on these rows"
 
 
 def evaluate(
@@ -43,20 +57,18 @@ def evaluate(
     targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike],
     *,
     baseline: TargetLike = "logged",
-    estimator: Estimator | Literal["auto"] = "auto",
-    interval: Spans = "both",
+    estimator: EstimatorLike = "auto",
+    interval: Intervals = "both",
     level: float = LEVEL,
     reward_range: Range | None = None,
-    playing: Playing = "greedy",
+    mode: Mode = "greedy",
     weights: Weights = "refuse",
     checks: Checking = "all",
-    most: float = MOST,
-    shrink: float = SHRINK,
     pool: PoolLike = "serial",
     workers: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Evaluation:
-    """Say what policies would have earned on the decisions of a log.
+    """Estimate what policies would have earned on the decisions of a log.
 
     Parameters
     ----------
@@ -69,25 +81,24 @@ def evaluate(
     baseline
         What the others are compared with, on the same rows.
     estimator
-        "auto" chooses and says why; see `armlet.evaluation.estimators`.
+        "auto" chooses and says why; a name of `armlet.evaluation.ESTIMATORS`, or an instance with a constant of its
+        own, such as `armlet.evaluation.Switch(20)`.
     interval
-        "both", or "fixed" to leave out intervals that hold at every look, which need a range of rewards.
+        "both", or "fixed" to leave out anytime-valid intervals, which need a range of rewards.
     level
         How often an interval covers.
     reward_range
         (lowest, highest) reward there can be; that of the log if left out.
-    playing
-        How a bandit plays: "greedy", what looks best to it, or "exploring", as its next decision would be made.
+    mode
+        How a bandit plays: "greedy", the arm with the highest estimate, or "exploring", as its next decision would be.
     weights
         Rows that were learned with a weight other than 1 are refused, or read as any other: "ignore".
     checks
         "all", or "none" for values alone, which is quicker.
-    most, shrink
-        The constants of the estimators "switch" and "shrunk".
     pool, workers
         Where blocks are summed: "serial", "processes", "threads", "dask", an address or an executor; the same bytes.
     progress
-        Told how many blocks are done; each is read twice.
+        Called with how many blocks are done; each is read twice.
 
     Examples
     --------
@@ -104,29 +115,31 @@ def evaluate(
     >>> result.differences["always 1"].verdict
     'better'
     """
-    _check_words(estimator, interval, weights, level)
+    estimators = choose_from(estimator)
+    _check_options(interval, weights, level)
     blocks = open_rows(through_encoders(log, targets, baseline))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
         check_range(declared)
-    wanted, own = split_own(targets, blocks.arms, playing)
-    base = read_target(_base_name(baseline), baseline, blocks.arms, playing)
+    wanted, own = split_own(targets, blocks.arms, mode)
+    base_name = baseline if isinstance(baseline, str) else "baseline"
+    base = read_target(base_name, baseline, blocks.arms, mode)
     several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
     if interval == "both" and declared is not None:
-        sequences = Sequences([target.name for target in several], declared, level)
-    watch = Watch(blocks, several, declared if interval == "both" else None) if checks == "all" else None
-    looks = [each.look for each in (watch, sequences) if each is not None]
-    # a sequence checks rewards itself
-    counts = [partial(_check_rewards, declared)] if declared is not None and sequences is None else []
-    survey = survey_log(blocks, several, looks, progress, counts)
+        sequences = AnytimeIntervals([target.name for target in several], declared, level)
+    monitor = Monitor(blocks, several, declared if interval == "both" else None) if checks == "all" else None
+    observers = [each.add for each in (monitor, sequences) if each is not None]
+    # sequences check the rewards that they read themselves
+    survey = survey_log(blocks, several, observers, progress, None if sequences is not None else declared)
     _check_log(survey, weights)
-    learned = check_trained(several, blocks, survey.weights)
-    said = None if watch is None else (*watch.checks(), *learned)
-    names = {str(check.target) for check in learned if check.word is not Word.FINE}
-    judge = Judge(survey, blocks, level, declared, estimator, said, names)
-    sums = _sum(_tasks(blocks, several, survey, most, shrink), pool, workers, progress)
-    judge.check_certain(several, sums, own)
+    trained = check_trained(several, blocks, survey.weights)
+    judge = Judge(survey, blocks, level, declared, estimator, estimators)
+    judge.trained = {str(check.target) for check in trained if check.word is not Word.FINE}
+    if monitor is not None:
+        judge.is_checked, judge.checks = True, (*monitor.checks.found(), *trained)
+    sums = _sum(blocks, several, survey, estimators, pool, workers, progress)
+    judge.refuse_deterministic(several, sums, own)
     found, owned = judge.values(several, sums, sequences), judge.own(own)
     values = {name: found[name].value for name in [base.name, *(target.name for target in several[:-1])]}
     return Evaluation(
@@ -143,28 +156,18 @@ def evaluate(
         warnings=tuple(judge.warnings()),
         checks=judge.checks,
         estimates={each.name: judge.points(sums.own[i], found[each.name].value) for i, each in enumerate(several)},
-        paths=() if watch is None else tuple(path for path in watch.paths() if judge.stands(found[path.name].value)),
-        spreads=() if watch is None else watch.spreads(),
+        paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(found[path.name].value)),
+        spreads=() if monitor is None else monitor.spreads(),
     )
 
 
-def _base_name(baseline: object) -> str:
-    return baseline.name if isinstance(baseline, Target) else baseline if isinstance(baseline, str) else "baseline"
-
-
-def _check_words(estimator: str, interval: str, weights: str, level: float) -> None:
-    if estimator != "auto" and estimator not in ESTIMATORS:
-        raise ArgumentError("{estimator} is {value!r}; choose 'auto' or one of {all}", value=estimator, all=ESTIMATORS)
-    if interval not in get_args(Spans):
+def _check_options(interval: str, weights: str, level: float) -> None:
+    if interval not in get_args(Intervals):
         raise ArgumentError("{interval} is {value!r}; choose 'fixed' or 'both'", value=interval)
     if weights not in get_args(Weights):
         raise ArgumentError("{weights} is {value!r}; choose 'refuse' or 'ignore'", value=weights)
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
-
-
-def _check_rewards(declared: Range, rows: Rows) -> None:
-    in_range(rows.reward[rows.rewarded], declared)
 
 
 def _check_log(survey: Survey, weights: Weights) -> None:
@@ -178,30 +181,300 @@ def _check_log(survey: Survey, weights: Weights) -> None:
         )
 
 
-def _tasks(blocks: Blocks, targets: Sequence[Target], survey: Survey, most: float, shrink: float) -> list[SumTask]:
-    model = solve(survey.records(blocks.dim))
-    return [
-        SumTask(
-            blocks=blocks,
-            block=block,
-            targets=tuple(targets),
-            baseline=len(targets) - 1,
-            model=model,
-            starts=survey.starts[block],
-            most=most,
-            shrink=shrink,
-        )
-        for block in range(len(blocks))
-    ]
+def _sum(
+    blocks: Blocks,
+    targets: Sequence[Target],
+    survey: Survey,
+    estimators: Mapping[str, Estimator],
+    pool: PoolLike,
+    workers: int | None,
+    progress: Progress | None,
+) -> Sums:
+    model, every = solve(survey.records(blocks.dim)), tuple(estimators.values())
+    tasks = [SumTask(blocks, i, tuple(targets), model, start, every) for i, start in enumerate(survey.starts)]
+    parts = []
 
+    def collect(_index: int, part: Sums) -> None:
+        parts.append(part)
+        if progress is not None:
+            progress(len(tasks) + len(parts), 2 * len(tasks))
 
-def _sum(tasks: list[SumTask], pool: PoolLike, workers: int | None, progress: Progress) -> Sums:
-    done = 0
-
-    def count(_index: int, _sums: Sums) -> None:
-        nonlocal done
-        done += 1
-        progress(len(tasks) + done, 2 * len(tasks))
-
+    if pool == "serial" and workers is None:  # there is nothing to open
+        for task in tasks:
+            collect(task.block, sum_block(task))
+        return Sums.add(parts)
     with opened(pool, workers=workers) as place:
-        return add_sums(map_in_order(sum_block, tasks, place, count))
+        return Sums.add(map_in_order(sum_block, tasks, place, collect))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value, and what it was read off."""
+
+    value: Value
+    estimated: Estimated
+    own: Float64
+
+
+class Judge:
+    """Chooses the estimator among all, and intervals, with the reasons; `declared` is the range of rewards, if any."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        blocks: Blocks,
+        level: float,
+        declared: Range | None,
+        estimator: EstimatorLike,
+        estimators: Mapping[str, Estimator],
+    ) -> None:
+        self.checks: tuple[Check, ...] = ()  # those that follow from values are added here
+        self.is_checked = False
+        self.trained: set[str] = set()  # names of targets that learned from these rows
+        self._survey, self._blocks, self._level = survey, blocks, level
+        self._rewards = survey.rewards(declared)
+        self._all, self._places = estimators, places_of(estimators.values())
+        self._estimator, self._why, self.doubt = choose(survey, blocks, estimator, estimators)
+
+    def warnings(self) -> list[str]:
+        """Return what a reader should know of the log."""
+        s = self._survey
+        lines = [self.doubt] if self.doubt else []
+        lines += [str(check) for check in self.checks if check.word is not Word.FINE]
+        if gone := s.rows - s.rewarded:
+            lines.append(f"{gone:,} of {s.rows:,} rewards are missing; values are of those that came, which may differ")
+        if s.turns:
+            lines.append(
+                f"{s.turns:,} rows had their turn in a round-robin, and are read as drawn: right if contexts do not "
+                "depend on the step; log with warmup='uniform' where a log will be evaluated"
+            )
+        return lines
+
+    def values(self, targets: Sequence[Target], sums: Sums, sequences: AnytimeIntervals | None) -> dict[str, Found]:
+        """Value all targets, those that the log tells nothing of without a number."""
+        found = {}
+        for place, target in enumerate(targets):
+            own, is_log = sums.own[place], isinstance(target, Logged)
+            estimated = estimate("ips" if is_log else self._estimator, own, self._places)
+            if self.is_checked and not is_log:
+                about = check_ess(target.name, self._survey.rewarded, estimated.ess, float(sums.largest[place]))
+                self.checks = (*self.checks, about)
+            value = self._value(target.name, place, estimated, sums, is_log)
+            # a sequence holds however few rows there are, but not where the log itself is in question
+            if sequences is not None and not is_log and stands(value):
+                value = replace(value, anytime=sequences.interval(target.name))
+            found[target.name] = Found(value, estimated, own)
+        return found
+
+    def refuse_deterministic(self, targets: Sequence[Target], sums: Sums, own: Sequence[str]) -> None:
+        """Refuse a log that tells nothing of any target, since all of them play what it could not have played."""
+        asked = [place for place, target in enumerate(targets) if not isinstance(target, Logged)]
+        reached = any(sums.beyond[place] <= self._slack for place in asked)
+        if self._survey.certain and (asked or own) and not reached:
+            raise EvaluationError(
+                f"{self._survey.certain:,} decisions of {_policy(self._blocks)} could not have been otherwise: what "
+                "another arm would have earned there nobody knows, and weights do not repair it. Log with a policy "
+                "that explores at a known rate, such as armlet.Algorithm1, or OccasionalOptimism(floor=0.05)"
+            )
+
+    def own(self, names: Sequence[str]) -> list[SelfEvaluation]:
+        """Value what these very rows teach."""
+        refused = next((each.sentence for each in self.checks if each.target is None and each.word is Word.REFUSED), "")
+        if not refused and self._survey.certain:
+            refused = (
+                f"{self._survey.certain:,} decisions could not have been otherwise, so what these rows teach cannot be "
+                "valued: it may play another arm there"
+            )
+        args = (self._blocks, self._survey, self._level, self._rewards)
+        return [self_evaluate(*args, name, doubt=self.doubt, refused=refused) for name in names]
+
+    @property
+    def _slack(self) -> float:
+        return NEGLIGIBLE * self._survey.rewarded
+
+    def _value(self, name: str, place: int, estimated: Estimated, sums: Sums, is_log: bool) -> Value:
+        se = estimated.standard_error(sums.own[place])
+        refused = "" if is_log else self._refused(name, place, sums)
+        span, note = (None, refused) if refused else self._interval(name, estimated, se, is_log)
+        value, outside = (math.nan, "") if refused else clamp(estimated.value, self._rewards.range)
+        return Value(
+            name=name,
+            value=value,
+            se=math.nan if refused else se,
+            interval=span,
+            anytime=None,
+            rows=self._survey.rewarded,
+            ess=estimated.ess,
+            estimator="mean" if is_log else self._estimator.name,
+            why="the mean of the logged rewards" if is_log else self._why,
+            largest_weight=float(sums.largest[place]),
+            note="; ".join(filter(None, (outside, note))),
+            doubtful=self._doubtful(name, estimated, is_log),
+        )
+
+    def _doubtful(self, name: str, estimated: Estimated, is_log: bool) -> str:
+        if name in self.trained:
+            return TRAINED
+        return "too few effective rows" if self.is_checked and not is_log and estimated.ess < FEW else ""
+
+    def points(self, own: Float64, value: Value) -> dict[str, Point]:
+        """Return what every estimator says, as it says it; nothing where the log tells nothing."""
+        if math.isnan(value.value):
+            return dict.fromkeys(self._all, Point(math.nan, math.nan, None))
+        out: dict[str, Point] = {}
+        for name, estimator in self._all.items():
+            found = estimate(estimator, own, self._places)
+            se = found.standard_error(own)
+            honest = found.influence is not None and not self.doubt and stands(value)
+            span = self._span(found, se, counts_misses=estimator.counts_misses) if honest else (None, "")
+            out[name] = Point(found.value, se, span[0])
+        return out
+
+    def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
+        if not is_log and self.doubt:
+            return None, self.doubt
+        if not math.isfinite(estimated.value):
+            return None, "no row of the log says anything of it"
+        if name in self.trained:
+            return None, "it was trained on these rows, so its value is too good; ask for 'own'"
+        if estimated.influence is None:
+            return None, f"{self._estimator.name} has a bias that no row knows of, so an interval would lie"
+        return self._span(estimated, se, counts_misses=is_log or self._estimator.counts_misses)
+
+    def _refused(self, name: str, place: int, sums: Sums) -> str:
+        """Return why there is no number for a target; nothing if there is one."""
+        about = (check for check in self.checks if check.target in (None, name))
+        if sentence := next((check.sentence for check in about if check.word is Word.REFUSED), ""):
+            return sentence
+        if sums.beyond[place] > self._slack:
+            return unreachable(float(sums.beyond[place]) / self._survey.rewarded)
+        return UNMATCHED if sums.largest[place] == 0.0 else ""
+
+    def _span(self, found: Estimated, se: float, *, counts_misses: bool) -> tuple[Interval | None, str]:
+        span, why = mean_interval(found.value, se, found.ess, self._level, self._rewards)
+        if span is None or counts_misses or not self._rewards.binary or found.value <= 0.5 or found.ess >= found.rows:
+            return span, why
+        # the error does not shrink where all is clicks
+        return hull(span, t_interval(found.value, se, found.ess, self._level), (0.0, 1.0)), why
+
+    def differences(
+        self, targets: Sequence[Target], found: Mapping[str, Found], sums: Sums, own: Sequence[SelfEvaluation]
+    ) -> dict[str, Difference]:
+        """Compare all with the last, on the same rows; what these rows teach, by what it earned on later ones."""
+        base, many = found[targets[-1].name], len(targets) - 1 + len(own)
+        levels = (self._level, 1 - (1 - self._level) / many) if many else ()
+        out = {}
+        for place, target in enumerate(targets[:-1]):
+            mine = found[target.name]
+            shared = mine.estimated.covariance(base.estimated, sums.paired[place])
+            variance = mine.estimated.variance(mine.own) + base.estimated.variance(base.own) - 2.0 * shared
+            se = math.sqrt(max(0.0, variance)) if math.isfinite(variance) else math.nan
+            spans = [self._apart(mine.value, base.value, se, shared, level) for level in levels]
+            out[target.name] = self._difference(mine.value, base.value, se, spans)
+        is_log = isinstance(targets[-1], Logged)
+        for each in own:
+            spans = [self._ahead(each, base.value, level, is_log) for level in levels]
+            out[each.value.name] = self._difference(each.value, base.value, math.nan, spans)
+        return out
+
+    def _difference(self, mine: Value, base: Value, se: float, spans: Sequence[Interval | None]) -> Difference:
+        trusted = mine.interval is not None and base.interval is not None
+        alone, adjusted = spans if trusted else (None, None)
+        return Difference(
+            name=mine.name,
+            baseline=base.name,
+            value=mine.value - base.value,
+            se=se,
+            interval=alone,
+            adjusted=adjusted,
+            verdict=verdict(mine, base, adjusted, self._blocks.objective),
+        )
+
+    def _apart(self, mine: Value, base: Value, se: float, shared: float, level: float) -> Interval | None:
+        """Return the interval of a difference: by its own error where both values vary, else by the two intervals."""
+        varies = self._rewards.constant is None and mine.se > 0.0 and base.se > 0.0 and se > 0.0
+        if varies:
+            span = t_interval(mine.value - base.value, se, min(mine.ess, base.ess), level)
+            return None if span == EVERYWHERE else span
+        both = mine.se * base.se
+        ends = [mean_interval(each.value, each.se, each.ess, level, self._rewards)[0] for each in (mine, base)]
+        return difference_interval((mine.value, ends[0]), (base.value, ends[1]), shared / both if both > 0.0 else 0.0)
+
+    def _ahead(self, own: SelfEvaluation, base: Value, level: float, is_log: bool) -> Interval | None:
+        """Compare what policies that had learned from earlier rows earned with the baseline.
+
+        With the log's own mean by their covariance; with any other as if the two went against each other, which makes
+        the interval too wide rather than too short.
+        """
+        ahead = own.ahead
+        one = mean_interval(ahead.value, ahead.se, ahead.ess, level, self._rewards)[0]
+        other = mean_interval(base.value, base.se, base.ess, level, self._rewards)[0]
+        both = ahead.se * base.se
+        known = is_log and both > 0.0
+        shared = ahead.covariance(base.value, self._survey.rewarded) / both if known else -1.0
+        return difference_interval((ahead.value, one), (base.value, other), shared)
+
+
+def stands(value: Value) -> bool:
+    """Return whether a value may be believed, by what is known of the log and of the target's training."""
+    return not math.isnan(value.value) and value.doubtful != TRAINED
+
+
+def verdict(mine: Value, base: Value, adjusted: Interval | None, objective: Objective) -> str:
+    """Return whether a policy is better than the baseline, once for terminal, page and data."""
+    for value, name in ((mine, "it"), (base, base.name)):
+        if math.isnan(value.value):
+            return f"not judged: {name} cannot be valued by this log"
+        if value.doubtful:
+            return f"not judged: {value.doubtful}" if value is mine else f"not judged: {name}: {value.doubtful}"
+    if adjusted is None:
+        return "not judged: no interval can be trusted"
+    if adjusted.low <= 0.0 <= adjusted.high:
+        return "not clear"
+    return "better" if (adjusted.low > 0.0) == (objective == "max") else "worse"
+
+
+def choose(
+    survey: Survey, blocks: Blocks, estimator: EstimatorLike, estimators: Mapping[str, Estimator]
+) -> tuple[Estimator, str, str]:
+    """Return the estimator, why, and what keeps its interval from being believed, if anything does."""
+    known = survey.known == survey.rewarded
+    doubt = ""
+    if known and survey.tried < FEWEST:
+        doubt = (
+            f"only {survey.tried:,} explored decisions have a reward, fewer than {FEWEST}: no interval can be trusted; "
+            "explore more, for instance with a floor"
+        )
+    elif not known and survey.foreign < survey.rewarded:
+        doubt = (
+            f"{_policy(blocks)} chose by what it had learned, without exploring at a known rate: intervals of its log "
+            "cover far less often than they say, so none is given"
+        )
+    if estimator != "auto":
+        asked = estimator if isinstance(estimator, Estimator) else estimators[estimator]
+        _refuse_unknown(asked, survey)
+        return asked, "it was asked for", doubt
+    if known:
+        why = "the rate of exploring and the chance of every explored arm are known in all rows"
+        return estimators["weighted"], why, doubt
+    if doubt:
+        return estimators["snips"], "propensities are all that is known, and depend on what was learned", doubt
+    return estimators["dr"], "propensities are all that is known; rows are taken as independent", doubt
+
+
+def _policy(blocks: Blocks) -> str:
+    return "the log" if blocks.policy is None else str(blocks.policy["name"])
+
+
+def _refuse_unknown(estimator: Estimator, survey: Survey) -> None:
+    """Refuse an estimator that reads what the log does not hold: its value would be NaN."""
+    if estimator.needs == "exploration rates" and survey.known < survey.rewarded:
+        text = (
+            "{estimator} is {value!r}, which needs the rate of exploring and the chance of every explored arm in all "
+            "rows; {lacking} of {rows} do not tell them. Choose 'auto'"
+        )
+        lacking, rows = f"{survey.rewarded - survey.known:,}", f"{survey.rewarded:,}"
+        raise ArgumentError(text, value=estimator.name, lacking=lacking, rows=rows)
+    if estimator.needs == "explored rows" and not survey.tried:
+        text = "{estimator} is {value!r}, which reads explored rows with a reward, and the log has none. Choose 'auto'"
+        raise ArgumentError(text, value=estimator.name)

@@ -1,51 +1,64 @@
-"""The gate: is a candidate better than what plays now? Keep, kill or not yet, and whoever asks may ask every day.
+"""The gate: is a candidate better than what plays now? Keep, kill or not yet; it may be asked every day.
 
 The answer is read off one confidence sequence for the gain, so the stopping rule and the interval are the same thing:
-the probability that a candidate which gains nothing is ever kept, at any look, is at most 1 - level.
+the probability that a candidate which gains nothing is ever kept, at any look, is at most 1 - level. Memory is one
+block of rows; O(n) time.
 
-- Against "live", whoever wrote the log: what the log earned, on all rows, beside what the candidate would have earned,
-  on rows whose arm was drawn whatever the context was (explored rows). Each has half of the chance to be wrong.
+- Against "live", the logging policy: what the log earned, on all rows, next to what the candidate would have earned, on
+  rows whose arm was drawn regardless of the context (explored rows). Each has half of the error probability.
 - Against another policy: the paired difference on these same rows.
+- Online, in a `Holdout`: with probability c a baseline plays instead of the policy.
 
 What a live policy earns changes as it learns; its sequence is for the mean of what it earned, which may move. The
 candidate must not have learned from the rows that judge it.
-Memory is one block of rows; O(n) time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
-from armlet.errors import ArgumentError, EvaluationError
-from armlet.evaluation.checks.support import NOTHING
-from armlet.evaluation.checks.trained import Trained, refuse_trained
-from armlet.evaluation.drawn import certain_rows, drawn_rows
-from armlet.evaluation.reading.raw import through_encoders
-from armlet.evaluation.rows import Blocks, Rows, open_rows
-from armlet.evaluation.survey import check_rows
-from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, chance_of_played, read_target
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.errors import ArgumentError, DecisionError, EvaluationError, InvalidValueError, UnknownNameError
+from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained
+from armlet.evaluation.log import open_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.targets import (
+    Logged,
+    Target,
+    TargetLike,
+    prob_of_played,
+    read_target,
+    through_encoders,
+)
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
-from armlet.inputs.settings import Range, check_range
+from armlet.inputs.settings import Range, check_range, check_seed
+from armlet.kernel import Decision
 from armlet.log.reader import Source
+from armlet.types import Arm, Context, Mode
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]
+Baseline: TypeAlias = Callable[[Context], Arm]
 
 LIVE: Final = "live"
+RAMP: Final = (0.5, 0.2, 0.1, 0.05)
+STREAM: Final = 0x686F6C646F7574  # "holdout": no other coins have this word in their key
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the gate says after so many rows. Gains are in the sense of the objective: saved costs are gains."""
+    """The gate's answer after so many rows. Gains are in the sense of the objective: saved costs are gains."""
 
     answer: Answer
     gain: Interval  # of the candidate over the baseline, in the units of rewards
     worth: float  # the gain that it takes to be kept
     level: float
     rows: int  # that had a reward
-    drawn: int  # of them, those whose arm was drawn whatever the context was
+    drawn: int  # of them, those whose arm was drawn regardless of the context
     waiting: int  # rows without a reward, which say nothing yet
     against: str
     notes: tuple[str, ...] = ()
@@ -71,19 +84,19 @@ def answer_of(gain: Interval, worth: float) -> Answer:
 
 
 class Compared(Protocol):
-    """A sequence for the gain of one policy over another."""
+    """A confidence sequence for the gain of one policy over another."""
 
     targets: tuple[Target, ...]
 
     def add(self, rows: Rows) -> None:
-        """Take rows in, all with a reward."""
+        """Add rows, all with a reward."""
 
     def interval(self) -> Interval:
-        """Give where the gain lies, higher is better."""
+        """Return where the gain lies, higher is better."""
 
 
 class AgainstLive:
-    """The gain over what the log earned: two sequences, half of the chance each."""
+    """The gain over what the log earned: two sequences, half of the error probability each."""
 
     def __init__(self, candidate: Target, reward_range: Range, level: float) -> None:
         half = 1.0 - (1.0 - level) / 2
@@ -93,14 +106,14 @@ class AgainstLive:
         self._ours = MeanSequence(reward_range, scores="weighted", level=half)
 
     def add(self, rows: Rows) -> None:
-        """Take rows in."""
+        """Add rows, all with a reward."""
         self._live.add(rows.reward)
-        used, chance = drawn_rows(rows)
-        pi = chance_of_played(self.targets[0].law(rows.take(used)), rows.arm[used])
+        used, chance = randomized_rows(rows)
+        pi = prob_of_played(self.targets[0].action_dist(rows.take(used)), rows.arm[used])
         self._ours.add(rows.reward[used], weights=pi / chance[used])
 
     def interval(self) -> Interval:
-        """Give candidate less live."""
+        """Return candidate less live."""
         ours, live = self._ours.interval(), self._live.interval()
         return Interval(ours.low - live.high, ours.high - live.low)
 
@@ -115,14 +128,14 @@ class AgainstOther:
         self._sequence = DifferenceSequence(reward_range, largest_weight=largest_weight, level=level)
 
     def add(self, rows: Rows) -> None:
-        """Take rows in."""
-        used, chance = drawn_rows(rows)
+        """Add rows, all with a reward."""
+        used, chance = randomized_rows(rows)
         some = rows.take(used)
-        first, second = (chance_of_played(target.law(some), some.arm) / chance[used] for target in self.targets)
+        first, second = (prob_of_played(each.action_dist(some), some.arm) / chance[used] for each in self.targets)
         self._sequence.add(some.reward, first, second)
 
     def interval(self) -> Interval:
-        """Give candidate less the other."""
+        """Return candidate less the other."""
         return self._sequence.interval()
 
 
@@ -134,12 +147,12 @@ def gate(
     reward_range: Range | None = None,
     worth: float = 0.0,
     level: float = LEVEL,
-    playing: Playing = "greedy",
+    mode: Mode = "greedy",
     largest_weight: float | None = None,
 ) -> Verdict:
-    """Say whether a candidate should be kept, killed, or watched for longer.
+    """Decide whether a candidate should be kept, killed, or watched for longer.
 
-    Ask as often as you like while the log grows: all answers together are wrong with at most the chance 1 - level.
+    Ask as often as you like while the log grows: all answers together are wrong with probability at most 1 - level.
 
     Parameters
     ----------
@@ -149,22 +162,21 @@ def gate(
         A Bandit or a model file, the label of an arm, "uniform", or f(X, eligible) -> (n, K) probabilities. It must
         not have learned from these rows: one that has as many rows of every arm is refused.
     against
-        "live", whoever wrote the log, or any policy as above.
+        "live", the logging policy, or any policy as above.
     reward_range
         (lowest, highest) reward there can be; that of the log if left out.
     worth
         The gain that it takes: kept if all of the interval is above it, killed if all is below. Fix it beforehand.
     level
         How often the gate is right at all looks, at least.
-    playing
+    mode
         How a bandit plays: "greedy" or "exploring".
     largest_weight
-        Against another policy: a bound on 1 / (chance of a drawn arm), known beforehand, which makes the answer come
-        sooner where the two often agree. Where all arms were drawn alike it is the number of arms.
+        Against another policy: a bound on 1 / (probability of a drawn arm), known beforehand, which makes the answer
+        come sooner where the two often agree. Where all arms were equally likely it is the number of arms.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import armlet
     >>> rng = np.random.default_rng(1)
     >>> arms = rng.integers(2, size=3000)
@@ -183,11 +195,17 @@ def gate(
     check_range(declared)
     sign = 1.0 if blocks.objective == "max" else -1.0
     ends = declared if sign > 0 else (-declared[1], -declared[0])
-    mine = read_target("candidate", candidate, blocks.arms, playing)
-    compared = _compared(mine, against, blocks, ends, level, playing, largest_weight)
+    mine = read_target("candidate", candidate, blocks.arms, mode)
+    if isinstance(mine, Logged):
+        raise ArgumentError("{candidate} is 'logged', which is what plays now; give another policy")
+    compared: Compared
+    if isinstance(against, str) and against in (LIVE, "logged") and against not in blocks.arms:
+        compared = AgainstLive(mine, ends, level)
+    else:
+        other = read_target("against", against, blocks.arms, mode)
+        compared = AgainstOther(mine, other, ends, level, largest_weight)
     trained = Trained(len(blocks.arms))
     counts = _read(blocks, compared, trained, sign)
-    _refuse_unreached(counts)
     refuse_trained(mine, trained, blocks.arms)
     gain = compared.interval()
     return Verdict(
@@ -198,20 +216,9 @@ def gate(
         rows=counts.rows,
         drawn=counts.drawn,
         waiting=counts.waiting,
-        against=_name(against),
+        against=str(against) if isinstance(against, str | int) else getattr(against, "name", type(against).__name__),
         notes=tuple(_notes(counts)),
     )
-
-
-def _compared(
-    mine: Target, against: TargetLike, blocks: Blocks, ends: Range, level: float, playing: Playing, most: float | None
-) -> Compared:
-    is_live = isinstance(against, str) and against in (LIVE, "logged") and against not in blocks.arms
-    if isinstance(mine, Logged):
-        raise ArgumentError("{candidate} is 'logged', which is what plays now; give another policy")
-    if is_live:
-        return AgainstLive(mine, ends, level)
-    return AgainstOther(mine, read_target("against", against, blocks.arms, playing), ends, level, most)
 
 
 @dataclass(slots=True)
@@ -222,7 +229,7 @@ class _Counts:
     turns: int = 0
     reweighted: int = 0
     certain: int = 0  # rows that could not have been otherwise
-    beyond: float = 0.0  # what is compared does there that was not played, in rows
+    beyond: float = 0.0  # how often a policy plays another arm there, in rows
 
 
 def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: float) -> _Counts:
@@ -231,41 +238,27 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
         trained.add(rows)
         paid = rows.take(rows.rewarded)
         check_rows(paid)
-        _count_certain(counts, paid, compared.targets)
+        if (certain := deterministic_rows(paid)).any():
+            some = paid.take(certain)
+            counts.certain += len(some)
+            for each in compared.targets:
+                counts.beyond += float((1.0 - prob_of_played(each.action_dist(some), some.arm)).sum())
         counts.waiting += len(rows) - len(paid)
         counts.rows += len(paid)
         counts.turns += int(paid.turn.sum())
         counts.reweighted += int((paid.weight != 1.0).sum())
-        counts.drawn += int(drawn_rows(paid)[0].sum())
-        compared.add(_signed(paid, sign))
+        counts.drawn += int(randomized_rows(paid)[0].sum())
+        compared.add(paid if sign > 0 else replace(paid, reward=-paid.reward))
     if counts.reweighted:
         raise EvaluationError(
             f"{counts.reweighted:,} rows were learned with a weight other than 1, which may mean anything; log without"
         )
-    return counts
-
-
-def _count_certain(counts: _Counts, rows: Rows, targets: Iterable[Target]) -> None:
-    certain = certain_rows(rows)
-    if not certain.any():
-        return
-    some = rows.take(certain)
-    counts.certain += len(some)
-    counts.beyond += sum(float((1.0 - chance_of_played(each.law(some), some.arm)).sum()) for each in targets)
-
-
-def _refuse_unreached(counts: _Counts) -> None:
-    if counts.beyond > NOTHING * counts.rows:
+    if counts.beyond > NEGLIGIBLE * counts.rows:
         raise EvaluationError(
             f"{counts.certain:,} rows could not have been otherwise, and what is compared plays another arm in some of "
             "them: what that would have earned nobody knows. Leave those rows out, or log with a policy that explores"
         )
-
-
-def _signed(rows: Rows, sign: float) -> Rows:
-    if sign > 0:
-        return rows
-    return replace(rows, reward=-rows.reward)
+    return counts
 
 
 def _notes(counts: _Counts) -> Iterable[str]:
@@ -277,5 +270,140 @@ def _notes(counts: _Counts) -> Iterable[str]:
         yield "No row was drawn by chance, so nothing is known of the candidate; log with a policy that explores."
 
 
-def _name(against: object) -> str:
-    return str(against) if isinstance(against, str | int) else getattr(against, "name", type(against).__name__)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One decision of a holdout."""
+
+    number: int  # from 1 on
+    arm: Arm
+    propensity: float  # of the arm, over the coin of the holdout and those of the policy
+    player: Literal["policy", "baseline"]
+    chance: float  # c, the probability that the baseline played
+    policy_chance: float  # with which the policy would have played the arm
+    baseline_chance: float  # 1 if the baseline plays the arm, else 0
+    decision: Decision | None  # of the bandit, if it played
+
+
+class Holdout:
+    """A bandit and a baseline that share the traffic until the gate has an answer.
+
+    The coin of decision i is a function of (seed, i), as all coins are, so a holdout can be replayed. An arm's
+    propensity is c [the baseline plays it] + (1 - c) (the policy's), whichever of the two played it. c follows a ramp
+    and stops by the sequence that the gate reads: to 0 when the policy is kept, to 1 when it is killed. Since c is
+    fixed before the coin falls, a ramp costs no validity.
+
+    Parameters
+    ----------
+    bandit
+        The policy that is tried. It learns from its own decisions alone.
+    baseline
+        What played so far: the label of an arm, or a function from contexts to labels. It does not learn.
+    reward_range
+        (lowest, highest) reward there can be; the bandit's own if left out.
+    ramp
+        The probabilities that the baseline plays, from the first stage to the last.
+    tolerance
+        The next stage is reached when the loss is surely less than this; a tenth of the range if left out.
+    every
+        Rewards between two looks.
+    worth, level
+        As of `gate`.
+    seed
+        Of the coins of the holdout.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["old", "new"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
+    >>> trial = Holdout(bandit, "old", reward_range=(0.0, 1.0), seed=3)
+    >>> for step in range(3000):
+    ...     held = trial.decide([1.0])
+    ...     trial.learn(held, float(held.arm == "new") * (step % 3 > 0))
+    >>> trial.answer, trial.chance
+    ('keep', 0.0)
+    """
+
+    def __init__(
+        self,
+        bandit: Bandit,
+        baseline: Arm | Baseline,
+        *,
+        reward_range: Range | None = None,
+        ramp: Sequence[float] = RAMP,
+        tolerance: float | None = None,
+        every: int = 50,
+        worth: float = 0.0,
+        level: float = LEVEL,
+        seed: int | None = None,
+    ) -> None:
+        declared = bandit.settings.reward_range if reward_range is None else reward_range
+        if declared is None:
+            raise InvalidValueError(
+                "reward_range is None and the bandit has none; a holdout needs it to know when to stop"
+            )
+        check_range(declared)
+        if not ramp or not all(0.0 < chance < 1.0 for chance in ramp):
+            raise InvalidValueError(f"ramp is {tuple(ramp)!r}; give chances between 0 and 1 that the baseline plays")
+        self.bandit, self._baseline, self._ramp = bandit, baseline, tuple(ramp)
+        self._sign = 1.0 if bandit.settings.objective == "max" else -1.0
+        ends = declared if self._sign > 0 else (-declared[1], -declared[0])
+        self._tolerance = (ends[1] - ends[0]) / 10 if tolerance is None else tolerance
+        self._every, self._worth = every, worth
+        self._key = check_seed(seed)
+        # w1 = pi/propensity <= 1/(1 - c) and w2 <= 1/c, for every c of the ramp
+        most = max(max(1.0 / c, 1.0 / (1.0 - c)) for c in self._ramp)
+        self._sequence = DifferenceSequence(ends, largest_weight=most, level=level, kind="gamma-exponential")
+        self._number, self._stage, self._learned = 0, 0, 0
+        self._pending: set[int] = set()
+        self.answer: Answer = "not yet"
+
+    @property
+    def chance(self) -> float:
+        """The probability that the baseline plays the next decision."""
+        return {"keep": 0.0, "kill": 1.0, "not yet": self._ramp[self._stage]}[self.answer]
+
+    @property
+    def gain(self) -> Interval:
+        """Where the gain of the policy over the baseline lies, anytime-valid; in the sense of the objective."""
+        return self._sequence.interval()
+
+    def decide(self, x: Context) -> Held:
+        """Toss the coin, and let the one or the other play."""
+        self._number += 1
+        c, base = self.chance, self._baseline(x) if callable(self._baseline) else self._baseline
+        row = np.asarray(self.bandit._reader.row(x), dtype=np.float64)[np.newaxis]
+        probabilities = dict(zip(self.bandit.arms, self.bandit.predict_proba(row)[0].tolist(), strict=True))
+        if base not in probabilities:
+            raise UnknownNameError(f"the baseline plays {base!r}, which is not an arm of {self.bandit.arms}")
+        decision = None if self._coin(self._number) < c else self.bandit.decide(x)
+        arm = base if decision is None else decision.arm
+        pi, beta = probabilities[arm], float(arm == base)
+        self._pending.add(self._number)
+        propensity = c * beta + (1.0 - c) * pi
+        player: Literal["policy", "baseline"] = "baseline" if decision is None else "policy"
+        return Held(self._number, arm, propensity, player, c, pi, beta, decision)
+
+    def learn(self, held: Held, reward: float) -> None:
+        """Take the reward of a decision, in any order; the policy learns it if it played."""
+        if held.number not in self._pending:
+            raise DecisionError(f"decision {held.number} of this holdout is not waiting for a reward; learn each once")
+        weights = (held.policy_chance / held.propensity, held.baseline_chance / held.propensity)
+        if 0.0 < held.chance < 1.0:  # once there is an answer, the other side plays no more
+            self._sequence.add([self._sign * reward], [weights[0]], [weights[1]])
+            self._learned += 1
+        self._pending.discard(held.number)
+        if held.decision is not None:
+            self.bandit.learn(held.decision, reward)
+        if self.answer == "not yet" and self._learned % self._every == 0 and self._learned:
+            self._look()
+
+    def _look(self) -> None:
+        gain = self._sequence.interval()
+        self.answer = answer_of(gain, self._worth)
+        if self.answer == "not yet" and gain.low > -self._tolerance:
+            self._stage = min(self._stage + 1, len(self._ramp) - 1)
+
+    def _coin(self, number: int) -> float:
+        """Return a number in [0, 1) that follows from seed and count alone."""
+        words = np.random.Philox(key=self._key ^ STREAM, counter=number).random_raw(1)
+        return float(int(words[0]) >> 11) * 2.0**-53

@@ -3,156 +3,98 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from armlet.evaluation import plots
-from armlet.evaluation.checks.check import Check, Word, shown
-from armlet.evaluation.plots import Line, Path, Weighed
-from armlet.inference.intervals import LEVEL, Estimate, Interval
+import numpy as np
+
+from armlet.evaluation.checks import Check, Word, shown
+from armlet.evaluation.monitor import ValuePath, WeightHistogram
+from armlet.evaluation.result import Evaluation, Value
+from armlet.inference.intervals import Estimate, Interval
+from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, show, table
-from armlet.report.plots import Picture
+from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, short
+from armlet.types import Int64
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CLASSES: Final = {Word.FINE: "yes", Word.WARNING: "partly", Word.REFUSED: "no"}
 SIGNS: Final = {Word.FINE: "✓", Word.WARNING: "!", Word.REFUSED: "✗"}
+GREY: Final = "#808890"
+MOST: Final = 6  # paths or histograms in a figure
+FIXED: Final = "at this look"
+ANYTIME: Final = "anytime-valid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Valued:
-    """What the page tells of one policy."""
-
-    name: str
-    value: float  # NaN where the log does not tell
-    fixed: Interval | None
-    anytime: Interval | None
-    rows: int
-    ess: float
-    estimator: str
-    doubtful: str = ""  # why it is grey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """How far a policy is from the baseline, on the same rows, and which of the two is better."""
-
-    name: str
-    value: float  # NaN where the log does not tell
-    interval: Interval | None
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """All that a page tells."""
-
-    title: str
-    counts: str  # of decisions
-    unit: str  # of rewards, or of costs
-    policies: Sequence[Valued]
-    baseline: str | None
-    differences: Sequence[Compared] = ()
-    compared: str = ""  # what differences are of
-    notes: Sequence[str] = ()  # what values lack
-    paths: Sequence[Path] = ()
-    weights: Sequence[Weighed] = ()
-    checks: tuple[Check, ...] = ()
-    level: float = LEVEL
-    manifest: Mapping[str, object] = field(default_factory=dict)
-
-
-def render(story: Story) -> str:
-    """Give the page; the same story gives the same bytes."""
-    forest = plots.forest(_lines(story), baseline=story.baseline, xlabel=f"mean {story.unit}", level=story.level)
-    paths = [path for path in story.paths if path.rows.size]
-    weights = [spread for spread in story.weights if spread.rows.sum()]
-    drawn: dict[str, Picture] = {"forest": forest}
-    if paths:
-        drawn["running"] = plots.running(paths, ylabel=f"mean {story.unit}")
-    if weights:
-        drawn["weights"] = plots.weights(weights)
+def render(result: Evaluation) -> str:
+    """Return the page; the same result gives the same bytes."""
+    drawn = {"forest": forest(result)}
+    if paths := [path for path in result.paths if path.rows.size]:
+        drawn["running"] = running(paths, ylabel=f"mean {result.unit}")
+    if spreads := [spread for spread in result.spreads if spread.rows.sum()]:
+        drawn["weights"] = weights(spreads)
     check_pictures(list(drawn.values()))
+    notes = [_list(result.notes())] if result.notes() else []
     parts = [
-        *([_said(story)] if story.checks else []),
-        _section("values", "Values", [figure(forest), table(_values(story)), *_notes(story)]),
-        *_differences(story),
+        *([_outcome(result.checks)] if result.checks else []),
+        _section("values", "Values", [figure(drawn["forest"]), table(_values(result)), *notes]),
+        *_differences(result),
         *([_section("running", "As rows came in", [figure(drawn["running"])])] if paths else []),
-        *([_section("weights", "Weights", [figure(drawn["weights"])])] if weights else []),
-        _section("checks", "Checks", [_checks(story.checks)]),
-        _section("limits", "What this cannot tell", [_list(limits(story))]),
+        *([_section("weights", "Weights", [figure(drawn["weights"])])] if spreads else []),
+        _section("checks", "Checks", [_checks(result.checks)]),
+        _section("limits", "What this cannot tell", [_list(limits(result))]),
     ]
-    return document(story.title, _subtitle(story), parts, story.manifest)
+    names = ("rows", "rewarded", "explored", "explored_rewarded", "level")
+    manifest = {name: getattr(result, name) for name in names}
+    many = f"{len(result)} {'policy' if len(result) == 1 else 'policies'}"
+    return document("Off-policy evaluation", f"{many}. {result.counts()}.", parts, manifest)
 
 
-def _subtitle(story: Story) -> str:
-    many = len(story.policies)
-    return f"{many} {'policy' if many == 1 else 'policies'}. {story.counts}."
-
-
-def _lines(story: Story) -> list[Line]:
-    return [
-        Line(
-            name=each.name,
-            value=None if math.isnan(each.value) else each.value,
-            fixed=each.fixed,
-            anytime=each.anytime,
-            grey=each.doubtful,
-        )
-        for each in story.policies
-    ]
-
-
-def _notes(story: Story) -> list[str]:
-    return [_list(story.notes)] if story.notes else []
-
-
-def _said(story: Story) -> str:
-    counts = {word: sum(check.word is word for check in story.checks) for word in Word}
-    bad = [check for check in story.checks if check.word is Word.REFUSED]
-    told = f"{counts[Word.FINE]} checks are fine, {counts[Word.WARNING]} warn and {counts[Word.REFUSED]} refuse."
-    first = f" {bad[0].sentence}" if bad else ""
+def _outcome(checks: Sequence[Check]) -> str:
+    counts = {word: sum(check.word is word for check in checks) for word in Word}
+    text = f"{counts[Word.FINE]} checks are fine, {counts[Word.WARNING]} warn and {counts[Word.REFUSED]} refuse."
+    first = next((f" {check.sentence}" for check in checks if check.word is Word.REFUSED), "")
     word = next((word for word in reversed(Word) if counts[word]), Word.FINE)
-    return (
-        f'<div class="outcome {CLASSES[word]}">{_badge(word)}<p>{escape(told + first)}</p></div>'
-        if story.checks
-        else ""
-    )
+    return f'<div class="outcome {CLASSES[word]}">{_badge(word)}<p>{escape(text + first)}</p></div>'
 
 
 def _section(key: str, heading: str, parts: Iterable[str]) -> str:
     return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])
 
 
-def _values(story: Story) -> Table:
+def _values(result: Evaluation) -> Table:
     rows = [
         (
             each.name,
-            "none" if math.isnan(each.value) else _number(each.value, each.fixed),
+            _number(each.value, each.interval),
             "none" if each.anytime is None else _ends(each.value, each.anytime),
             f"{each.rows:,}",
             f"{each.ess:,.0f}",
             each.estimator,
         )
-        for each in story.policies
+        for each in result.values.values()
     ]
-    head = ("policy", f"mean {story.unit} [at this look]", "at any look", "rows", "effective rows", "estimator")
+    head = ("policy", f"mean {result.unit} [{FIXED}]", ANYTIME, "rows", "effective rows", "estimator")
     return Table(caption="The same in numbers", head=head, rows=tuple(rows))
 
 
-def _differences(story: Story) -> list[str]:
-    if not story.differences or story.baseline is None:
+def _differences(result: Evaluation) -> list[str]:
+    if not result.differences:
         return []
-    rows = tuple(
-        (each.name, "none" if math.isnan(each.value) else _number(each.value, each.interval), each.verdict)
-        for each in story.differences
-    )
-    caption = story.compared[:1].upper() + story.compared[1:]
-    found = Table(caption=caption, head=("policy", "difference", "verdict"), rows=rows)
-    return [_section("differences", f"Against {story.baseline}", [table(found)])]
+    found = result.differences.values()
+    rows = tuple((each.name, _number(each.value, each.adjusted), each.verdict) for each in found)
+    caption = result.compared()
+    about = Table(caption=caption[:1].upper() + caption[1:], head=("policy", "difference", "verdict"), rows=rows)
+    return [_section("differences", f"Against {result.baseline}", [table(about)])]
 
 
 def _number(value: float, interval: Interval | None) -> str:
+    if math.isnan(value):
+        return "none"
     if interval is None:
         return f"{show(Estimate(value, value, value))}, no interval"
     return show(Estimate(value, *interval))
@@ -164,7 +106,7 @@ def _ends(value: float, interval: Interval) -> str:
 
 
 def _checks(checks: Sequence[Check]) -> str:
-    """Tell the worst ones first."""
+    """Show the worst ones first."""
     order = list(reversed(Word))
     rows = [
         f'<tr role="row"><th scope="row" role="rowheader">{escape(_whose(check))}'
@@ -199,21 +141,161 @@ def _list(sentences: Iterable[str]) -> str:
     return "<ul>\n" + "\n".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "\n</ul>"
 
 
-def limits(story: Story) -> list[str]:
-    """Say what a value does not say: what holds of every log, and what holds of this one."""
-    told = [
+def limits(result: Evaluation) -> list[str]:
+    """Return what a value does not say: what holds of every log, and what holds of this one."""
+    sentences = [
         "A value is of the contexts and rewards of this log, in its time. Nothing here says that they stay.",
         "A policy that would change who comes, or what they expect, is valued as if it did not.",
-        "An interval “at this look” is right for one look that was fixed beforehand. To look again and again, "
-        "and to stop when it suits, take the one “at any look”.",
+        f"An interval “{FIXED}” is right for one look that was fixed beforehand. To look again and again, "
+        f"and to stop when it suits, take the “{ANYTIME}” one.",
         "Intervals are about chance alone. Rewards that were measured wrongly are valued wrongly.",
     ]
-    if story.differences:
-        told.append(
+    if result.differences:
+        sentences.append(
             "Differences hold together. The highest of several values is too high on average, because it was chosen."
         )
-    if not any(each.anytime for each in story.policies):
-        told.append("No range of rewards was declared, so there is no interval that holds at any look.")
-    if any(check.name.startswith("drift") and check.word is not Word.FINE for check in story.checks):
-        told.append("The environment changed during this log, so that no value here need hold for its end.")
-    return told
+    if not any(each.anytime for each in result.values.values()):
+        sentences.append("No range of rewards was declared, so there is no anytime-valid interval.")
+    if any(check.name.startswith("drift") and check.word is not Word.FINE for check in result.checks):
+        sentences.append("The environment changed during this log, so that no value here need hold for its end.")
+    return sentences
+
+
+def forest(result: Evaluation) -> Picture:
+    """Draw values with their intervals, fixed ones thick and sequences thin, and a line at the baseline's value."""
+    lines = list(result.values.values())
+    kinds = _kinds(lines)
+    with plots.frame(height=1.1 + 0.42 * len(lines), labels=kinds) as (figure, axes):
+        for place, line in enumerate(lines):
+            _draw_line(axes, place, line)
+        base = next((line.value for line in lines if line.name == result.baseline), math.nan)
+        if not math.isnan(base):
+            axes.axvline(base, color=INK, linestyle=DASHES[1], linewidth=1.2)
+        for kind in kinds:
+            axes.plot([], [], label=kind, **_style(kind))
+        axes.set_yticks(range(len(lines)), [cut(line.name) for line in lines])
+        axes.set_ylim(len(lines) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(f"mean {result.unit}")
+        axes.xaxis.set_major_formatter(lambda value, _: short(value))
+        legend(figure, axes)
+    alt = "; ".join(_in_words(line) for line in lines)
+    caption = (
+        f"Values with {100 * result.level:g} % intervals. "
+        f"The dashed line is at {result.baseline}, to which differences are taken."
+    )
+    return _picture(figure, key="forest", alt=f"Value of every policy: {alt}", caption=caption)
+
+
+def _draw_line(axes: Axes, place: int, line: Value) -> None:
+    if math.isnan(line.value):
+        style: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+        axes.annotate("refused: see the checks", (0, place), (4, 0), **style)
+        return
+    colour = GREY if line.doubtful else COLOURS[0]
+    if line.anytime is not None:
+        axes.plot(line.anytime, (place, place), color=colour, linewidth=1.2)
+        axes.plot(line.anytime, (place, place), color=colour, marker="|", linestyle="none", markersize=7)
+    if line.interval is not None:
+        axes.plot(line.interval, (place, place), color=colour, linewidth=5, alpha=0.75, solid_capstyle="butt")
+    axes.plot(line.value, place, color=colour, marker="D" if line.doubtful else "s", markersize=6)
+
+
+def _kinds(lines: Sequence[Value]) -> list[str]:
+    kinds = {
+        FIXED: any(line.interval is not None and not line.doubtful for line in lines),
+        ANYTIME: any(line.anytime is not None for line in lines),
+    }
+    doubts = dict.fromkeys(line.doubtful for line in lines if line.doubtful)
+    return [kind for kind, there in kinds.items() if there] + list(doubts)
+
+
+def _style(kind: str) -> dict[str, Any]:
+    if kind == ANYTIME:
+        return {"color": COLOURS[0], "linewidth": 1.2, "marker": "|"}
+    if kind == FIXED:
+        return {"color": COLOURS[0], "linewidth": 5, "alpha": 0.75}
+    return {"color": GREY, "marker": "D", "linestyle": "none"}
+
+
+def _in_words(line: Value) -> str:
+    if math.isnan(line.value):
+        return f"{line.name} refused"
+    ends = line.interval or line.anytime or Interval(line.value, line.value)
+    return f"{line.name} {show(Estimate(line.value, *ends))}"
+
+
+def running(paths: Sequence[ValuePath], *, ylabel: str) -> Picture:
+    """Draw how values settled as rows came in, with their confidence sequences."""
+    paths = list(paths)[:MOST]
+    faint = 0.16 if len(paths) < 3 else 0.06  # bands lie over each other
+    with plots.frame(height=3.2, labels=[cut(path.name) for path in paths]) as (figure, axes):
+        for index, path in enumerate(paths):
+            colour = COLOURS[index % 6]
+            axes.plot(path.rows, path.value, color=colour, linestyle=DASHES[index % 6], label=cut(path.name))
+            there = np.isfinite(path.low) & np.isfinite(path.high)
+            axes.fill_between(path.rows, path.low, path.high, where=there, color=colour, alpha=faint, linewidth=0)
+            for end in (path.low, path.high):
+                axes.plot(path.rows, end, color=colour, linewidth=0.9)
+        axes.set(xscale="log", xlabel="rows so far (log scale)", ylabel=ylabel)
+        axes.set_ylim(*_window(paths))
+        axes.xaxis.set_major_formatter(lambda value, _: short(value))
+        axes.xaxis.set_minor_formatter(lambda *_: "")
+        axes.yaxis.set_major_formatter(lambda value, _: short(value))
+        legend(figure, axes)
+    alt = "; ".join(f"{path.name} {path.value[-1]:.3g} after {path.rows[-1]:,} rows" for path in paths)
+    banded = any(np.isfinite(path.low).any() for path in paths)
+    caption = "Every value after so many rows whose arm was drawn by chance." + (
+        " Bands hold at all looks at once with 95 %, so that you may stop at any of them." if banded else ""
+    )
+    return _picture(figure, key="running", alt=f"How values settled: {alt}", caption=caption)
+
+
+def _window(paths: Sequence[ValuePath]) -> tuple[float, float]:
+    """Return limits that hold all values, and all sequences from a tenth of the rows on."""
+    seen: list[float] = []
+    for path in paths:
+        late = path.rows >= path.rows[-1] / 10
+        seen += [float(v) for part in (path.value, path.low, path.high) for v in part[late] if math.isfinite(v)]
+    low, high = min(seen, default=0.0), max(seen, default=1.0)
+    room = 0.08 * (high - low) or 0.1
+    return low - room, high + room
+
+
+def weights(spreads: Sequence[WeightHistogram]) -> Picture:
+    """Draw how many rows have which weight."""
+    spreads = list(spreads)[:MOST]
+    with plots.frame(height=2.8, labels=[cut(spread.name) for spread in spreads]) as (figure, axes):
+        for index, spread in enumerate(spreads):
+            style: dict[str, Any] = {"color": COLOURS[index % 6], "marker": MARKERS[index % 6], "markersize": 5}
+            axes.plot(2.0 ** (spread.powers + 0.5), spread.rows, linewidth=1.4, label=cut(spread.name), **style)
+        axes.set(xscale="log", yscale="log", xlabel="weight (log scale)", ylabel="rows (log scale)")
+        for axis in (axes.xaxis, axes.yaxis):
+            plots.plain_numbers(axis)
+        axes.axvline(1.0, color=INK, linestyle=DASHES[2], linewidth=1.2)
+        legend(figure, axes)
+    alt = "; ".join(f"{spread.name} {_range(spread.powers)}, {spread.zeros:,} rows of weight 0" for spread in spreads)
+    caption = (
+        "Rows by their weight: how much likelier the policy was to play the logged arm than the logger. "
+        "Far to the right few rows carry much, and intervals are wide."
+    )
+    return _picture(figure, key="weights", alt=f"Weights of rows: {alt}", caption=caption)
+
+
+def _range(powers: Int64) -> str:
+    return f"from {2.0 ** powers[0]:.3g} to {2.0 ** (powers[-1] + 1):.3g}" if powers.size else "none"
+
+
+def cut(name: str, most: int = 18) -> str:
+    """Shorten a name that would not leave room for the figure.
+
+    Examples
+    --------
+    >>> cut("the policy of last summer")
+    'the policy of las…'
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
+    return Picture(plots.svg(figure, key=key, alt=alt), b"", caption)  # stands in a page only, so there is no PNG

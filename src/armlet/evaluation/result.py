@@ -6,13 +6,12 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path as Place
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from armlet.errors import UnknownNameError
 from armlet.evaluation.checks import Check
-from armlet.evaluation.page import Compared, Story, Valued, render
-from armlet.evaluation.plots import Path, Weighed
+from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Objective
 from armlet.types import Arm
@@ -30,7 +29,7 @@ class Value:
     interval: Interval | None
     """At this look, if nobody looked before; None if there is none that can be trusted, and `note` says why."""
     anytime: Interval | None
-    """At any look; None if no range of rewards was declared."""
+    """Anytime-valid; None if no range of rewards was declared."""
     rows: int
     """Decisions with a reward that were read."""
     ess: float
@@ -45,11 +44,9 @@ class Value:
     """Why the value is drawn in grey and gets no verdict: "trained on these rows" or "too few effective rows"."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain JSON types."""
-        ends = {name: _ends(getattr(self, name)) for name in ("interval", "anytime")}
-        numbers = {name: _number(getattr(self, name)) for name in ("value", "se", "ess", "largest_weight")}
-        words = {name: getattr(self, name) for name in ("name", "rows", "estimator", "why", "note", "doubtful")}
-        return words | numbers | ends
+        """Return it as plain JSON types."""
+        words, numbers = ("name", "rows", "estimator", "why", "note", "doubtful"), ("value", "se", "ess")
+        return _plain(self, *words, *numbers, "largest_weight", "interval", "anytime")
 
 
 class Point(NamedTuple):
@@ -77,10 +74,8 @@ class Difference:
     """"better", "worse" or "not clear", by the adjusted interval and the objective; or "not judged: " and why."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain JSON types."""
-        ends = {name: _ends(getattr(self, name)) for name in ("interval", "adjusted")}
-        words = {name: getattr(self, name) for name in ("name", "baseline", "verdict")}
-        return words | {"value": _number(self.value), "se": _number(self.se)} | ends
+        """Return it as plain JSON types."""
+        return _plain(self, "name", "baseline", "verdict", "value", "se", "interval", "adjusted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +103,8 @@ class Evaluation:
     estimates: Mapping[str, Mapping[str, Point]] = field(default_factory=dict, repr=False)
     """What every estimator says of every target, whichever was chosen and also beyond the range of rewards:
     `result.estimates["new"]["snips"].value`."""
-    paths: tuple[Path, ...] = field(default=(), repr=False)
-    spreads: tuple[Weighed, ...] = field(default=(), repr=False)
+    paths: tuple[ValuePath, ...] = field(default=(), repr=False)
+    spreads: tuple[WeightHistogram, ...] = field(default=(), repr=False)
 
     def __getitem__(self, name: str) -> Value:
         try:
@@ -124,15 +119,10 @@ class Evaluation:
         return len(self.values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain JSON types."""
+        """Return everything as plain JSON types."""
+        names = ("rows", "rewarded", "explored", "explored_rewarded", "objective", "level", "baseline")
         return {
-            "rows": self.rows,
-            "rewarded": self.rewarded,
-            "explored": self.explored,
-            "explored_rewarded": self.explored_rewarded,
-            "objective": self.objective,
-            "level": self.level,
-            "baseline": self.baseline,
+            **{name: getattr(self, name) for name in names},
             "missing": {str(arm): count for arm, count in self.missing.items()},
             "values": {name: value.to_dict() for name, value in self.values.items()},
             "differences": {name: each.to_dict() for name, each in self.differences.items()},
@@ -144,93 +134,52 @@ class Evaluation:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a page: values beside each other, how they settled, weights, checks, and what it cannot tell."""
-        Place(path).write_text(render(self._story()), encoding="utf-8")
+        """Write a page: values next to each other, how they settled, weights, checks, and what it cannot tell."""
+        from armlet.evaluation.page import render  # which is made of results
 
-    def _story(self) -> Story:
-        return Story(
-            title="What would have happened",
-            counts=self._counts(),
-            unit=self._unit,
-            policies=[
-                Valued(
-                    name=each.name,
-                    value=each.value,
-                    fixed=each.interval,
-                    anytime=each.anytime,
-                    rows=each.rows,
-                    ess=each.ess,
-                    estimator=each.estimator,
-                    doubtful=each.doubtful,
-                )
-                for each in self.values.values()
-            ],
-            baseline=self.baseline,
-            differences=[
-                Compared(name=each.name, value=each.value, interval=each.adjusted, verdict=each.verdict)
-                for each in self.differences.values()
-            ],
-            compared=self._compared(),
-            notes=self._notes(),
-            paths=self.paths,
-            weights=self.spreads,
-            checks=self.checks,
-            level=self.level,
-            manifest={
-                "rows": self.rows,
-                "rewarded": self.rewarded,
-                "explored": self.explored,
-                "explored_rewarded": self.explored_rewarded,
-                "level": self.level,
-            },
-        )
+        Path(path).write_text(render(self), encoding="utf-8")
 
     @property
-    def _unit(self) -> str:
+    def unit(self) -> str:
+        """What is earned: "reward" or "cost"."""
         return "reward" if self.objective == "max" else "cost"
 
-    def _counts(self) -> str:
-        told = f"{self.rewarded:,} of {self.rows:,} decisions have a reward; "
+    def counts(self) -> str:
+        """Return how many decisions have a reward, and how many explored."""
+        text = f"{self.rewarded:,} of {self.rows:,} decisions have a reward; "
         if self.explored is None:
-            return told + "the log does not say which explored"
-        return told + f"{self.explored:,} explored, {self.explored_rewarded:,} of them rewarded"
+            return text + "the log does not say which explored"
+        return text + f"{self.explored:,} explored, {self.explored_rewarded:,} of them rewarded"
 
-    def _compared(self) -> str:
+    def compared(self) -> str:
+        """Return what the differences are of."""
         side = "higher" if self.objective == "max" else "lower"
         return (
-            f"difference in {self._unit} from {self.baseline} ({side} is better); intervals hold together at "
+            f"difference in {self.unit} from {self.baseline} ({side} is better); intervals hold together at "
             f"{self.level:.0%}"
         )
 
-    def _notes(self) -> list[str]:
-        """Say what values lack, unless a warning says it."""
+    def notes(self) -> list[str]:
+        """Return what values lack, unless a warning says it."""
         found = [(each.name, each.note) for each in self.values.values() if each.note]
         return [f"{name}: {note}" for name, note in found if not any(note in warning for warning in self.warnings)]
 
     def __str__(self) -> str:
-        lines = [self._counts()]
+        lines = [self.counts()]
         lines += _table(
-            ("policy", "value", f"{self.level:.0%} interval", "at any look", "effective rows", "estimator"),
+            ("policy", "value", f"{self.level:.0%} interval", "anytime-valid", "effective rows", "estimator"),
             [
-                (
-                    each.name,
-                    _shown(each.value),
-                    _span(each.interval),
-                    _span(each.anytime),
-                    f"{each.ess:,.0f}",
-                    each.estimator,
-                )
-                for each in self.values.values()
+                (e.name, _shown(e.value), _span(e.interval), _span(e.anytime), f"{e.ess:,.0f}", e.estimator)
+                for e in self.values.values()
             ],
         )
         if self.differences:
-            lines += ["", self._compared()]
-            found = self.differences.values()
+            lines += ["", self.compared()]
             lines += _table(
                 ("policy", "difference", "interval", "verdict"),
-                [(each.name, _shown(each.value), _span(each.adjusted), each.verdict) for each in found],
+                [(e.name, _shown(e.value), _span(e.adjusted), e.verdict) for e in self.differences.values()],
             )
-        lines += ["", *self._notes()] if self._notes() else []
+        lines += ["", *self.notes()] if self.notes() else []
         lines += [f"! {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
@@ -250,9 +199,12 @@ def _span(interval: Interval | None) -> str:
     return "none" if interval is None else f"[{interval.low:.4g}, {interval.high:.4g}]"
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _plain(what: object, *names: str) -> dict[str, Any]:
+    """Return fields as JSON types: intervals as lists, None for what is not finite."""
+    return {name: _jsonable(getattr(what, name)) for name in names}
 
 
-def _ends(interval: Interval | None) -> list[float | None] | None:
-    return None if interval is None else [_number(interval.low), _number(interval.high)]
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return [_jsonable(end) for end in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

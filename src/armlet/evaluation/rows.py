@@ -1,32 +1,28 @@
-"""A log as blocks of columns: what every estimator reads. Memory holds one block, however long the log is.
+"""A log as blocks of columns, and how the arm of each row was drawn: what every estimator reads.
 
-A row is a decision with the last reward that counts for it. Compacted logs are read column by column; all others are
-read once, event by event, into files beside, because a reward may come, or be corrected, long after its decision.
+A row is a decision with the last reward that counts for it. Memory holds one block, however long the log is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import LogError
+from armlet.errors import ArgumentError
+from armlet.inputs.columns import LEAST_CHANCE
 from armlet.inputs.settings import Objective
-from armlet.log.reader import Source, read
 from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16
 """Rows of a block: where sums are cut is part of what they are."""
-EXPLORATION: Final = {
-    "exploration_rate": "rate",
-    "exploration_propensity": "given_exploring",
-    "min_exploration_probability": "smallest",
-}
-"""How a step explores: the names in a log, and those of `Rows`."""
+
+EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
+"""Columns that say how a step explores, as a log names them."""
 
 Int8 = npt.NDArray[np.int8]
 
@@ -39,13 +35,13 @@ class Rows:
     X: Float64  # (n, d): contexts as the bandit saw them; zeros where one was erased
     arm: Int64  # (n,): the arm played, an index into `arms`
     reward: Float64  # (n,): the last that counts; NaN where none came, or it was forgotten
-    propensity: Float64  # (n,): the probability of that arm over all coins
-    explored: Int8  # (n,): 1 coins or a turn chose, 0 the estimates did, -1 not known
-    rate: Float64  # (n,): how likely the step was to explore; NaN not known
-    given_exploring: Float64  # (n,): the probability of the arm given that the step explores; NaN not known
-    smallest: Float64  # (n,): the smallest such probability among the eligible arms; NaN not known
-    greedy: Int8  # (n,): 1 it looked best, 0 it did not, -1 not known
-    turn: Bool  # (n,): a round-robin had its turn
+    propensity: Float64  # (n,): the probability of that arm, unconditionally
+    explored: Int8  # (n,): 1 exploratory, 0 greedy, -1 not known
+    exploration_rate: Float64  # (n,): the exploration probability of the step; NaN not known
+    exploration_propensity: Float64  # (n,): the probability of the arm given that the step explores; NaN not known
+    min_exploration_probability: Float64  # (n,): the smallest such probability among the eligible arms; NaN not known
+    greedy: Int8  # (n,): 1 it had the highest estimate, 0 it did not, -1 not known
+    turn: Bool  # (n,): it was the arm's turn in a round-robin
     eligible: Bool  # (n, K): the arms that might be played
     weight: Float64  # (n,): with which the reward was learned; 1 where none came
     probabilities: Float64 | None  # (n, K): those of all arms at that step, NaN where not logged; None if in no row
@@ -54,7 +50,7 @@ class Rows:
         return len(self.t)
 
     def take(self, which: Bool | Int64 | slice) -> Self:
-        """Give some of the rows."""
+        """Return some of the rows."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         some: dict[str, Any] = {name: None if value is None else value[which] for name, value in values.items()}
         return type(self)(**some)
@@ -64,11 +60,16 @@ class Rows:
         """Which rows have a reward."""
         return ~np.isnan(self.reward)
 
+    def with_reward(self) -> Self:
+        """Return the rows that have a reward; all of them without a copy if every one has."""
+        mask = self.rewarded
+        return self if mask.all() else self.take(mask)
+
 
 class Blocks(ABC):
-    """A log, to be read block by block as often as one likes; `open_rows` makes it.
+    """A log, to be read block by block any number of times; `open_rows` makes it.
 
-    Whoever unpickles one on the same machine, or where the file is, reads the same blocks.
+    Unpickled on the same machine, or where the file is, it reads the same blocks.
     """
 
     arms: tuple[Arm, ...]
@@ -92,7 +93,7 @@ class Blocks(ABC):
 
     @property
     def objective(self) -> Objective:
-        """Whether rewards are wanted high, or are costs."""
+        """Whether rewards are maximised, or are costs."""
         return "min" if self.about.get("objective") == "min" else "max"
 
     @property
@@ -102,14 +103,9 @@ class Blocks(ABC):
 
     @property
     def reward_range(self) -> tuple[float, float] | None:
-        """What rewards were declared to lie between, if they were."""
+        """The declared (lowest, highest) reward, if there is one."""
         declared = self.about.get("reward_range")
         return None if declared is None else (float(declared[0]), float(declared[1]))
-
-    @property
-    def start_model(self) -> str | None:
-        """The SHA-256 of the model file that the log starts from, if there is one."""
-        return self.about.get("start_model")
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -121,102 +117,127 @@ class Blocks(ABC):
         return (self[block] for block in range(len(self)))
 
 
-class HeldBlocks(Blocks):
-    """Rows that are in memory.
-
-    Parameters
-    ----------
-    rows
-        All of them, in their order; they are cut into blocks here.
-    arms
-        All labels.
-    about
-        What else a start would say, such as `objective`, `reward_range` or `policy`.
-    """
-
-    def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
-        super().__init__({"dim": rows.X.shape[1], "policy": None, **(about or {})})
-        self._rows, self.arms, self.n = rows, tuple(arms), len(rows)
-
-    def __len__(self) -> int:
-        return -(-self.n // BLOCK)
-
-    def __getitem__(self, block: int) -> Rows:
-        return self._rows.take(slice(block * BLOCK, (block + 1) * BLOCK))
-
-
 def rows_of(
     X: Float64, arms: Int64, rewards: Float64, propensities: Float64, *, n_arms: int | None = None, **known: Any
 ) -> Rows:
-    """Give rows from arrays: those of a log where nothing else is known, unless other columns are given.
-
-    Examples
-    --------
-    >>> rows = rows_of(np.ones((2, 1)), np.array([0, 1]), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
-    >>> rows.eligible.tolist(), rows.explored.tolist()
-    ([[True, True], [True, True]], [-1, -1])
-    """
+    """Return rows from arrays: those of a log where nothing else is known, unless other columns are given."""
     n, k = len(X), int(arms.max(initial=0)) + 1 if n_arms is None else n_arms
-    columns: dict[str, Any] = {name: np.full(n, np.nan) for name in ("rate", "given_exploring", "smallest")}
-    columns |= {name: np.full(n, -1, dtype=np.int8) for name in ("explored", "greedy")}
-    columns |= {"t": np.arange(1, n + 1), "X": X, "arm": arms, "reward": rewards, "propensity": propensities}
-    columns |= {"turn": np.zeros(n, dtype=np.bool_), "eligible": np.ones((n, k), dtype=np.bool_)}
-    return Rows(**(columns | {"weight": np.ones(n), "probabilities": None} | known))
+    columns = {"t": np.arange(1, n + 1), "X": X, "arm": arms, "reward": rewards, "propensity": propensities}
+    return Rows(**(unknown_columns(n, k) | columns | {"probabilities": None} | known))
 
 
-def widened(columns: Any, n_arms: int) -> Any:
-    """Give a matrix columns for arms that came later: none of them was there yet."""
-    wide = np.zeros((len(columns), n_arms), dtype=columns.dtype)
-    wide[:, : columns.shape[1]] = columns
-    if columns.dtype == np.float64:
-        wide[np.isnan(columns[:, 0])] = np.nan
-    return wide
+def unknown_columns(n: int, n_arms: int) -> dict[str, Any]:
+    """Return the other columns of a log that holds arms, rewards and propensities alone."""
+    unknown, unsaid = np.full(n, np.nan), np.full(n, -1, dtype=np.int8)
+    return {
+        **dict.fromkeys(("explored", "greedy"), unsaid),
+        **dict.fromkeys(EXPLORATION, unknown),
+        "turn": np.zeros(n, dtype=np.bool_),
+        "eligible": np.ones((n, n_arms), dtype=np.bool_),
+        "weight": np.ones(n),
+    }
 
 
-def without_erased(columns: dict[str, Any]) -> dict[str, Any]:
-    """Put zeros for contexts that were erased, NaN so far; refuse what no log has.
+@dataclass(frozen=True, slots=True)
+class Design:
+    """How the arms of rows that have a reward were drawn, (n,) each.
 
-    That is a reward of which the context is not known, and a step at which no arm might be played.
+    A turn of a round-robin is logged with propensity 1, which is true and useless: had the turn fallen otherwise,
+    another arm would have been played. Where contexts do not depend on the step, it is a draw of one of the m eligible
+    arms, and so it is read here.
     """
-    alone = np.flatnonzero(~columns["eligible"].any(axis=1))
-    if alone.size:
-        raise LogError(
-            f"step {columns['t'][alone[0]]:,} has no arm that may be played; read the log that it was made from"
+
+    propensity: Float64  # of the arm, unconditionally
+    given: Float64  # the same given that the step explores; 1 where that is not known
+    rate: Float64  # the exploration probability; NaN where it is not known
+    explored: Bool  # drawn at random, or by turn
+    n_eligible: Float64  # m
+    learned: Bool  # the reward model has the row
+    known: Bool  # rate and probability given exploring are known
+    step: Float64
+    whole: bool  # every arm of the log was eligible in every row
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Read the design of rows that all have a reward."""
+        step, whole = rows.t.astype(np.float64), bool(rows.eligible.all())
+        m = np.full(len(rows), float(rows.eligible.shape[1])) if whole else rows.eligible.sum(axis=1).astype(np.float64)
+        turns, stated = rows.turn.any(), rows.explored >= 0
+        propensity = np.where(rows.turn, 1.0 / m, rows.propensity) if turns else rows.propensity
+        if not stated.any():  # nothing but propensities is known
+            return cls(propensity, np.ones(len(m)), rows.exploration_rate, stated, m, ~stated, stated, step, whole)
+        explored = rows.explored == 1
+        given = np.where(rows.turn, 1.0 / m, rows.exploration_propensity) if turns else rows.exploration_propensity
+        rate = np.where(rows.turn, 1.0, rows.exploration_rate) if turns else rows.exploration_rate
+        known = stated & ~np.isnan(rate) & ~np.isnan(given)
+        return cls(
+            propensity=propensity,
+            given=np.where(np.isnan(given), 1.0, given),
+            rate=rate,
+            explored=explored & known,
+            n_eligible=m,
+            learned=np.where(known, explored, ~stated),
+            known=known,
+            step=step,
+            whole=whole,
         )
-    erased = np.isnan(columns["X"]).any(axis=1)
-    wrong = np.flatnonzero(erased & ~np.isnan(columns["reward"]))
-    if wrong.size:
-        step = columns["t"][wrong[0]]
-        raise LogError(f"step {step:,} has a reward but no context: log contexts, or leave such rows out")
-    return columns | {"X": np.where(erased[:, None], 0.0, columns["X"])} if erased.any() else columns
+
+    def randomized(self) -> tuple[Bool, Float64]:
+        """Return which rows were drawn regardless of the context, or all, and the probabilities of their arms."""
+        if self.known.all():
+            return self.explored, self.given
+        return np.ones(len(self.propensity), dtype=np.bool_), self.propensity
 
 
-def open_rows(log: Source | Blocks) -> Blocks:
-    """Open a log to be read in blocks of columns.
+def randomized_rows(rows: Rows) -> tuple[Bool, Float64]:
+    """Return which rows were drawn regardless of the context, and the probabilities of their arms.
 
-    Parameters
-    ----------
-    log
-        A path, .jsonl or .parquet, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
+    Where a log does not say what explored, every row counts, by its propensity. A turn of a round-robin was not drawn:
+    what is anytime-valid must not depend on its coming round, as a sample of rows may (`Design.randomized`).
+    """
+    if (rows.explored < 0).any():
+        return np.ones(len(rows), dtype=np.bool_), rows.propensity
+    used = (rows.explored == 1) & ~rows.turn & ~np.isnan(rows.exploration_propensity)
+    return used, np.where(used, rows.exploration_propensity, 1.0)
+
+
+def deterministic_rows(rows: Rows) -> Bool:
+    """Return which of the rows that `randomized_rows` reads by their propensity could have played no other arm.
 
     Examples
     --------
-    >>> from armlet.log import from_obp
-    >>> feedback = {"action": [1, 0], "reward": [0, 1], "pscore": [0.5, 0.25], "context": [[1.0], [2.0]]}
-    >>> blocks = open_rows(from_obp(feedback))
-    >>> blocks.arms, blocks.n
-    ((0, 1), 2)
-    >>> [(rows.arm.tolist(), rows.reward.tolist()) for rows in blocks]
-    [([1, 0], [0.0, 1.0])]
+    >>> deterministic_rows(rows_of(np.ones((2, 1)), np.array([0, 1]), np.ones(2), np.array([1.0, 0.5])))
+    array([ True, False])
     """
-    if isinstance(log, Blocks):
-        return log
-    events = read(log)
-    path = getattr(events, "path", None)
-    if path is not None and str(path).endswith(".parquet"):
-        from armlet.evaluation.reading.compacted import CompactedBlocks  # needs pyarrow
+    if rows.propensity.max(initial=0.0) < 1.0 or not (rows.explored < 0).any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    return np.asarray((rows.propensity >= 1.0) & ~rows.turn & (rows.eligible.sum(axis=1) > 1))
 
-        return CompactedBlocks(path)
-    from armlet.evaluation.reading.spool import SpooledBlocks  # which is made of rows
 
-    return SpooledBlocks(events)
+def check_rows(rows: Rows) -> None:
+    """Refuse rows with invalid propensities, arms or rewards."""
+    _check_probabilities(rows, rows.propensity, "propensity")
+    if (rows.explored == 1).any():
+        given = np.where(
+            (rows.explored == 1) & ~np.isnan(rows.exploration_propensity), rows.exploration_propensity, 1.0
+        )
+        _check_probabilities(rows, given, "probability of exploring")
+    everyone = bool(rows.eligible.all())
+    if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:
+        raise ArgumentError("{log} plays an arm at step {t} that was not eligible", t=int(rows.t[wrong[0]]))
+    finite = np.isfinite(rows.reward)
+    if not finite.all():
+        wrong = np.flatnonzero(~finite)
+        raise ArgumentError("{log} has a reward at step {t} that is not finite", t=int(rows.t[wrong[0]]))
+
+
+def _check_probabilities(rows: Rows, values: Float64, name: str) -> None:
+    most = 1.0 + 1e-9
+    if values.min(initial=1.0) >= LEAST_CHANCE and values.max(initial=0.0) <= most:  # false if one is NaN
+        return
+    wrong = int(np.flatnonzero(~((values >= LEAST_CHANCE) & (values <= most)))[0])
+    text = (
+        "{log} has a {name} of {value} at step {t}; give the probability of the arm, above 0 and at most 1 "
+        "({least} or more)"
+    )
+    raise ArgumentError(text, name=name, value=float(values[wrong]), t=int(rows.t[wrong]), least=LEAST_CHANCE)

@@ -1,7 +1,7 @@
-"""Policy search: thousands of linear policies valued in one pass over the rows of a log that were drawn.
+"""Policy search: thousands of linear policies valued in one pass over the randomized rows of a log.
 
 Each has a confidence sequence of its own (gamma-exponential, O(1) state), all at once at the level asked for, by giving
-each 1/J of the chance to be wrong: log J is all that it costs. So they race: one that is surely worse than another
+each 1/J of the error probability: log J is all that it costs. So they race: one that is surely worse than another
 is dropped and not looked at again. And whichever wins, its interval holds although it was selected, since the intervals
 of all did.
 O(n J K d) at first, less as policies drop out; memory one block of rows times J.
@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
-from armlet.evaluation.checks.trained import Trained, refuse_trained
-from armlet.evaluation.drawn import certain_rows, drawn_rows
-from armlet.evaluation.rows import Blocks, Rows, open_rows
-from armlet.evaluation.survey import check_rows
-from armlet.evaluation.targets import Played
+from armlet.evaluation.checks import Trained, refuse_trained
+from armlet.evaluation.log import open_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.targets import BanditTarget
 from armlet.inference.betting import GammaExponential, Sums
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inference.sequences import in_range
@@ -30,7 +29,7 @@ from armlet.log.reader import Source
 from armlet.types import Arm, Float64, Int64
 
 HEAT: Final = 1024
-"""Rows between two looks at who is out."""
+"""Rows between two looks at which policies are out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,11 @@ class Found:
 
     winner: int  # which of the policies
     value: float  # what it would have earned, by its weighted mean: optimistic, since it was selected
-    interval: Interval  # holds all the same, at any look
+    interval: Interval  # holds all the same, anytime-valid
     left: Int64  # the policies that are still in the race
     rows: int  # drawn rows that were read
     policies: int  # that started
-    unknown: int = 0  # policies that play another arm where the log could play no other: nobody knows what they earn
+    unknown: int = 0  # policies that play another arm where the log could play no other
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -69,7 +68,7 @@ def search(
     reward_range
         (lowest, highest) reward there can be; that of the log if left out.
     level
-        How often the interval of the winner holds, at any look.
+        How often the interval of the winner, which is anytime-valid, holds.
 
     Examples
     --------
@@ -94,14 +93,14 @@ def search(
     race = _Race(policies, declared, 1.0 - level, -1.0 if blocks.objective == "min" else 1.0)
     for rows in blocks:
         check_rows(rows.take(rows.rewarded))
-        used, chance = drawn_rows(rows)
+        used, chance = randomized_rows(rows)
         used &= rows.rewarded
         race.add(rows.take(used), chance[used])
     return race.found()
 
 
 def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64:
-    """Give n linear policies about a bandit's estimates, itself the first: (n, K, 1 + d), for `search`.
+    """Return n linear policies about a bandit's estimates, itself the first: (n, K, 1 + d), for `search`.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def search_around(
     reward_range: Range | None = None,
     level: float = LEVEL,
 ) -> tuple[Found, dict[Arm, list[float]]]:
-    """Find the best of n linear policies about a bandit's estimates; give it, and its constant and slopes by arm.
+    """Find the best of n linear policies about a bandit's estimates; return it, and its constant and slopes by arm.
 
     The bandit must not have learned from these rows, or the policies would know what they are judged by.
 
@@ -153,10 +152,9 @@ def search_around(
     >>> rng = np.random.default_rng(1)
     >>> X, arms = rng.standard_normal((4000, 1)), rng.integers(2, size=4000)
     >>> rewards = (rng.random(4000) < 0.5 + 0.4 * np.tanh(3 * X[:, 0]) * (2 * arms - 1)).astype(float)
-    >>> feedback = {"action": arms, "reward": rewards, "pscore": np.full(4000, 0.5), "context": X}
     >>> bandit = armlet.Bandit([0, 1], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
     >>> bandit.partial_fit(X[:200], arms[:200], rewards[:200], explored=True)
-    >>> later = {name: column[200:] for name, column in feedback.items()}
+    >>> later = {"action": arms[200:], "reward": rewards[200:], "pscore": np.full(3800, 0.5), "context": X[200:]}
     >>> found, theta = search_around(armlet.log.from_obp(later), bandit, 100, seed=1, reward_range=(0, 1))
     >>> found.interval.low > 0.6, sorted(theta), len(theta[0])
     (True, [0, 1], 2)
@@ -167,14 +165,14 @@ def search_around(
     trained = Trained(len(blocks.arms))
     for rows in blocks:
         trained.add(rows)
-    refuse_trained(Played("bandit", bandit, blocks.arms), trained, blocks.arms)
+    refuse_trained(BanditTarget("bandit", bandit, blocks.arms), trained, blocks.arms)
     thetas = around(bandit, n, seed=seed, spread=spread)[:, [bandit.arms.index(arm) for arm in blocks.arms]]
     found = search(blocks, thetas, reward_range=reward_range, level=level)
     return found, dict(zip(blocks.arms, thetas[found.winner].tolist(), strict=True))
 
 
 class _Race:
-    """Sequences of the policies that are left, and whose they are."""
+    """Sequences of the policies that are left, and which those are."""
 
     def __init__(self, policies: Float64, reward_range: Range, chance: float, sign: float) -> None:
         self._policies, self._range, self._sign, self._start = policies, reward_range, sign, len(policies)
@@ -184,7 +182,7 @@ class _Race:
         self._below, self._above = GammaExponential(each), GammaExponential(each)
 
     def add(self, rows: Rows, chance: Float64) -> None:
-        """Take rows in, heat by heat."""
+        """Add rows, heat by heat."""
         for start in range(0, len(rows), HEAT):
             part = slice(start, start + HEAT)
             if len(self._left):
@@ -196,7 +194,7 @@ class _Race:
         u = in_range(rows.reward, self._range)
         u = u if self._sign > 0 else 1.0 - u
         same = self._played(rows) == rows.arm[:, np.newaxis]
-        if (certain := certain_rows(rows)).any():
+        if (certain := deterministic_rows(rows)).any():
             known = same[certain].all(axis=0)
             self._unknown += int(np.count_nonzero(~known))
             self._keep(known)
@@ -208,7 +206,7 @@ class _Race:
         self._above.add(w * (1.0 - u)[:, np.newaxis])
 
     def _played(self, rows: Rows) -> Int64:
-        """Give the arm of each policy in each row, (n, J)."""
+        """Return the arm of each policy in each row, (n, J)."""
         X = rows.X if self._policies.shape[2] == rows.X.shape[1] else np.column_stack([np.ones(len(rows)), rows.X])
         best, arms = np.full((len(rows), len(self._policies)), -np.inf), np.zeros((len(rows), len(self._policies)), int)
         for arm in range(self._policies.shape[1]):  # one matrix product an arm: memory O(n J)
@@ -226,7 +224,7 @@ class _Race:
         self._below, self._above = _kept(self._below, stays), _kept(self._above, stays)
 
     def found(self) -> Found:
-        """Name the winner: the highest mean of those that are left."""
+        """Return the winner: the highest mean of those that are left."""
         if not len(self._left):
             raise EvaluationError(
                 f"each of the {self._start:,} policies plays another arm where the log could have played no other, so "
@@ -239,11 +237,11 @@ class _Race:
         centred = (self._below.sums.total - self._above.sums.total) / rows
         best = int(np.argmax(centred))
         ends = (float(self._below.bound()[best]), 1.0 - float(self._above.bound()[best]))
-        value, low, high = (self._told(end) for end in ((1.0 + float(centred[best])) / 2, *ends))
+        value, low, high = (self._in_units(end) for end in ((1.0 + float(centred[best])) / 2, *ends))
         interval = Interval(low, high) if self._sign > 0 else Interval(high, low)
         return Found(int(self._left[best]), value, interval, self._left, rows, self._start, self._unknown)
 
-    def _told(self, share: float) -> float:
+    def _in_units(self, share: float) -> float:
         low, high = self._range
         return low + (high - low) * (share if self._sign > 0 else 1.0 - share)
 

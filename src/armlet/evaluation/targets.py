@@ -7,26 +7,28 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from armlet.bandit import Bandit, load
 from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
-from armlet.types import Arm, Bool, Float64, Int64
+from armlet.types import Arm, Bool, Float64, Int64, Mode
 
-Law: TypeAlias = Int64 | Float64
-"""One arm a row, (n,) of int64; or the probabilities of all, (n, K) of float64."""
+if TYPE_CHECKING:
+    from armlet.inputs.encoder import Encoder
+
+ActionDist: TypeAlias = Int64 | Float64
+"""One arm a row, (n,) of int64; or the probabilities of all arms, (n, K) of float64."""
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
-"""f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and who may play (n, K), both read-only."""
-Playing: TypeAlias = Literal["greedy", "exploring"]
-"""How a bandit plays: what looks best to it, or by the law of its next decision, with what that explores."""
+"""f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and eligible arms (n, K), both read-only."""
 TargetLike: TypeAlias = "Target | Bandit | Function | Arm | os.PathLike[str]"
 
 Column = TypeVar("Column", Float64, Bool)
+L = TypeVar("L")
 
 OWN = "own"
 SUM_SLACK = 1e-6  # by which probabilities may miss a sum of 1
@@ -38,97 +40,97 @@ class Target(ABC):
     name: str
 
     @abstractmethod
-    def law(self, rows: Rows) -> Law:
-        """Say what it would have done."""
+    def action_dist(self, rows: Rows) -> ActionDist:
+        """Return what it would have done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Always(Target):
-    """One arm, where it may be played; the others alike where it may not."""
+    """One arm where it is eligible; elsewhere the eligible ones uniformly."""
 
     name: str
     arm: int
 
-    def law(self, rows: Rows) -> Law:
-        """Give the arm, or a share for each of the others."""
+    def action_dist(self, rows: Rows) -> ActionDist:
+        """Return the arm, or probabilities if it was not always eligible."""
         may = rows.eligible[:, self.arm]
         if may.all():
             return np.full(len(rows), self.arm, dtype=np.int64)
-        law = _uniform(rows.eligible)
-        law[may] = 0.0
-        law[may, self.arm] = 1.0
-        return law
+        dist = _uniform(rows.eligible)
+        dist[may] = 0.0
+        dist[may, self.arm] = 1.0
+        return dist
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Target):
-    """All eligible arms alike."""
+    """All eligible arms with equal probability."""
 
     name: str = "uniform"
 
-    def law(self, rows: Rows) -> Law:
-        """Give equal shares."""
+    def action_dist(self, rows: Rows) -> ActionDist:
+        """Return equal probabilities."""
         return _uniform(rows.eligible)
 
 
 @dataclass(frozen=True, slots=True)
 class Logged(Target):
-    """Whoever decided: what was played was played."""
+    """The logging policy: what was played was played."""
 
     name: str = "logged"
 
-    def law(self, rows: Rows) -> Law:
-        """Give the arms of the log."""
+    def action_dist(self, rows: Rows) -> ActionDist:
+        """Return the arms of the log."""
         return rows.arm
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Target):
-    """A function that gives probabilities."""
+class FunctionTarget(Target):
+    """A function that returns probabilities."""
 
     name: str
     function: Function
 
-    def law(self, rows: Rows) -> Law:
-        """Ask it, and check what it says."""
-        return checked_law(self.function(_read_only(rows.X), _read_only(rows.eligible)), rows, self.name)
+    def action_dist(self, rows: Rows) -> ActionDist:
+        """Call it, and check what it returns."""
+        return checked_dist(self.function(_read_only(rows.X), _read_only(rows.eligible)), rows, self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Played(Target):
+class BanditTarget(Target):
     """A bandit, as it is now."""
 
     name: str
     bandit: Bandit
     arms: tuple[Arm, ...]  # of the log
-    playing: Playing = "greedy"
+    mode: Mode = "greedy"
 
-    def law(self, rows: Rows) -> Law:
+    def action_dist(self, rows: Rows) -> ActionDist:
         """Ask it once for every set of eligible arms."""
         sets, which = distinct_sets(rows.eligible)
         if len(sets) == 1:
-            return self._law(rows.X, sets[0])
-        laws = [self._law(rows.X[which == i], sets[i]) for i in range(len(sets))]
-        law = np.zeros((len(rows), len(self.arms)))
-        for i, part in enumerate(laws):
+            return self._dist(rows.X, sets[0])
+        dist = np.zeros((len(rows), len(self.arms)))
+        for i, eligible in enumerate(sets):
             some = np.flatnonzero(which == i)
+            part = self._dist(rows.X[some], eligible)
             if part.ndim == 1:
-                law[some, part] = 1.0
+                dist[some, part] = 1.0
             else:
-                law[some] = part
-        return law
+                dist[some] = part
+        return dist
 
     def learned(self) -> dict[Arm, float]:
-        """Give how many rows of every arm it has learned; empty if its state does not count them."""
+        """Return how many rows of every arm it has learned; empty if its state does not count them."""
         counts = getattr(self.bandit.state, "n", None)
         if counts is None:
             return {}
         return dict(zip(self.bandit.arms, np.asarray(counts, dtype=np.float64).ravel().tolist(), strict=False))
 
     def slopes(self, rows: Rows) -> tuple[Float64, Bool] | None:
-        """Give the theta of every arm, (K, d), and which are playable, (K,), if it plays the best by x' theta."""
+        """Return the theta of every arm, (K, d), and which are playable, (K,), if it plays the best by x' theta."""
         sets, _ = distinct_sets(rows.eligible)
-        if self.playing != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.settings.dim:
+        if self.mode != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.settings.dim:
             return None
         known, places = self._playable(sets[0])
         found = self.bandit._slopes(known)
@@ -139,7 +141,7 @@ class Played(Target):
         return theta, may
 
     def _playable(self, eligible: Bool) -> tuple[list[Arm], Int64]:
-        """Give the arms that it might play, and the place in the log of each of its own; -1 if it has none."""
+        """Return the arms that it might play, and the place in the log of each of its own; -1 if it has none."""
         there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}
         retired = set(self.bandit.arms.retired)
         known = [arm for arm in self.bandit.arms if arm in there and arm not in retired]
@@ -148,10 +150,10 @@ class Played(Target):
             raise ArgumentError(text, name=self.name, arms=list(there))
         return known, np.array([there.get(arm, -1) for arm in self.bandit.arms], dtype=np.int64)
 
-    def _law(self, X: Float64, eligible: Bool) -> Law:
+    def _dist(self, X: Float64, eligible: Bool) -> ActionDist:
         known, places = self._playable(eligible)
         X = np.ascontiguousarray(X)
-        if self.playing == "greedy":
+        if self.mode == "greedy":
             best, clear = greedy_arms(self.bandit, X, known)
             if clear.all():
                 return best if self.bandit.arms == list(self.arms) else places[best]
@@ -161,13 +163,13 @@ class Played(Target):
             theirs[tied] = self.bandit.predict_proba(X[tied], eligible=known, mode="greedy")
         else:
             theirs = self.bandit.predict_proba(X, eligible=known)
-        law = np.zeros((len(X), len(self.arms)))
-        law[:, places[places >= 0]] = theirs[:, places >= 0]
-        return law
+        dist = np.zeros((len(X), len(self.arms)))
+        dist[:, places[places >= 0]] = theirs[:, places >= 0]
+        return dist
 
 
 def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[Int64, Bool]:
-    """Give the arms that look best to a bandit, (n,), and where no other comes so close that rounding could decide.
+    """Return the arms with a bandit's highest estimates, (n,), and where no other is so close that rounding may decide.
 
     Examples
     --------
@@ -180,7 +182,7 @@ def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[In
         return _compared(bandit, X, eligible)  # which refuses it
     best = bandit._leading(X, eligible)
     clear = best >= 0
-    if not clear.all():  # few: those that need float64, and what is no context
+    if not clear.all():  # few: those that need float64, and invalid contexts
         doubtful = np.flatnonzero(~clear)
         best[doubtful], clear[doubtful] = _compared(bandit, X[doubtful], eligible)
     return best, clear
@@ -189,7 +191,7 @@ def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[In
 def _compared(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[Int64, Bool]:
     _, playable, rows, theta, _ = bandit._estimated(X, eligible)
     arms = np.flatnonzero(playable)
-    scores = rows @ theta[arms].T  # in whatever order of sums is quickest
+    scores = rows @ theta[arms].T  # in whichever order of sums is quickest
     best = scores.argmax(axis=1)
     if len(arms) == 1:
         return arms[best], np.ones(len(X), dtype=np.bool_)
@@ -202,7 +204,7 @@ def _compared(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[Int6
 
 
 def _read_only(column: Column) -> Column:
-    """Give a view that cannot be written to: other targets, and users themselves, read the same memory."""
+    """Return a view that cannot be written to: other targets, and users themselves, read the same memory."""
     view = column.view()
     view.flags.writeable = False
     return view
@@ -214,14 +216,7 @@ def _uniform(eligible: Bool) -> Float64:
 
 
 def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
-    """Give the different rows of a matrix, and which of them each row is.
-
-    Examples
-    --------
-    >>> sets, which = distinct_sets(np.array([[True, True], [True, False], [True, True]]))
-    >>> len(sets), which.tolist()
-    (2, [0, 1, 0])
-    """
+    """Return the different rows of a matrix, and which of them each row is."""
     if len(eligible) == 0 or eligible.all() or (eligible == eligible[0]).all():
         return eligible[:1], np.zeros(len(eligible), dtype=np.int64)
     keys = np.packbits(eligible, axis=1)
@@ -232,46 +227,51 @@ def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
     return eligible[first[order]], places[which.ravel()]
 
 
-def checked_law(given: object, rows: Rows, name: str) -> Float64:
-    """Refuse what are no probabilities of eligible arms; put the rest into sums of exactly about 1."""
-    law = np.ascontiguousarray(given, dtype=np.float64)
-    if law.shape != rows.eligible.shape:
+def checked_dist(given: object, rows: Rows, name: str) -> Float64:
+    """Refuse invalid probabilities of eligible arms; normalise the others, so that they sum to 1."""
+    dist = np.ascontiguousarray(given, dtype=np.float64)
+    if dist.shape != rows.eligible.shape:
         text = "{targets} has {name!r}, which gives shape {shape} for {n} rows and {k} arms; give (n, K) probabilities"
-        raise ArgumentError(text, name=name, shape=law.shape, n=len(rows), k=rows.eligible.shape[1])
-    bad = ~np.isfinite(law).all(axis=1) | (law < 0).any(axis=1)
-    total = np.where(rows.eligible, law, 0.0).sum(axis=1)
-    bad |= np.abs(law.sum(axis=1) - 1.0) > SUM_SLACK
+        raise ArgumentError(text, name=name, shape=dist.shape, n=len(rows), k=rows.eligible.shape[1])
+    bad = ~np.isfinite(dist).all(axis=1) | (dist < 0).any(axis=1)
+    total = np.where(rows.eligible, dist, 0.0).sum(axis=1)
+    bad |= np.abs(dist.sum(axis=1) - 1.0) > SUM_SLACK
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        text = "{targets} has {name!r}, which gives {law} at step {t}; give probabilities that sum to 1"
-        raise ArgumentError(text, name=name, law=law[row].tolist(), t=int(rows.t[row]))
+        text = "{targets} has {name!r}, which gives {dist} at step {t}; give probabilities that sum to 1"
+        raise ArgumentError(text, name=name, dist=dist[row].tolist(), t=int(rows.t[row]))
     outside = np.flatnonzero(np.abs(total - 1.0) > SUM_SLACK)
     if outside.size:
         text = "{targets} has {name!r}, which plays an arm at step {t} that was not eligible; heed the second argument"
         raise ArgumentError(text, name=name, t=int(rows.t[outside[0]]))
-    kept: Float64 = np.where(rows.eligible, law, 0.0) / total[:, None]
+    kept: Float64 = np.where(rows.eligible, dist, 0.0) / total[:, None]
     return kept
 
 
-def chance_of_played(law: Law, arm: Int64) -> Float64:
-    """Give the probability that a law has for the arm that was played, (n,)."""
-    if law.ndim == 1:
-        same: Float64 = (law == arm).astype(np.float64)
+def prob_of_played(dist: ActionDist, arm: Int64) -> Float64:
+    """Return the target's probability of the arm that was played, (n,)."""
+    if dist.ndim == 1:
+        same: Float64 = (dist == arm).astype(np.float64)
         return same
-    return np.ascontiguousarray(law[np.arange(len(arm)), arm], dtype=np.float64)
+    return np.ascontiguousarray(dist[np.arange(len(arm)), arm], dtype=np.float64)
+
+
+def is_deterministic(dist: ActionDist) -> bool:
+    """Return whether one arm is played in every row."""
+    return dist.ndim == 1 or bool(((dist == 0.0) | (dist == 1.0)).all())
 
 
 def split_own(
-    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], playing: Playing
+    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], mode: Mode
 ) -> tuple[list[Target], list[str]]:
-    """Read targets as they come from a user, each under a name of its own, and give the names of "own" apart."""
-    if playing not in get_args(Playing):
-        raise ArgumentError("{playing} is {value!r}; choose 'greedy' or 'exploring'", value=playing)
+    """Read targets as users give them, each under a name of its own, and return the names of "own" apart."""
+    if mode not in get_args(Mode):
+        raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
     named = _named(targets)
     if not named:
         raise ArgumentError("{targets} is empty; give a policy to value")
     own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
-    return [read_target(name, target, arms, playing) for name, target in named.items() if name not in own], own
+    return [read_target(name, target, arms, mode) for name, target in named.items() if name not in own], own
 
 
 def _named(targets: object) -> dict[str, object]:
@@ -295,8 +295,12 @@ def _name(target: object) -> str:
     return os.fspath(target) if isinstance(target, os.PathLike) else str(target)
 
 
-def read_target(name: str, target: object, arms: tuple[Arm, ...], playing: Playing) -> Target:
-    """Read one target: a word, the label of an arm, a model file, a Bandit or a function."""
+def _is_model_file(target: object) -> bool:
+    return isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet"))
+
+
+def read_target(name: str, target: object, arms: tuple[Arm, ...], mode: Mode) -> Target:
+    """Read one target: a name, the label of an arm, a model file, a Bandit or a function."""
     if isinstance(target, Target):
         return target
     if isinstance(target, str | int) and target in arms:
@@ -305,14 +309,43 @@ def read_target(name: str, target: object, arms: tuple[Arm, ...], playing: Playi
         return Uniform(name)
     if target == "logged":
         return Logged(name)
-    if isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet")):
-        return Played(name, load(target), arms, playing)
+    if _is_model_file(target):
+        return BanditTarget(name, load(target), arms, mode)  # type: ignore[arg-type]
     if isinstance(target, Bandit):
-        return Played(name, target, arms, playing)
+        return BanditTarget(name, target, arms, mode)
     if callable(target):
-        return Asked(name, target)
+        return FunctionTarget(name, target)
     text = (
         "{targets} has {name!r}, which is {target!r}; give an arm of {arms}, 'uniform', 'logged', 'own', a model file, "
         "a Bandit, or f(X, eligible) -> (n, K) probabilities"
     )
     raise ArgumentError(text, name=name, target=target, arms=list(arms))
+
+
+def through_encoders(log: L, *targets: object) -> L:
+    """Encode the contexts of a raw table with the encoder of the models among the targets; return other logs as is."""
+    encode = getattr(log, "encoded", None)  # what `armlet.log.from_table` returns without an encoder has it
+    if encode is None:
+        return log
+    found = {name: encoder for each in targets for name, encoder in _encoders(each)}
+    if not found:
+        return log
+    (first, encoder), *others = found.items()
+    for name, other in others:
+        if other != encoder:
+            text = "{targets} has {first!r} and {name!r}, whose encoders differ; value them apart"
+            raise ArgumentError(text, first=first, name=name)
+    encoded: L = encode(encoder)
+    return encoded
+
+
+def _encoders(target: object) -> Iterator[tuple[str, Encoder]]:
+    if isinstance(target, Mapping | list | tuple):
+        for each in target.values() if isinstance(target, Mapping) else target:
+            yield from _encoders(each)
+        return
+    name = os.fspath(target) if isinstance(target, os.PathLike) else str(target)
+    bandit = load(name) if _is_model_file(target) else target
+    encoder = bandit.settings.encoder if isinstance(bandit, Bandit) else None
+    if encoder is not None:
+        yield name, encoder

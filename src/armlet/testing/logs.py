@@ -5,30 +5,28 @@ About 4 microseconds a step. Nothing is written to a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.evaluation.rows import Blocks, Rows
-from armlet.types import Bool, Float64, Policy
+from armlet.evaluation.rows import BLOCK, Blocks, Rows
+from armlet.types import Arm, Bool, Float64, Policy
 
 
-class Held(Blocks):
-    """A log of one block in memory."""
+class HeldBlocks(Blocks):
+    """Rows in memory, cut into blocks here; `about` may hold `objective`, `reward_range` and `policy`."""
 
-    def __init__(self, rows: Rows, arms: Sequence[int], reward_range: tuple[float, float] | None = None) -> None:
-        super().__init__({"dim": rows.X.shape[1], "arms": list(arms), "reward_range": reward_range})
-        self.arms, self.n, self._rows = tuple(arms), len(rows), rows
+    def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
+        super().__init__({"dim": rows.X.shape[1], "policy": None, **(about or {})})
+        self._rows, self.arms, self.n = rows, tuple(arms), len(rows)
 
     def __len__(self) -> int:
-        return 1
+        return -(-self.n // BLOCK)
 
     def __getitem__(self, block: int) -> Rows:
-        if block != 0:
-            raise IndexError(block)
-        return self._rows
+        return self._rows.take(slice(block * BLOCK, (block + 1) * BLOCK))
 
 
 def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool | None = None) -> tuple[Rows, Bandit]:
@@ -72,9 +70,9 @@ def _rows(X: Float64, rewards: Float64, told: list[tuple[Any, ...]], eligible: B
         reward=rewards[np.arange(len(arms)), arms],
         propensity=np.array(propensity),
         explored=np.array(explored, dtype=np.int8),
-        rate=np.array(rate, dtype=np.float64),
-        given_exploring=np.array(given, dtype=np.float64),
-        smallest=np.array(smallest, dtype=np.float64),
+        exploration_rate=np.array(rate, dtype=np.float64),
+        exploration_propensity=np.array(given, dtype=np.float64),
+        min_exploration_probability=np.array(smallest, dtype=np.float64),
         greedy=np.array([-1 if each is None else each for each in greedy], dtype=np.int8),
         turn=np.array([each == "turn" for each in design]),
         eligible=eligible,

@@ -17,20 +17,16 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.evaluation.basis import Basis
-from armlet.evaluation.estimators import estimate
+from armlet.evaluation.estimators import ESTIMATORS, estimate, kernel_constants, t_interval, wilson
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.model import RIDGE
-from armlet.evaluation.predictable import SUMS, contributions, row_weights
-from armlet.evaluation.rows import Rows
-from armlet.evaluation.spans import plain, wilson
-from armlet.evaluation.sums import MOST, SHRINK
-from armlet.evaluation.targets import chance_of_played
-from armlet.evaluation.watch import Sequences
+from armlet.evaluation.model import RIDGE, RUNNING, contributions, row_weights
+from armlet.evaluation.monitor import AnytimeIntervals
+from armlet.evaluation.rows import Design, Rows
+from armlet.evaluation.targets import prob_of_played
 from armlet.kernel import gram, row_features
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, Uniform
-from armlet.testing.logs import Held, play
+from armlet.testing.logs import HeldBlocks, play
 from armlet.types import Bool, Float64, Int64, Policy
 
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
@@ -133,7 +129,7 @@ def _draw_sets(kind: Kind, rng: np.random.Generator) -> Bool:
     return np.asarray((luck < kind.eligible) | (luck <= np.sort(luck, axis=1)[:, 1:2]))
 
 
-def values(log: Held, target: Function, truth: float) -> dict[str, float]:
+def values(log: HeldBlocks, target: Function, truth: float) -> dict[str, float]:
     """Return values and ends of intervals by name, and whether intervals covered at all looks."""
     result = evaluate(log, {NAME: target}, interval="fixed", checks="none")
     points, auto = result.estimates[NAME], result[NAME]
@@ -156,19 +152,19 @@ def _naive(rows: Rows, target: Function) -> dict[str, float]:
     return {"naive low": mean - reach, "naive high": mean + reach}
 
 
-def _at_looks(log: Held, rows: Rows, target: Function, truth: float) -> dict[str, float]:
+def _at_looks(log: HeldBlocks, rows: Rows, target: Function, truth: float) -> dict[str, float]:
     """Follow the sequence, and next to it a fixed interval of explored rows, from look to look."""
     if log.reward_range is None:
         return dict.fromkeys(("at all looks", "fixed at all looks", "anytime low", "anytime high"), math.nan)
     ends = np.unique(np.geomspace(FIRST_LOOK, len(rows), LOOKS).astype(np.int64))
-    sequences = Sequences([NAME], log.reward_range, LEVEL)
+    sequences = AnytimeIntervals([NAME], log.reward_range, LEVEL)
     law = target(rows.X, rows.eligible)
     explored = rows.explored == 1
-    w = law[np.arange(len(rows)), rows.arm][explored] / rows.given_exploring[explored]
+    w = law[np.arange(len(rows)), rows.arm][explored] / rows.exploration_propensity[explored]
     held = fixed = True
     start, low, high = 0, -math.inf, math.inf
     for end in ends:
-        sequences.look(rows.take(slice(start, end)), {NAME: law[start:end]})
+        sequences.add(rows.take(slice(start, end)), {NAME: law[start:end]})
         low, high = sequences.interval(NAME)
         held &= low <= truth <= high
         fixed &= _covered(rows.reward[:end][explored[:end]], w[: int(explored[:end].sum())], truth)
@@ -196,7 +192,7 @@ def own_values(kind: str, rng: np.random.Generator, seed: int) -> dict[str, floa
     rows, _ = play(Uniform(), X, rewards, seed)
     model = Bandit(range(OWN_ARMS), OWN_DIM, policy=ContextualEpsilonGreedy(p=1.0), seed=seed)
     model.fit(rows.X, rows.arm, rows.reward, explored=True)
-    log = Held(rows, range(OWN_ARMS))
+    log = HeldBlocks(rows, range(OWN_ARMS))
     own = evaluate(log, "own", interval="fixed", checks="none")["own"]
     same = evaluate(log, {NAME: model}, estimator="replay", interval="fixed", checks="none")[NAME]
     fresh = rng.standard_normal((FRESH, OWN_DIM))
@@ -239,15 +235,16 @@ def _thetas(Y: Float64, rewards: Float64) -> Float64:
 
 def value_by_past(rows: Rows, law: Float64, level: float) -> tuple[float, float, float]:
     """Return the value of a target that plays by a law, (n, K), and the ends of its interval."""
-    basis = Basis.of(rows)
-    q = expected(rows.X, rows.arm, rows.reward, basis.learned, law.shape[1])
-    pi = chance_of_played(law, rows.arm)
-    h = row_weights(contributions(law, pi, basis), np.zeros(SUMS), basis)
+    design = Design.of(rows)
+    q = expected(rows.X, rows.arm, rows.reward, design.learned, law.shape[1])
+    pi = prob_of_played(law, rows.arm)
+    h = row_weights(contributions(law, pi, design), np.zeros(RUNNING), design)
     played = np.ascontiguousarray(q[np.arange(len(rows)), rows.arm])
-    direct, explored = (law * q).sum(axis=1), basis.explored.astype(np.float64)
-    F = row_features(pi, direct, rows.reward, basis.chance, basis.given, explored, played, h, MOST, SHRINK)
+    direct, explored = (law * q).sum(axis=1), design.explored.astype(np.float64)
+    parts = (pi, direct, rows.reward, design.propensity, design.given, explored, played, h)
+    F = row_features(*parts, **kernel_constants(ESTIMATORS.values()))
     own = gram(F, F)
     found = estimate("weighted", own)
     told = (found.value, math.sqrt(found.variance(own)), found.ess, level)
     clicks = bool(np.isin(rows.reward, (0.0, 1.0)).all())
-    return (found.value, *(wilson(*told, (0.0, 1.0)) if clicks else plain(*told)))
+    return (found.value, *(wilson(*told, (0.0, 1.0)) if clicks else t_interval(*told)))

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from armlet.evaluation.checks import Checks, Word
+from armlet.evaluation.checks import Word
+from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
 from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
@@ -20,7 +21,7 @@ from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import run_streams
-from armlet.testing.logs import Held, play
+from armlet.testing.logs import HeldBlocks, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -166,9 +167,8 @@ def play_environments(task: Task) -> Arrays:
         seed = run_streams(task.seeds, task.kind, log).coins
         decided, _ = play(environment.kind.policy, environment.contexts[points], rewards, seed, eligible)
         bounds = (0.0, 1.0) if environment.kind.paid == "0 or 1" else None
-        rows.append(
-            {"truth": truth, **values(Held(decided, range(environment.kind.n_arms), bounds), environment.target, truth)}
-        )
+        held = HeldBlocks(decided, range(environment.kind.n_arms), {"reward_range": bounds})
+        rows.append({"truth": truth, **values(held, environment.target, truth)})
     return _columns(rows)
 
 
@@ -222,7 +222,12 @@ def is_accused(rows: Rows) -> bool:
 def _spoilt(rows: Rows, log: int) -> Rows:
     """Return the rows of a uniform log with wrong propensities of one arm, too high or too low in turn."""
     wrong: Float64 = np.where(rows.arm == 0, (WRONG if log % 2 else 2.0 - WRONG) / 3, 1 / 3)
-    return replace(rows, propensity=wrong, given_exploring=wrong, smallest=np.full(len(rows), wrong.min()))
+    return replace(
+        rows,
+        propensity=wrong,
+        exploration_propensity=wrong,
+        min_exploration_probability=np.full(len(rows), wrong.min()),
+    )
 
 
 def judge(

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from armlet import kernel
-from armlet.evaluation.arrays import ArrayBlocks
 from armlet.evaluation.evaluate import evaluate
 from armlet.policies.algorithm_1 import Algorithm1
 from armlet.types import Float64, Int64
+from armlet_lab.validation.printed_tables.arrays import ArrayBlocks
 
 MEANS: Final = {"no signal": (1.0, 1.0, 1.0), "low signal": (0.9, 1.0, 1.1), "high signal": (0.5, 1.0, 1.5)}
 DECAY, FIRST, DRAWS, LEVEL = 0.7, 5, 20, 0.90

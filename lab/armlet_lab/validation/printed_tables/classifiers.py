@@ -15,10 +15,9 @@ from typing import Final
 import numpy as np
 
 from armlet.datasets import Table
-from armlet.evaluation.arrays import ArrayBlocks
-from armlet.evaluation.estimators import Estimator
 from armlet.evaluation.evaluate import evaluate
 from armlet.types import Bool, Float64, Int64
+from armlet_lab.validation.printed_tables.arrays import ArrayBlocks
 
 TABLES: Final = {
     "letter": "balanced/letter",
@@ -29,7 +28,7 @@ TABLES: Final = {
 }
 """Those of their nine tables that KEEL's wheel has, and what it calls them; not ecoli, glass, page-blocks and yeast."""
 MOST: Final = 2000  # rows of a log
-WORDS: Final[tuple[Estimator, ...]] = ("dm", "ips", "snips", "dr")
+WORDS: Final[tuple[str, ...]] = ("dm", "ips", "snips", "dr")
 
 
 def errors(table: Table, rng: np.random.Generator, runs: int) -> tuple[Float64, Float64, float]:

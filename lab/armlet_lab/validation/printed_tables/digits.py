@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from armlet.datasets import Table, load
-from armlet.evaluation.arrays import ArrayBlocks, gram_with
-from armlet.evaluation.estimators import Estimator, estimate
+from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.evaluation.evaluate import evaluate
 from armlet.types import Float64, Int64
+from armlet_lab.validation.printed_tables.arrays import ArrayBlocks, gram_with
 
 PRINTED: Final = {
     "dm": (0.093439, 0.015391),
@@ -77,9 +77,8 @@ def _points(
     found = {}
     for name in PRINTED:
         word, _, constant = name.partition(", ")
-        how = {{"switch": "most", "shrunk": "shrink"}[word]: float(constant)} if constant else {}
-        kind: Estimator = word  # type: ignore[assignment]
-        found[name] = estimate(kind, gram_with(arms, rewards, chances, pi, q, **how)).value
+        asked = [{"switch": Switch, "shrunk": Shrunk}[word](float(constant))] if constant else []
+        found[name] = estimate(word, gram_with(arms, rewards, chances, pi, q, *asked)).value
     return found
 
 

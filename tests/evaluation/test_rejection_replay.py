@@ -13,7 +13,7 @@ import armlet
 from armlet import kernel
 from armlet.cli import main
 from armlet.errors import LogError
-from armlet.evaluation.replay import replay
+from armlet.evaluation import rejection_replay
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.log import from_obp, write
 from armlet.types import Bool, Float64, Policy
@@ -60,9 +60,9 @@ def logged(seed: int, n: int, chances: Float64, eligible: Bool | None = None) ->
         reward=paid[at, arm],
         propensity=given[at, arm],
         explored=np.ones(n, dtype=np.int8),
-        rate=np.ones(n),
-        given_exploring=given[at, arm],
-        smallest=np.where(may, given, 1.0).min(axis=1),
+        exploration_rate=np.ones(n),
+        exploration_propensity=given[at, arm],
+        min_exploration_probability=np.where(may, given, 1.0).min(axis=1),
         greedy=np.full(n, -1, dtype=np.int8),
         turn=np.zeros(n, dtype=np.bool_),
         eligible=may,
@@ -93,7 +93,7 @@ def live(policy: Policy, runs: int) -> Float64:
 
 def replayed(policy: Policy, runs: int, chances: Float64, rows: int) -> Float64:
     """Give the same from logs."""
-    found = [replay(Made(logged(run, rows, chances)), policy, seed=run) for run in range(runs)]
+    found = [rejection_replay(Made(logged(run, rows, chances)), policy, seed=run) for run in range(runs)]
     assert min(each.accepted for each in found) >= STEPS
     return np.array([each.rewards[:STEPS].mean() for each in found])
 
@@ -114,10 +114,16 @@ def test_a_learner_earns_on_a_log_what_it_earns_live(policy: Policy, chances: Fl
 def test_weighted_rows_that_are_not_thinned_would_be_found_out() -> None:
     policy = armlet.LinUCB(alpha=0.5)
     rows = [
-        replace(logged(run, 600, WEIGHTED), given_exploring=np.full(600, 1 / 3), smallest=np.full(600, 1 / 3))
+        replace(
+            logged(run, 600, WEIGHTED),
+            exploration_propensity=np.full(600, 1 / 3),
+            min_exploration_probability=np.full(600, 1 / 3),
+        )
         for run in range(120)
     ]
-    wrong = np.array([replay(Made(each), policy, seed=run).rewards[:STEPS].mean() for run, each in enumerate(rows)])
+    wrong = np.array(
+        [rejection_replay(Made(each), policy, seed=run).rewards[:STEPS].mean() for run, each in enumerate(rows)]
+    )
     assert abs(z_score(wrong, live(policy, 400))) > 10
 
 
@@ -130,7 +136,7 @@ def test_sets_that_go_with_the_context_are_kept_alike() -> None:
         may[X[:, 0] > 0, 0] = False
         rows = logged(run, 900, UNIFORM, may)
         assert np.array_equal(rows.X, X)
-        found = replay(Made(rows), policy, seed=run)
+        found = rejection_replay(Made(rows), policy, seed=run)
         shares.append((X[found.t - 1, 0] > 0).mean())
     assert abs(np.mean(shares) - 0.5) < 4 * np.std(shares) / 40**0.5
 
@@ -146,7 +152,7 @@ def in_python(policy: Any) -> Policy:
 def test_kernel_and_python_accept_the_same_rows_and_learn_the_same(policy: Policy) -> None:
     rows = logged(1, 400, WEIGHTED)
     ours, slow = (
-        replay(Made(rows, cut=cut), each, seed=5) for cut, each in ((10**9, policy), (150, in_python(policy)))
+        rejection_replay(Made(rows, cut=cut), each, seed=5) for cut, each in ((10**9, policy), (150, in_python(policy)))
     )
     assert ours.t.tolist() == slow.t.tolist()
     assert ours.explored.tolist() == slow.explored.tolist()
@@ -156,7 +162,7 @@ def test_kernel_and_python_accept_the_same_rows_and_learn_the_same(policy: Polic
 
 def test_the_trained_bandit_has_learned_the_accepted_rows_and_no_others() -> None:
     rows = logged(3, 500, WEIGHTED)
-    found = replay(Made(rows), armlet.LinUCB(alpha=0.5), seed=2)
+    found = rejection_replay(Made(rows), armlet.LinUCB(alpha=0.5), seed=2)
     assert found.bandit.t == found.accepted == len(found.curve)
     at = found.t - 1
     again = armlet.Bandit(["a", "b", "c"], D, policy=armlet.LinUCB(alpha=0.5), seed=2)
@@ -169,9 +175,11 @@ def test_the_trained_bandit_has_learned_the_accepted_rows_and_no_others() -> Non
 
 def test_costs_are_costs() -> None:
     rows = logged(3, 900, UNIFORM)
-    more = replay(Made(rows), armlet.LinUCB(alpha=0.5), seed=2)
-    less = replay(Made(rows, objective="min"), armlet.LinUCB(alpha=0.5), seed=2)
-    mirrored = replay(Made(replace(rows, reward=-rows.reward), objective="min"), armlet.LinUCB(alpha=0.5), seed=2)
+    more = rejection_replay(Made(rows), armlet.LinUCB(alpha=0.5), seed=2)
+    less = rejection_replay(Made(rows, objective="min"), armlet.LinUCB(alpha=0.5), seed=2)
+    mirrored = rejection_replay(
+        Made(replace(rows, reward=-rows.reward), objective="min"), armlet.LinUCB(alpha=0.5), seed=2
+    )
     assert less.mean < rows.reward.mean() < more.mean
     assert mirrored.t.tolist() == more.t.tolist()
     assert mirrored.mean == -more.mean
@@ -179,12 +187,12 @@ def test_costs_are_costs() -> None:
 
 def test_intervals_have_room_where_nobody_clicks_and_are_none_where_nothing_varies() -> None:
     rows = logged(3, 300, UNIFORM)
-    none = replay(Made(replace(rows, reward=np.zeros(300))), armlet.Uniform(), seed=1).interval
+    none = rejection_replay(Made(replace(rows, reward=np.zeros(300))), armlet.Uniform(), seed=1).interval
     assert none is not None
     assert none.low == pytest.approx(0.0)
     assert 0.0 < none.high < 0.1
-    assert replay(Made(replace(rows, reward=np.full(300, 2.0))), armlet.Uniform(), seed=1).interval is None
-    found = replay(Made(rows), armlet.Uniform(), seed=1)
+    assert rejection_replay(Made(replace(rows, reward=np.full(300, 2.0))), armlet.Uniform(), seed=1).interval is None
+    found = rejection_replay(Made(rows), armlet.Uniform(), seed=1)
     assert found.interval is not None
     assert found.interval.low < found.mean < found.interval.high
 
@@ -202,19 +210,19 @@ def test_a_running_bandits_log_is_replayed_on_the_rows_that_its_coins_drew(tmp_p
             decision = bandit.decide(x)
             bandit.learn(decision, float(pay["abc".index(str(decision.arm))]))
             explored.append(decision.explored and decision.propensity < 1.0)
-    found = armlet.replay(path, armlet.Greedy(), seed=1)
+    found = rejection_replay(path, armlet.Greedy(), seed=1)
     assert found.drawn == sum(explored)  # neither exploited steps nor turns
     assert all(explored[t - 1] for t in found.t)
 
 
-UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "given_exploring": np.full(300, np.nan)}
+UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "exploration_propensity": np.full(300, np.nan)}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"explored": np.zeros(300, dtype=np.int8)}, "no row of the log explored"),
-        ({"given_exploring": np.full(300, np.nan)}, "300 of 300 explored rows have no exploration_propensity"),
+        ({"exploration_propensity": np.full(300, np.nan)}, "300 of 300 explored rows have no exploration_propensity"),
         ({"reward": np.full(300, np.nan)}, "no row with a reward"),
         ({"weight": np.full(300, 2.0)}, "weights other than 1"),
         ({"explored": np.repeat(np.array([1, -1], dtype=np.int8), 150)}, "150 of 300 rows do not say"),
@@ -225,13 +233,13 @@ UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "given_exploring": np.fu
 )
 def test_a_log_that_cannot_be_replayed_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(LogError, match=message):
-        replay(Made(replace(logged(1, 300, UNIFORM), **change)), armlet.Greedy(), seed=1)
+        rejection_replay(Made(replace(logged(1, 300, UNIFORM), **change)), armlet.Greedy(), seed=1)
 
 
 def test_a_log_of_others_is_replayed_where_every_arm_has_one_propensity() -> None:
     rows = logged(1, 300, WEIGHTED)
-    known = replay(Made(rows), armlet.LinUCB(), seed=1)
-    unknown = replay(Made(replace(rows, **UNKNOWN)), armlet.LinUCB(), seed=1)
+    known = rejection_replay(Made(rows), armlet.LinUCB(), seed=1)
+    unknown = rejection_replay(Made(replace(rows, **UNKNOWN)), armlet.LinUCB(), seed=1)
     assert known.t.tolist() == unknown.t.tolist()
 
 
@@ -241,13 +249,24 @@ def test_the_command_prints_what_each_policy_would_have_earned(
     rows = logged(1, 300, UNIFORM)
     feedback = {"context": rows.X, "action": rows.arm, "reward": rows.reward, "pscore": rows.propensity}
     write(from_obp(feedback), tmp_path / "log.jsonl")
-    main(["replay", str(tmp_path / "log.jsonl"), "--policy", "LinUCB:alpha=1", "--policy", "Uniform", "--seed", "3"])
+    main(
+        [
+            "rejection-replay",
+            str(tmp_path / "log.jsonl"),
+            "--policy",
+            "LinUCB:alpha=1",
+            "--policy",
+            "Uniform",
+            "--seed",
+            "3",
+        ]
+    )
     told = capsys.readouterr().out
-    expected = armlet.replay(from_obp(feedback), armlet.LinUCB(alpha=1), seed=3)
+    expected = rejection_replay(from_obp(feedback), armlet.LinUCB(alpha=1), seed=3)
     assert f"{expected.mean:.4f}" in told
     assert "Uniform" in told
     with pytest.raises(SystemExit, match="2"):
-        main(["replay", str(tmp_path / "log.jsonl"), "--policy", "Nobody"])
+        main(["rejection-replay", str(tmp_path / "log.jsonl"), "--policy", "Nobody"])
     write(from_obp(feedback | {"pscore": np.linspace(0.1, 0.9, 300)}), tmp_path / "other.jsonl")
     with pytest.raises(SystemExit, match="1"):
-        main(["replay", str(tmp_path / "other.jsonl"), "--policy", "Uniform"])
+        main(["rejection-replay", str(tmp_path / "other.jsonl"), "--policy", "Uniform"])
