@@ -1,4 +1,4 @@
-"""Vowpal Wabbit on one world of clicks.py, in an environment of its own; prints one line of JSON.
+"""Vowpal Wabbit on one environment of clicks.py, in an environment of its own; prints one line of JSON.
 
     python benchmarks/clicks_worker.py '{"options": "--cb_explore_adf --squarecb", "rows": "1.npz", "seed": 1}'
 

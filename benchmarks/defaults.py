@@ -59,8 +59,8 @@ def random_regret(family: str, problems: tuple[int, ...], horizon: int) -> float
     """Give what random play loses."""
     losses = []
     for i in problems:
-        world = draw_problem(family, SEEDS, i, horizon)
-        means = world.means(world.contexts(SEEDS.rng("random play", family, i), CONTEXTS))
+        environment = draw_problem(family, SEEDS, i, horizon)
+        means = environment.means(environment.contexts(SEEDS.rng("random play", family, i), CONTEXTS))
         losses.append(float((means.max(axis=1) - means.mean(axis=1)).mean()))
     return horizon * float(np.mean(losses))
 

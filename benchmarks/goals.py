@@ -341,7 +341,7 @@ def logged_goals(report: LoggedReport) -> list[Goal]:
 
 
 def clicks_goals(report: ClicksReport) -> list[Goal]:
-    """Compare the first row of ours with every row of the peers, world by world; an interval must lie above 0."""
+    """Compare the first row of ours with every row of the peers, one by one; an interval must lie above 0."""
     if not report["peers"]:
         return []
     ours, rates = next(iter(report["ours"].items()))
@@ -378,7 +378,7 @@ def rival_goals(peers: dict[str, list[float]], ours: float) -> list[Goal]:
         return []
     ratios = sorted((min(times) / ours, label) for label, times in peers.items())
     shown = "; ".join(f"{label} {significant(ratio)}" for ratio, label in ratios)
-    text = f"simulation at least {SIMULATED:.0f} times the fastest peer's loop, its world not charged to the peer"
+    text = f"simulation at least {SIMULATED:.0f} times the fastest peer's loop, its environment not charged to the peer"
     return [Goal(text, ratios[0][0] >= SIMULATED, shown)]
 
 

@@ -19,17 +19,17 @@ import numpy as np
 import armlet
 from armlet.advice import Pilot, Prior
 from armlet.advice.comparison import DEFAULT, StepTask, play_steps, played
-from armlet.advice.sources import as_source
-from armlet.advice.spread import Sample, mean_interval
-from armlet.environments.finite import FiniteWorld
+from armlet.advice.pilot import as_source
+from armlet.advice.runs import Sample, mean_interval
+from armlet.environments.environment import FiniteEnvironment
 from armlet.inference.intervals import Interval
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table
 
 ARMS, DIM, ENVIRONMENTS = 4, 6, 40
 CLICKS = Prior(n_arms=ARMS, dim=DIM, effect=(0.003, 0.01), rewards="clicks", base_rate=(0.02, 0.05))
 
 
-def environment(kind: str, seed: int) -> FiniteWorld:
+def draw_environment(kind: str, seed: int) -> FiniteEnvironment:
     """Draw a true environment."""
     if kind == "clicks":
         return CLICKS.sample(1, seed)[0].table
@@ -39,16 +39,18 @@ def environment(kind: str, seed: int) -> FiniteWorld:
     effect = 0.1 * 5 ** rng.random()
     means *= effect / (means.max(axis=1) - means.mean(axis=1)).mean()
     chances = np.full(len(X), 1 / len(X))
-    return FiniteWorld(contexts=X, chances=chances, means=np.ascontiguousarray(means), noise="gaussian", scale=1.0)
+    return FiniteEnvironment(
+        contexts=X, chances=chances, means=np.ascontiguousarray(means), noise="gaussian", scale=1.0
+    )
 
 
-def draw_pilot(world: FiniteWorld, rows: int, seed: int) -> Pilot:
+def draw_pilot(environment: FiniteEnvironment, rows: int, seed: int) -> Pilot:
     """Play at random for a while."""
     rng = np.random.default_rng([seed, 2])
-    at, arms = rng.choice(len(world.chances), size=rows, p=world.chances), rng.integers(ARMS, size=rows)
-    means = world.means[at, arms]
-    noise = rng.random(rows) < means if world.noise == "bernoulli" else means + rng.standard_normal(rows)
-    return Pilot(world.contexts[at][:, 1:], arms, noise.astype(float))
+    at, arms = rng.choice(len(environment.chances), size=rows, p=environment.chances), rng.integers(ARMS, size=rows)
+    means = environment.means[at, arms]
+    noise = rng.random(rows) < means if environment.noise == "bernoulli" else means + rng.standard_normal(rows)
+    return Pilot(environment.contexts[at][:, 1:], arms, noise.astype(float))
 
 
 def by_parts(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object, Interval, Interval | None]]:
@@ -86,11 +88,11 @@ def main(arguments: list[str] | None = None) -> None:
     covered: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for i in range(given.pilots):
         kind, rows, seed = ("clicks", "numbers")[i % 2], (1_000, 10_000)[i // 2 % 2], 10_000 * given.seed + i
-        world = environment(kind, seed)
-        found = (whole if given.whole else by_parts)(draw_pilot(world, rows, seed), given.horizon, seed)
+        environment = draw_environment(kind, seed)
+        found = (whole if given.whole else by_parts)(draw_pilot(environment, rows, seed), given.horizon, seed)
         for name, (policy, one, mean) in found.items():
             steps = np.array([given.horizon])
-            lost = float(play_table(world, policy, steps, (seed, 10**6), jumps=False).regret[-1])  # type: ignore[arg-type]
+            lost = float(play_table(environment, policy, steps, (seed, 10**6), jumps=False).regret[-1])  # type: ignore[arg-type]
             hits = float(one.low <= lost <= one.high), np.nan if mean is None else float(mean.low <= lost <= mean.high)
             covered[name, f"{kind}, {rows:,} rows"].append(hits)
             covered[name, "all"].append(hits)

@@ -42,7 +42,7 @@ live in arrays. Import is CPU time beyond a bare interpreter; MB is what pip ins
 
 SIMULATION_HEADINGS = (
     "simulation of Figure (a)",
-    "world's draws",
+    "environment's draws",
     "ns a step",
     "worst round",
     "steps a second",
@@ -57,24 +57,24 @@ SIMULATION_ROWS = {
     "printed": ("numpy, as printed", "included"),
 }
 SIMULATION_METHOD = """\
-Figure (a), K = 6, d = 3, p = 120: 10 runs of 10^5 steps through `simulate`, on one thread, with world, regret curves
-and results. The numpy loops simulate the same steps and agree with each other on the regret; taking stretches at a
-time needs a world of few contexts, as the kernel does. Peers only decide and learn, over contexts and rewards of the
-same world that were drawn before: 20,000 steps from step 2,000 on, the median step by the wall clock. The other rows
-are CPU time, the quickest of up to 15 repetitions. All are the best of {rounds}; the worst round tells how the machine
-behaved. Workers run 240 times 10^6 steps by the wall clock, on pools that were started and used before.
+Figure (a), K = 6, d = 3, p = 120: 10 runs of 10^5 steps through `simulate`, on one thread, with environment, regret
+curves and results. The numpy loops simulate the same steps and agree with each other on the regret; taking stretches at
+a time needs an environment of few contexts, as the kernel does. Peers only decide and learn, over contexts and rewards
+of the same environment that were drawn before: 20,000 steps from step 2,000 on, the median step by the wall clock. The
+other rows are CPU time, the quickest of up to 15 repetitions. All are the best of {rounds}; the worst round tells how
+the machine behaved. Workers run 240 times 10^6 steps by the wall clock, on pools that were started and used before.
 """
 
 
 CLICKS_HEADINGS = ("two customers, two actions", "learner", "clicks %", "95 % interval", "of the gain %")
 CLICKS_METHOD = """\
 Two kinds of customer, two actions: each kind clicks on the action that it likes 4 % of the time and on the other one
-3 %, and the kinds like different actions. {steps:,} customers, {worlds} worlds, the same for all rows. Clicks are the
-mean probability of the actions played, so that luck does not count; the interval is a bootstrap over worlds. The gain
-is what lies between random play ({random:.2%}) and knowing everything ({best:.2%}). Vowpal Wabbit has its defaults
-but for what the row says, and costs of -1 and 0; `-q ca` adds the products of customer and action, which the adf
-format needs to tell the kinds apart; `-l` is a learning rate that was chosen on other worlds of this kind. p = 1000
-was set by hand.
+3 %, and the kinds like different actions. {steps:,} customers, {environments} environments, the same for all rows.
+Clicks are the mean probability of the actions played, so that luck does not count; the interval is a bootstrap over
+environments. The gain is what lies between random play ({random:.2%}) and knowing everything ({best:.2%}). Vowpal
+Wabbit has its defaults but for what the row says, and costs of -1 and 0; `-q ca` adds the products of customer and
+action, which the adf format needs to tell the kinds apart; `-l` is a learning rate that was chosen on other
+environments of this kind. p = 1000 was set by hand.
 """
 
 
@@ -88,7 +88,7 @@ ratio is the median of the rounds, in which the two take turns.
 
 
 class ClicksReport(TypedDict):
-    """What clicks.py prints; a list has one click rate for each world."""
+    """What clicks.py prints; a list has one click rate for each environment."""
 
     steps: int
     random: float
@@ -340,7 +340,7 @@ def clicks_table(report: ClicksReport) -> list[str]:
     rows = [[label, learner.value, *clicks_texts(rates, report)] for label, learner, rates in named]
     failed = [f"- {label}: not measured, {reason}" for label, reason in report["failed"].items()]
     told = {name: report[name] for name in ("steps", "random", "best")}
-    method = CLICKS_METHOD.format(worlds=len(named[0][2]), **told)
+    method = CLICKS_METHOD.format(environments=len(named[0][2]), **told)
     title = f"## Clicks earned in {report['steps']:,} steps"
     return [title, "", method, *aligned([list(CLICKS_HEADINGS), *rows]), "", *failed, *([""] if failed else [])]
 

@@ -2,10 +2,10 @@
 
     python benchmarks/simulation.py 4     # so many rounds; prints one line of JSON
 
-Armlet runs 10 times 10^5 steps by `simulate(..., method="steps", engine="serial")`, world, regret and results
-included; so do the numpy loops with fewer runs. A peer is given contexts and rewards of the same world, drawn before
-its clock runs, and only decides and learns: what it leaves out counts in its favour. Everything is measured once a
-round, so that a slow minute hits all of it, and the rounds are kept one by one. What runs on one thread is measured
+Armlet runs 10 times 10^5 steps by `simulate(..., method="steps", engine="serial")`, environment, regret and results
+included; so do the numpy loops with fewer runs. A peer is given contexts and rewards of the same environment, drawn
+before its clock runs, and only decides and learns: what it leaves out counts in its favour. Everything is measured once
+a round, so that a slow minute hits all of it, and the rounds are kept one by one. What runs on one thread is measured
 in CPU time, the quickest repetition, the peers' median step and the workers by the wall clock.
 """
 
@@ -37,7 +37,7 @@ FAR = 10**12
 EVENT_RUNS = 20
 LONG, LONG_RUNS = 10**6, 240  # six tasks of the runner, several seconds for one worker
 WORKERS = (1, 2)
-WORLD = FigureA.draw(np.random.default_rng(1), n_arms=6, dim=3)
+ENVIRONMENT = FigureA.draw(np.random.default_rng(1), n_arms=6, dim=3)
 POLICY = armlet.Algorithm1(p=P)
 # the fastest at (d, K) = (3, 6) in the table of all peers; LinUCB is slower by far
 RIVALS = [(peer, row) for peer in (RIVER, VOWPAL_WABBIT_NEXT) for row in peer.rows if row.variant != "ucb"]
@@ -58,13 +58,13 @@ def cpu_seconds(works: dict[str, Work], repeats: int) -> dict[str, float]:
 
 
 def run(method: Method, horizon: int, runs: int, where: PoolLike = "serial") -> None:
-    simulate(WORLD, POLICY, horizon=horizon, runs=runs, seed=1, method=method, engine=where)
+    simulate(ENVIRONMENT, POLICY, horizon=horizon, runs=runs, seed=1, method=method, engine=where)
 
 
 def numpy_run(loop: Loop) -> Work:
-    table = WORLD.table()
+    table = ENVIRONMENT.table()
     if table is None:
-        raise ValueError("world is not a table, which the numpy loops need; use fewer dimensions")
+        raise ValueError("environment is not a table, which the numpy loops need; use fewer dimensions")
     return lambda: loop(table, HORIZON, P, 1)
 
 
@@ -107,7 +107,7 @@ def rival(peer: Peer, row: Row) -> Cell:
 
 
 def rival_steps(cells: list[Cell], rows: Path) -> dict[str, float]:
-    """Measure nanoseconds per step of the peers' loops over rows of our world: the median step."""
+    """Measure nanoseconds per step of the peers' loops over rows of our environment: the median step."""
     times: dict[str, float] = {}
     for cell in cells:
         try:
@@ -121,8 +121,8 @@ def rival_steps(cells: list[Cell], rows: Path) -> dict[str, float]:
 
 def write_rows(path: Path) -> None:
     contexts, noise = np.random.default_rng(1), np.random.default_rng(2)
-    X = WORLD.contexts(contexts, ROWS)
-    save_stream(path, X, WORLD.rewards(noise, X))
+    X = ENVIRONMENT.contexts(contexts, ROWS)
+    save_stream(path, X, ENVIRONMENT.rewards(noise, X))
 
 
 def started_engines(stack: ExitStack) -> dict[str, Pool]:

@@ -1,4 +1,4 @@
-"""The world that every policy of the benchmark meets: the same contexts and rewards, row by row.
+"""The environment that every policy of the benchmark meets: the same contexts and rewards, row by row.
 
 A linear bandit with 0/1 rewards, the kind of reward that every peer accepts: x and theta_a are non-negative
 unit vectors, and arm a pays 1 with probability x' theta_a. Their entries are cubes of normal variables, so that
@@ -56,7 +56,7 @@ def as_stream(X: NDArray[np.float64], rewards: NDArray[np.float64]) -> Stream:
 
 
 def save_stream(path: Path, X: NDArray[np.float64], rewards: NDArray[np.float64]) -> None:
-    """Write ROWS steps of another world down, (ROWS, d) and (ROWS, K), for environments that do not know it."""
+    """Write ROWS steps of another environment down, (ROWS, d) and (ROWS, K), for environments that do not know it."""
     np.savez(path, X=X, rewards=rewards)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import armlet
 from armlet import datasets
-from armlet.datasets.open_bandit_sample import OPEN_BANDIT
+from armlet.datasets.feedback import OPEN_BANDIT
 from armlet.evaluation.arrays import gram_with
 from armlet.evaluation.estimators import Estimator, estimate
 from armlet.inference.betting import mixed_margin

@@ -44,7 +44,7 @@ class Job:
     warm_seconds: float
     steps: int
     seconds: float
-    rows: str = ""  # a file of save_stream, instead of the usual world
+    rows: str = ""  # a file of save_stream, instead of the usual environment
 
 
 class Payout(list[float]):

@@ -55,7 +55,7 @@ def modules(files: set[str]) -> list[str]:
     Examples
     --------
     >>> modules({str(ROOTS["armlet"] / "inputs" / "checks.py"), os.__file__})
-    ['armlet.inputs.checks']
+    ['armlet.inputs.settings']
     """
     found = []
     for path in map(Path, files):

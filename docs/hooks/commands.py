@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from armlet.cli.parser import make_parser
+from armlet.cli import make_parser
 from armlet_lab.cli import make_parser as make_lab_parser
 
 if TYPE_CHECKING:

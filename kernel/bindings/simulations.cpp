@@ -53,23 +53,23 @@ void check_values(const char* name, std::span<const double> values, double low, 
                                        "; they must be numbers from " + text(low) + " to " + text(high));
 }
 
-// Anything that looks like a FiniteWorld is taken for one, so nothing is known of it.
-void check_world(const World& world) {
-    if (world.n_contexts == 0) fail(PyExc_ValueError, "the table has no contexts; give at least one");
-    const bool is_binary = world.noise == Noise::bernoulli;
-    check_values("contexts", world.contexts, -largest_value, largest_value);
-    check_values("means", world.means, is_binary ? 0.0 : -largest_value, is_binary ? 1.0 : largest_value);
-    check_values("chances", world.chances, 0.0, 1.0 + 1e-8);
-    const double sum = std::accumulate(world.chances.begin(), world.chances.end(), 0.0);
-    if (!(std::fabs(sum - 1.0) <= 1e-8))  // FiniteWorld wants 1e-9, and adds in another order
+// Anything that looks like a FiniteEnvironment is taken for one, so nothing is known of it.
+void check_environment(const Environment& environment) {
+    if (environment.n_contexts == 0) fail(PyExc_ValueError, "the table has no contexts; give at least one");
+    const bool is_binary = environment.noise == Noise::bernoulli;
+    check_values("contexts", environment.contexts, -largest_value, largest_value);
+    check_values("means", environment.means, is_binary ? 0.0 : -largest_value, is_binary ? 1.0 : largest_value);
+    check_values("chances", environment.chances, 0.0, 1.0 + 1e-8);
+    const double sum = std::accumulate(environment.chances.begin(), environment.chances.end(), 0.0);
+    if (!(std::fabs(sum - 1.0) <= 1e-8))  // FiniteEnvironment wants 1e-9, and adds in another order
         fail(PyExc_ValueError, "chances of the table add up to " + text(sum) + "; they must sum to 1");
-    check_values("scale", {&world.scale, 1}, -largest_value, largest_value);
+    check_values("scale", {&environment.scale, 1}, -largest_value, largest_value);
 }
 
-// A world, and the arrays that it looks into: the table may have made them for this one look.
+// An environment, and the arrays that it looks into: the table may have made them for this one look.
 struct Table {
     nb::object contexts, chances, means;
-    World world;
+    Environment environment;
 };
 
 double read_scale(nb::handle scale) {
@@ -82,16 +82,16 @@ double read_scale(nb::handle scale) {
 Table read_table(nb::handle given, const Statistics& statistics) {
     nb::object contexts = given.attr("contexts"), chances = given.attr("chances"), means = given.attr("means");
     const std::size_t dim = statistics.dim(), n_arms = statistics.n_arms(), m = nb::len(contexts);
-    const World world{{doubles(contexts, "contexts", {m, dim}), m * dim},
-                      {doubles(chances, "chances", {m}), m},
-                      {doubles(means, "means", {m, n_arms}), m * n_arms},
-                      parse_noise(text(given.attr("noise"))),
-                      read_scale(given.attr("scale")),
-                      m,
-                      n_arms,
-                      dim};
-    check_world(world);
-    return {contexts, chances, means, world};
+    const Environment environment{{doubles(contexts, "contexts", {m, dim}), m * dim},
+                                  {doubles(chances, "chances", {m}), m},
+                                  {doubles(means, "means", {m, n_arms}), m * n_arms},
+                                  parse_noise(text(given.attr("noise"))),
+                                  read_scale(given.attr("scale")),
+                                  m,
+                                  n_arms,
+                                  dim};
+    check_environment(environment);
+    return {contexts, chances, means, environment};
 }
 
 Run read_run(Word horizon, nb::handle checkpoints) {
@@ -112,17 +112,17 @@ nb::tuple give(Curve&& curve, nb::object state) {
 }
 
 nb::tuple steps(nb::handle table, nb::handle start, nb::handle given, Word horizon, nb::handle checkpoints,
-                nb::handle world_seed, nb::handle policy_seed) {
+                nb::handle environment_seed, nb::handle policy_seed) {
     const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
     const Table read = read_table(table, *model.all);
     const Run run = read_run(horizon, checkpoints);
-    const Seed of_world = parse_seed(world_seed), of_policy = parse_seed(policy_seed);
+    const Seed of_environment = parse_seed(environment_seed), of_policy = parse_seed(policy_seed);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_steps(read.world, model, rule, run, of_world, of_policy);
+        curve = simulate_steps(read.environment, model, rule, run, of_environment, of_policy);
     }
     return give(std::move(curve), state);
 }
@@ -140,7 +140,7 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word hori
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = simulate_events(read.world, model, rule, run, sampler);
+        curve = simulate_events(read.environment, model, rule, run, sampler);
     }
     return give(std::move(curve), state);
 }
@@ -151,14 +151,14 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word hori
 
 void bind_simulations(nb::module_& m) {
     const std::string in_steps = "def simulate_steps(table: object, start: typing.Any, rule: " + rule_types() +
-                                 ", horizon: int, checkpoints: object, world_seed: int, policy_seed: "
+                                 ", horizon: int, checkpoints: object, environment_seed: int, policy_seed: "
                                  "int) " ARMLET_CURVE "typing.Any]";
     const std::string in_jumps = "def simulate_events(table: object, start: typing.Any, rule: " + clock_rule_types() +
                                  ", horizon: int, checkpoints: object, generator: numpy.random.Generator) " ARMLET_CURVE
                                  "typing.Any]";
     m.def("simulate_steps", &steps, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
-          nb::arg("checkpoints"), nb::arg("world_seed"), nb::arg("policy_seed"), nb::sig(in_steps.c_str()),
-          "A rule in a world that is a table, every step drawn.");
+          nb::arg("checkpoints"), nb::arg("environment_seed"), nb::arg("policy_seed"), nb::sig(in_steps.c_str()),
+          "A rule in an environment that is a table, every step drawn.");
     m.def("simulate_events", &events, nb::arg("table"), nb::arg("start"), nb::arg("rule"), nb::arg("horizon"),
           nb::arg("checkpoints"), nb::arg("generator"), nb::sig(in_jumps.c_str()),
           "The law of Algorithm 1, in jumps from one exploration to the next.");

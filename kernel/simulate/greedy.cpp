@@ -5,15 +5,15 @@
 
 namespace armlet {
 
-Greedy::Greedy(const World& world, Statistics& statistics)
-    : world_(world),
+Greedy::Greedy(const Environment& environment, Statistics& statistics)
+    : environment_(environment),
       statistics_(statistics),
-      losses_(world.losses()),
-      scores_(world.means.size()),
-      known_(world.n_contexts),
-      arms_(world.n_arms),
-      has_changed_(world.n_arms, 1),
-      best_(world.n_contexts) {
+      losses_(environment.losses()),
+      scores_(environment.means.size()),
+      known_(environment.n_contexts),
+      arms_(environment.n_arms),
+      has_changed_(environment.n_arms, 1),
+      best_(environment.n_contexts) {
     std::iota(arms_.begin(), arms_.end(), 0u);
     changed_ = arms_;
 }
@@ -49,8 +49,9 @@ void Greedy::look_again() {
 void Greedy::look_in_new_units() {
     if (std::exchange(renewals_, statistics_.renewals()) == statistics_.renewals() && !views_.empty()) return;
     const std::size_t size = statistics_.view_size();
-    views_.resize(world_.n_contexts * size);
-    for (std::size_t i = 0; i < world_.n_contexts; ++i) statistics_.view(world_.context(i), views_.data() + i * size);
+    views_.resize(environment_.n_contexts * size);
+    for (std::size_t i = 0; i < environment_.n_contexts; ++i)
+        statistics_.view(environment_.context(i), views_.data() + i * size);
     for (const auto arm : arms_) look_again_at(arm);
 }
 
@@ -69,7 +70,7 @@ void Greedy::rescore(std::uint32_t arm) {
     const Estimates estimates = statistics_.estimates();
     const bool is_free = statistics_.units().is_free();
     for (std::size_t i = 0; i < best_.size(); ++i) {
-        const double* x = is_free ? views_.data() + i * estimates.dim : world_.context(i);
+        const double* x = is_free ? views_.data() + i * estimates.dim : environment_.context(i);
         double sum = 0.0;
         for (std::size_t j = 0; j < estimates.dim; ++j) sum += x[j] * estimates.theta[j * estimates.width + arm];
         scores_[i * arms_.size() + arm] = sum;

@@ -1,10 +1,11 @@
-// What Algorithm 1 plays between two explorations in a world that is a table: looked up, since the estimates stand.
+// What Algorithm 1 plays between two explorations in an environment that is a table: looked up, since the estimates
+// stand.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "rules/choice.hpp"
-#include "simulate/world.hpp"
+#include "simulate/environment.hpp"
 
 namespace armlet {
 
@@ -16,7 +17,7 @@ enum class Foresight {
 
 class Greedy {
   public:
-    Greedy(const World& world, Statistics& statistics);
+    Greedy(const Environment& environment, Statistics& statistics);
 
     double loss(std::size_t i, std::size_t arm) const { return losses_[i * arms_.size() + arm]; }
 
@@ -58,7 +59,7 @@ class Greedy {
     const double* row(std::size_t i) const { return scores_.data() + i * arms_.size(); }
     bool ties(std::size_t i, std::uint32_t arm) const { return row(i)[arm] == best_[i].score; }
 
-    const World& world_;
+    const Environment& environment_;
     Statistics& statistics_;
     std::vector<double> losses_;                 // (M, K)
     std::vector<double> scores_;                 // (M, K)

@@ -19,8 +19,8 @@ class Draws {
   public:
     static constexpr std::size_t most = 256;  // steps; a multiple of 4
 
-    Draws(const World& world, Seed world_seed, Seed policy_seed)
-        : alias_(world.chances), world_seed_(world_seed), policy_seed_(policy_seed) {}
+    Draws(const Environment& environment, Seed environment_seed, Seed policy_seed)
+        : alias_(environment.chances), environment_seed_(environment_seed), policy_seed_(policy_seed) {}
 
     // Steps first .. first + n - 1, where first - 1 is a multiple of 4.
     void draw(const Pace& pace, Word first, std::size_t n) {
@@ -57,14 +57,14 @@ class Draws {
     void draw_contexts() {
         has_contexts_ = true;
         for (std::size_t k = 0; k < n_; k += 4) {
-            const auto words = context_words(world_seed_, first_ + k);
+            const auto words = context_words(environment_seed_, first_ + k);
             for (std::size_t j = 0; j < 4; ++j)
                 contexts_[k + j] = static_cast<std::uint32_t>(alias_(fraction(words[j])));
         }
     }
 
     Alias alias_;
-    Seed world_seed_, policy_seed_;
+    Seed environment_seed_, policy_seed_;
     Word first_ = 1;
     std::size_t n_ = 0;
     bool has_contexts_ = false;
@@ -75,16 +75,16 @@ class Draws {
 // Algorithm 1 and its like step by step. Between two explorations the estimates stand, so at most the contexts matter.
 class PacedRun {
   public:
-    PacedRun(const World& world, const Rule& rule, const Model& model, const Run& run, Seed world_seed,
-             Seed policy_seed)
-        : world_(world),
+    PacedRun(const Environment& environment, const Rule& rule, const Model& model, const Run& run,
+             Seed environment_seed, Seed policy_seed)
+        : environment_(environment),
           pace_(rule, model),
-          world_seed_(world_seed),
+          environment_seed_(environment_seed),
           policy_seed_(policy_seed),
-          greedy_(world, *model.all),
+          greedy_(environment, *model.all),
           ledger_(run.checkpoints),
-          contexts_(world, world_seed),
-          draws_(world, world_seed, policy_seed) {}
+          contexts_(environment, environment_seed),
+          draws_(environment, environment_seed, policy_seed) {}
 
     Curve play(Word horizon) {
         for (Word first = 1; first <= horizon; first += Draws::most) {
@@ -113,9 +113,9 @@ class PacedRun {
         const std::size_t i = contexts_(t), arm = choose(t, i, explored);
         ledger_.pay(greedy_.loss(i, arm), explored);
         if (!learns) return false;
-        const double reward = noisy_reward(world_, world_seed_, t, i, arm);
+        const double reward = noisy_reward(environment_, environment_seed_, t, i, arm);
         greedy_.look_again_at(arm);
-        return pace_.learn({static_cast<std::uint32_t>(arm), world_.context(i), reward, 1.0, explored, t});
+        return pace_.learn({static_cast<std::uint32_t>(arm), environment_.context(i), reward, 1.0, explored, t});
     }
 
     std::size_t choose(Word t, std::size_t i, bool explored) {
@@ -123,9 +123,9 @@ class PacedRun {
         return explored ? pace_.explored_arm(t, coins.pick) : greedy_.play(i, coins.tie);
     }
 
-    const World& world_;
+    const Environment& environment_;
     Pace pace_;
-    Seed world_seed_, policy_seed_;
+    Seed environment_seed_, policy_seed_;
     Greedy greedy_;
     Ledger ledger_;
     ContextStream contexts_;
@@ -134,24 +134,24 @@ class PacedRun {
 
 }  // namespace
 
-Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
-                     Seed policy_seed) {
+Curve simulate_steps(const Environment& environment, const Model& model, const Rule& rule, const Run& run,
+                     Seed environment_seed, Seed policy_seed) {
     // by evidence every row that is learned changes the pace: not worth the while if that is every step
     if (schedule_of(rule, model) || (Pace::exists(rule, model) && !learns(rule, false)))
-        return PacedRun(world, rule, model, run, world_seed, policy_seed).play(run.horizon);
-    const auto losses = world.losses();
-    std::vector<std::uint32_t> every(world.n_arms);
+        return PacedRun(environment, rule, model, run, environment_seed, policy_seed).play(run.horizon);
+    const auto losses = environment.losses();
+    std::vector<std::uint32_t> every(environment.n_arms);
     std::iota(every.begin(), every.end(), 0u);
     Ledger ledger(run.checkpoints);
-    ContextStream contexts(world, world_seed);
+    ContextStream contexts(environment, environment_seed);
     Scratch scratch;
     for (Word t = 1; t <= run.horizon; ++t) {
         const std::size_t i = contexts(t);
-        const double* x = world.context(i);
+        const double* x = environment.context(i);
         const Coins coins = toss(policy_seed, t);
         const Choice choice = decide(rule, model, t, x, coins, every, scratch, Propensities::skipped);
-        ledger.pay(losses[i * world.n_arms + choice.arm], choice.explored);
-        const double reward = noisy_reward(world, world_seed, t, i, choice.arm);
+        ledger.pay(losses[i * environment.n_arms + choice.arm], choice.explored);
+        const double reward = noisy_reward(environment, environment_seed, t, i, choice.arm);
         learn(rule, model, {choice.arm, x, reward, 1.0, choice.explored, t});
         ledger.reach(t);
     }
@@ -172,12 +172,12 @@ void lose(Greedy& greedy, Ledger& ledger, Sampler& sampler, std::size_t i, std::
 }
 
 // The exploiting steps first..last. Contexts in which the right arm is played cost nothing, however often they come.
-void exploit(const World& world, Greedy& greedy, Ledger& ledger, Sampler& sampler, Word first, Word last) {
+void exploit(const Environment& environment, Greedy& greedy, Ledger& ledger, Sampler& sampler, Word first, Word last) {
     if (first > last) return;
     const auto& costly = greedy.costly();
     if (costly.empty()) return ledger.reach(last);
     std::vector<double> chances;
-    for (const auto i : costly) chances.push_back(world.chances[i]);
+    for (const auto i : costly) chances.push_back(environment.chances[i]);
     chances.push_back(std::max(0.0, 1.0 - std::accumulate(chances.begin(), chances.end(), 0.0)));
     std::vector<std::int64_t> counts(chances.size());
     while (first <= last) {
@@ -207,22 +207,23 @@ Word next_exploration(const Pace& pace, Word t, Word horizon, Sampler& sampler) 
 
 }  // namespace
 
-Curve simulate_events(const World& world, const Model& model, const Rule& rule, const Run& run, Sampler& sampler) {
-    Greedy greedy(world, *model.all);
+Curve simulate_events(const Environment& environment, const Model& model, const Rule& rule, const Run& run,
+                      Sampler& sampler) {
+    Greedy greedy(environment, *model.all);
     Pace pace(rule, model);
     Ledger ledger(run.checkpoints);
-    const Alias draw(world.chances);
+    const Alias draw(environment.chances);
     for (Word t = 0; t < run.horizon;) {
         const Word event = next_exploration(pace, t, run.horizon, sampler);
-        exploit(world, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
+        exploit(environment, greedy, ledger, sampler, t + 1, std::min(event - 1, run.horizon));
         if (event > run.horizon) break;
         const std::size_t i = draw(sampler.uniform());
         const std::size_t arm =
-            pace.takes_turns(event) ? event % world.n_arms : pace.explored_arm(event, sampler.uniform());
+            pace.takes_turns(event) ? event % environment.n_arms : pace.explored_arm(event, sampler.uniform());
         ledger.pay(greedy.loss(i, arm), true);
-        const double v = sampler.uniform(), reward = world.reward(i, arm, sampler.uniform(), v);
+        const double v = sampler.uniform(), reward = environment.reward(i, arm, sampler.uniform(), v);
         greedy.look_again_at(arm);
-        pace.learn({static_cast<std::uint32_t>(arm), world.context(i), reward, 1.0, true, event});
+        pace.learn({static_cast<std::uint32_t>(arm), environment.context(i), reward, 1.0, true, event});
         ledger.reach(event);
         t = event;
     }

@@ -1,10 +1,10 @@
-// Rules in worlds that are tables: step by step, or Algorithm 1 in jumps from one exploration to the next.
+// Rules in environments that are tables: step by step, or Algorithm 1 in jumps from one exploration to the next.
 #pragma once
 #include <cstdint>
 #include <span>
 
 #include "rules/rules.hpp"
-#include "simulate/world.hpp"
+#include "simulate/environment.hpp"
 
 namespace armlet {
 
@@ -13,11 +13,11 @@ struct Run {
     std::span<const std::int64_t> checkpoints;  // ascending, the last at most the horizon
 };
 
-// Every step drawn. Context and noise of step t are functions of (world seed, t), whatever the policy does, so policies
-// can be compared on the same draws. Cost O(T) decisions plus a solve for each step learned from. Propensities are
-// skipped.
-Curve simulate_steps(const World& world, const Model& model, const Rule& rule, const Run& run, Seed world_seed,
-                     Seed policy_seed);
+// Every step drawn. Context and noise of step t are functions of (environment seed, t), whatever the policy does, so
+// policies can be compared on the same draws. Cost O(T) decisions plus a solve for each step learned from. Propensities
+// are skipped.
+Curve simulate_steps(const Environment& environment, const Model& model, const Rule& rule, const Run& run,
+                     Seed environment_seed, Seed policy_seed);
 
 // Where the numbers of the event-driven simulation come from.
 class Sampler {
@@ -31,6 +31,7 @@ class Sampler {
 // The same law, in jumps: between two explorations the policy is a fixed map from contexts to arms, so only how often
 // each context came matters. Cost O(p log(T / p)) explorations, whatever T.
 // The rule goes by the clock, and learns from explored steps only.
-Curve simulate_events(const World& world, const Model& model, const Rule& rule, const Run& run, Sampler& sampler);
+Curve simulate_events(const Environment& environment, const Model& model, const Rule& rule, const Run& run,
+                      Sampler& sampler);
 
 }  // namespace armlet

@@ -9,7 +9,7 @@ import pytest
 
 import armlet
 from armlet import PolicyError
-from armlet.testing.absence import check_absent_arms, check_many_arms
+from armlet.testing.policies import check_absent_arms, check_many_arms
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
 from armlet_lab import literature
 from armlet_lab.literature.epoch_greedy import EpochGreedy

@@ -9,8 +9,7 @@ import pytest
 
 from armlet.environments.families import draw_problem
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import as_floats
+from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import advisor
 from armlet_lab.paper.advisor import Family, judge
 from armlet_lab.runner.experiment import SEED, Outcome, Role
@@ -59,12 +58,12 @@ def test_the_theorem_asks_for_no_p_where_contexts_have_no_end() -> None:
 
 
 def test_a_pilot_is_random_play_of_the_very_problem() -> None:
-    world = draw_problem("Figure (a)", Seeds(1), 0)
-    pilot = advisor._pilot(world, 6000, np.random.default_rng(1))
+    environment = draw_problem("Figure (a)", Seeds(1), 0)
+    pilot = advisor._pilot(environment, 6000, np.random.default_rng(1))
     counts = np.bincount(pilot.played)
     assert len(counts) == 6
     assert abs(counts - 1000).max() < 4 * np.sqrt(6000 / 6 * 5 / 6)  # four standard deviations of a binomial
-    mean = world.means(pilot.X)[np.arange(6000), pilot.played]
+    mean = environment.means(pilot.X)[np.arange(6000), pilot.played]
     # rewards are mean (1 + u), u uniform on [-1, 1]: u has variance 1 / 3 and its square 4 / 45; four deviations again
     squares, off = np.square(mean), pilot.rewards - mean
     assert abs(off.sum()) < 4 * np.sqrt(squares.sum() / 3)

@@ -54,7 +54,7 @@ def test_no_search_beats_brute_force() -> None:
 
 def test_the_same_problems_for_all_policies() -> None:
     def regret(policy: str) -> list[float]:
-        task = algorithm_2.Play(seeds=Seeds(5), world="I = 10", policy=policy, horizon=40, first=0, runs=2)
+        task = algorithm_2.Play(seeds=Seeds(5), environment="I = 10", policy=policy, horizon=40, first=0, runs=2)
         return np.asarray(algorithm_2.play(task)["regret"], dtype=np.float64).tolist()  # type: ignore[no-any-return]
 
     assert regret("LinUCB") == regret("LinUCB")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import datasets
-from armlet.parallel.progress import silent
+from armlet.parallel.pool import silent
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.manifest import ResultsError
+from armlet.simulation.lab import ResultsError
 from armlet.types import Float64
 from armlet_lab.cli import main
 from armlet_lab.contests import bakeoff, vowpal, vowpal_worker

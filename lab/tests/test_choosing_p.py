@@ -14,9 +14,8 @@ from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import CAUTION
-from armlet.simulation import streams
 from armlet.simulation.lab import Lab
-from armlet.simulation.player import block_size
+from armlet.simulation.play import block_size, run_streams
 from armlet_lab.paper import calibration, choosing_p
 from armlet_lab.paper.choosing_p import Family, ToTheLetter, judge
 from armlet_lab.runner import hindsight, together
@@ -25,17 +24,17 @@ from armlet_lab.runner.experiment import SEED, Outcome
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "how-much-to-explore.md"
 
 
-def test_contestants_meet_the_same_world_and_do_not_disturb_each_other() -> None:
-    world, T = FigureA.draw(np.random.default_rng(1)), 9000  # more than a block
+def test_contestants_meet_the_same_environment_and_do_not_disturb_each_other() -> None:
+    environment, T = FigureA.draw(np.random.default_rng(1)), 9000  # more than a block
     policies = [Algorithm1(p=p) for p in (6, 40, 300)] + [AutoEpsilonGreedy(horizon=T)]
-    entries = [together.Entry.of(policy, world) for policy in policies]
-    among = together.play(world, entries, T, Seeds(5), 2)
-    (shown, noisy, coins), blocks = streams.of_run(Seeds(5), 2), []
-    for start in range(0, T, block_size(world)):
-        X = world.contexts(shown, min(block_size(world), T - start))
-        blocks.append((X, world.rewards(noisy, X)))
+    entries = [together.Entry.of(policy, environment) for policy in policies]
+    among = together.play(environment, entries, T, Seeds(5), 2)
+    (shown, noisy, coins), blocks = run_streams(Seeds(5), 2), []
+    for start in range(0, T, block_size(environment)):
+        X = environment.contexts(shown, min(block_size(environment), T - start))
+        blocks.append((X, environment.rewards(noisy, X)))
     X, rewards = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    mu = world.means(X)
+    mu = environment.means(X)
     for policy, found in zip(policies, among.regret, strict=True):
         alone = kernel.rollout(X, rewards, start=policy.init(6, 3), rule=policy.rule(), seed=coins)
         assert found == pytest.approx((mu.max(axis=1) - mu[np.arange(T), alone.arms]).sum(), rel=1e-12)

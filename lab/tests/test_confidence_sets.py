@@ -233,8 +233,8 @@ def uniform() -> float:
 
 
 def regret(policy: Policy) -> float:
-    world = FigureA.draw(np.random.default_rng(3))
-    result = simulate(world, policy, horizon=2000, runs=2, seed=1, method="python", engine="serial")
+    environment = FigureA.draw(np.random.default_rng(3))
+    result = simulate(environment, policy, horizon=2000, runs=2, seed=1, method="python", engine="serial")
     return float(result.at(2000).mean())
 
 

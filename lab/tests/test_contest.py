@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays
+from armlet.simulation.lab import Arrays, Lab
 from armlet_lab.contests.contest import ELSEWHERE, THEORY, Entry, Task, play_all, tune_and_play
 
 SEEDS = Seeds(1)

@@ -1,4 +1,4 @@
-"""The experiment on coverage: its worlds are exact, its logs are those of bandits, and its verdicts can fail."""
+"""The experiment on coverage: its environments are exact, its logs are those of bandits, and its verdicts can fail."""
 
 from __future__ import annotations
 
@@ -14,24 +14,33 @@ from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment
+from armlet_lab.validation.coverage.environments import (
+    KINDS,
+    draw_environment,
+    draw_steps,
+    expected,
+    own_values,
+    values,
+)
 from armlet_lab.validation.coverage.experiment import SPOILT, judge
 from armlet_lab.validation.coverage.shares import Columns, share
-from armlet_lab.validation.coverage.worlds import KINDS, draw_steps, draw_world, expected, own_values, values
 
-SMALL = experiment.Settings(worlds=("p/t", "auto"), logs=3, own=3, runs=2, tested=3, laws=("evidence",), horizon=300)
+SMALL = experiment.Settings(
+    environments=("p/t", "auto"), logs=3, own=3, runs=2, tested=3, laws=("evidence",), horizon=300
+)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_truth_is_what_the_target_earns(name: str) -> None:
     """By playing it: 40,000 rewards of standard deviation below 1 have a mean within 4 x 0.005 of theirs."""
-    world = draw_world(name, Seeds(4, "try"))
-    world = replace(world, kind=replace(world.kind, horizon=40_000))
-    points, rewards, eligible = draw_steps(world, np.random.default_rng(1))
-    played = world.target(world.contexts[points], eligible)
+    environment = draw_environment(name, Seeds(4, "try"))
+    environment = replace(environment, kind=replace(environment.kind, horizon=40_000))
+    points, rewards, eligible = draw_steps(environment, np.random.default_rng(1))
+    played = environment.target(environment.contexts[points], eligible)
     assert (played[~eligible] == 0).all()
     earned = (played * rewards).sum(axis=1)
-    assert abs(earned.mean() - world.value()) < 4 * earned.std() / 200
-    assert eligible.sum(axis=1).min() >= min(2, world.kind.n_arms)
+    assert abs(earned.mean() - environment.value()) < 4 * earned.std() / 200
+    assert eligible.sum(axis=1).min() >= min(2, environment.kind.n_arms)
 
 
 def test_a_log_in_memory_is_the_log_of_the_bandit() -> None:
@@ -85,7 +94,7 @@ def test_propensities_that_are_wrong_are_found_and_right_ones_are_not_accused() 
 N = 1000
 
 
-def world(*, covers: float, width: float = 0.1, worse: float = 0.6, looks: float = 0.99) -> Columns:
+def environment(*, covers: float, width: float = 0.1, worse: float = 0.6, looks: float = 0.99) -> Columns:
     """Make logs whose intervals cover so often."""
     rng = np.random.default_rng(1)
 
@@ -121,7 +130,7 @@ def own(*, bias: float = 0.0, covers: float = 0.95) -> dict[str, Columns]:
 
 
 def verdicts(
-    worlds: dict[str, Columns] | None = None,
+    environments: dict[str, Columns] | None = None,
     by_evidence: dict[str, Columns] | None = None,
     own_values: dict[str, Columns] | None = None,
     slopes: float = 0.95,
@@ -134,7 +143,9 @@ def verdicts(
         SPOILT: {"accused": (np.arange(100) < 100 * found).astype(float)},
     }
     judged = judge(
-        worlds=(worlds or {"p/t": world(covers=0.95)}) | {"evidence": world(covers=0.945)} | (by_evidence or {}),
+        environments=(environments or {"p/t": environment(covers=0.95)})
+        | {"evidence": environment(covers=0.945)}
+        | (by_evidence or {}),
         own=own_values or own(),
         slopes={"gaps, p/t": {"coefficients": hits, "contrasts": hits, "anytime": hits}},
         propensities=tested,
@@ -151,12 +162,15 @@ def test_what_is_promised_holds_where_it_is_kept() -> None:
 
 
 def test_every_promise_can_fail() -> None:
-    short = verdicts({"p/t": world(covers=0.95), "b": world(covers=0.85)})
+    short = verdicts({"p/t": environment(covers=0.95), "b": environment(covers=0.85)})
     assert short["fixed"].outcome is Outcome.FAILS
-    assert verdicts({"p/t": world(covers=0.99)})["fixed"].outcome is Outcome.FAILS
-    assert verdicts({"p/t": world(covers=0.95, looks=0.9)})["sequences"].outcome is Outcome.FAILS
-    assert verdicts({"p/t": world(covers=0.95, worse=0.9)})["errors"].outcome is Outcome.FAILS
-    assert verdicts({"p/t": world(covers=0.95), "b": world(covers=0.95, worse=1.3)})["errors"].outcome is Outcome.FAILS
+    assert verdicts({"p/t": environment(covers=0.99)})["fixed"].outcome is Outcome.FAILS
+    assert verdicts({"p/t": environment(covers=0.95, looks=0.9)})["sequences"].outcome is Outcome.FAILS
+    assert verdicts({"p/t": environment(covers=0.95, worse=0.9)})["errors"].outcome is Outcome.FAILS
+    assert (
+        verdicts({"p/t": environment(covers=0.95), "b": environment(covers=0.95, worse=1.3)})["errors"].outcome
+        is Outcome.FAILS
+    )
     assert verdicts(own_values=own(bias=0.05))["own"].outcome is Outcome.FAILS
     assert verdicts(own_values=own(covers=0.85))["own"].outcome is Outcome.FAILS
     assert verdicts(slopes=0.9)["coefficients"].outcome is Outcome.FAILS
@@ -165,11 +179,11 @@ def test_every_promise_can_fail() -> None:
 
 
 def test_a_reward_model_that_does_harm_is_told() -> None:
-    biased = dict(world(covers=0.95))
+    biased = dict(environment(covers=0.95))
     biased["weighted value"] = biased["weighted value"] + 0.003  # 5 standard errors of 0.6 x 0.03 / sqrt(1000)
     assert verdicts(by_evidence={"auto": biased})["past"].outcome is Outcome.FAILS
-    assert verdicts(by_evidence={"auto": world(covers=0.85)})["past"].outcome is Outcome.FAILS
-    assert verdicts(by_evidence={"auto": world(covers=0.95, worse=0.9)})["past"].outcome is Outcome.FAILS
+    assert verdicts(by_evidence={"auto": environment(covers=0.85)})["past"].outcome is Outcome.FAILS
+    assert verdicts(by_evidence={"auto": environment(covers=0.95, worse=0.9)})["past"].outcome is Outcome.FAILS
 
 
 def test_a_model_of_the_past_knows_only_earlier_rows() -> None:
@@ -185,7 +199,7 @@ def test_a_model_of_the_past_knows_only_earlier_rows() -> None:
 
 
 def test_a_control_that_does_not_fail_leaves_it_open() -> None:
-    easy = dict(world(covers=0.95))
+    easy = dict(environment(covers=0.95))
     easy["naive low"], easy["naive high"] = np.full(N, 0.4), np.full(N, 0.6)
     assert verdicts({"p/t": easy}, {"evidence": easy})["fixed"].outcome is Outcome.UNSETTLED
 

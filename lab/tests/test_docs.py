@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import armlet
-from armlet.cli.parser import make_parser
+from armlet.cli import make_parser
 from armlet_lab.cli import make_parser as make_lab_parser
 from hooks import cells, commands, contents
 

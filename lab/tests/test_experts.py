@@ -212,10 +212,10 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_experts_beat_uniform_play() -> None:
-    world, r = FigureA.draw(np.random.default_rng(3)), (-6.0, 6.0)
+    environment, r = FigureA.draw(np.random.default_rng(3)), (-6.0, 6.0)
 
     def regret(policy: Policy) -> float:
-        result = simulate(world, policy, horizon=2000, runs=2, seed=1, method="python", engine="serial")
+        result = simulate(environment, policy, horizon=2000, runs=2, seed=1, method="python", engine="serial")
         return float(result.regret[:, -1].mean())
 
     uniform = regret(Uniform())

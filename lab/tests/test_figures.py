@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet.environments.figure_a import FigureA
-from armlet.environments.figure_b import FigureB
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.paper import FigureA, FigureB
 from armlet.kernel import Simulated
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import streams
 from armlet.simulation.lab import Lab
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Int64
 from armlet_lab.paper import figure_a, figure_b
 from armlet_lab.runner.experiment import Experiment, Finding, Findings, Outcome, Role, Statistic, Verdict
@@ -39,8 +37,10 @@ def found_b() -> Findings:
     return figure_b.find(TINY_B, Lab(seed=SEED))
 
 
-def play_runs(table: FiniteWorld, policy: Algorithm1, steps: Int64, runs: int, world: int = 0) -> list[Simulated[Any]]:
-    pairs = [streams.of_table(Seeds(1), world, run) for run in range(runs)]
+def play_runs(
+    table: FiniteEnvironment, policy: Algorithm1, steps: Int64, runs: int, environment: int = 0
+) -> list[Simulated[Any]]:
+    pairs = [table_seeds(Seeds(1), environment, run) for run in range(runs)]
     return [play_table(table, policy, steps, pair, jumps=True) for pair in pairs]
 
 
@@ -115,9 +115,11 @@ def test_the_rule_selects_the_first_theta_whose_arms_are_apart() -> None:
     assert chosen == [index for index, value in enumerate(ease) if value >= figure_a.EASY]
 
 
-def test_a_run_depends_on_its_world_and_number_not_on_how_many_there_are() -> None:
+def test_a_run_depends_on_its_environment_and_number_not_on_how_many_there_are() -> None:
     table, steps, policy = FigureB.draw(np.random.default_rng(0)).table(), np.array([30, 1000]), TINY_POLICY
-    two, three, other = (play_runs(table, policy, steps, runs, world=world) for world, runs in ((0, 2), (0, 3), (1, 2)))
+    two, three, other = (
+        play_runs(table, policy, steps, runs, environment=environment) for environment, runs in ((0, 2), (0, 3), (1, 2))
+    )
     for few, many in zip(two, three[:2], strict=True):
         np.testing.assert_array_equal(few.regret, many.regret)
         np.testing.assert_array_equal(few.statistics.n, many.statistics.n)

@@ -337,7 +337,7 @@ def test_reward_outside_its_range_is_refused_and_changes_nothing(kind: type[Fini
     ids=repr,
 )
 def test_regret_is_below_that_of_uniform_play(policy: FiniteClass) -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     settings = {"horizon": 6000, "runs": 2, "seed": 1, "method": "python", "engine": "serial"}
-    found, floor = (simulate(world, p, **settings).at(6000) for p in (policy, Uniform()))  # type: ignore[arg-type]
+    found, floor = (simulate(environment, p, **settings).at(6000) for p in (policy, Uniform()))  # type: ignore[arg-type]
     assert found.max() < 0.9 * floor.min()

@@ -177,10 +177,10 @@ def test_a_damaged_step_of_switching_is_refused() -> None:
 
 
 def test_greedy_locks_in_on_figure_a_and_greedy_first_does_not() -> None:
-    """A world picked for it: coin-flip contexts are not diverse enough, and in two of three runs greedy goes astray."""
-    world = FigureA.draw(np.random.default_rng(6))
+    """Picked for it: coin-flip contexts are not diverse enough, and in two of three runs greedy goes astray."""
+    environment = FigureA.draw(np.random.default_rng(6))
     greedy, first = (
-        simulate(world, policy, horizon=2000, runs=3, seed=1, method="python", engine="serial")
+        simulate(environment, policy, horizon=2000, runs=3, seed=1, method="python", engine="serial")
         for policy in (Greedy(units="as given"), GreedyFirst())
     )
     growth = (greedy.at(2000) - greedy.at(1000)) / greedy.at(1000)

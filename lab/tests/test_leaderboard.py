@@ -20,7 +20,7 @@ from armlet_lab.contests.contest import THEORY, Task
 from armlet_lab.contests.costs import Cost
 from armlet_lab.contests.leaderboard import Rank, Standing, relative
 from armlet_lab.literature import POLICIES as LITERATURE
-from armlet_lab.runner.arena import ARENAS, brief, draw_world
+from armlet_lab.runner.arena import ARENAS, brief, draw_environment
 from armlet_lab.runner.experiment import Findings, Role
 
 TINY = leaderboard.Settings(arenas=("Figure (a)", "Section 7"), horizon=60, runs=2, trials=1, timed=(20, 40))
@@ -33,7 +33,7 @@ def found() -> Findings:
 
 def test_everyone_who_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """But for the oracle, and for Contextual UCB, whose milliseconds a step have an experiment of their own."""
-    told = brief(draw_world("Figure (a)", Seeds(1)), 1000)
+    told = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
     entered = {type(policy).__name__ for each in ALL.values() for policy in each.grid(told)}
     expected = {*POLICIES, *LITERATURE, "RunningMinimumEpsilonGreedy"} - {"Oracle", "ContextualUCB"}
     assert entered <= expected
@@ -45,23 +45,23 @@ def test_everyone_who_competes_is_a_policy_and_who_does_not_is_named(capsys: pyt
 
 @pytest.mark.parametrize("arena", ARENAS)
 def test_every_contender_that_fits_can_start_with_all_its_settings(arena: str) -> None:
-    world = draw_world(arena, Seeds(3))
-    told = brief(world, 500)
+    environment = draw_environment(arena, Seeds(3))
+    told = brief(environment, 500)
     for name, contender in ALL.items():
         if contender.fits(told):
             made = (*contender.grid(told), *([contender.settle(told, None)] if contender.theory else []))
             for policy in made:
-                policy.check(world.n_arms, world.dim, 0)
+                policy.check(environment.n_arms, environment.dim, 0)
             assert len(set(map(repr, made[: len(contender.grid(told))]))) == len(contender.grid(told)), name
 
 
 def test_tables_need_contexts_that_repeat() -> None:
-    assert not CONTENDERS["UCB1, table"].fits(brief(draw_world("gaussian 10 x 10", Seeds(1)), 100))
-    assert CONTENDERS["UCB1"].fits(brief(draw_world("gaussian 10 x 10", Seeds(1)), 100))
+    assert not CONTENDERS["UCB1, table"].fits(brief(draw_environment("gaussian 10 x 10", Seeds(1)), 100))
+    assert CONTENDERS["UCB1"].fits(brief(draw_environment("gaussian 10 x 10", Seeds(1)), 100))
 
 
 def test_no_theory_no_theory_constants() -> None:
-    told = brief(draw_world("Figure (a)", Seeds(1)), 1000)
+    told = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
     with pytest.raises(ValueError, match="there is no theory to take constants from"):
         CONTENDERS["greedy"].settle(told, None)
 
@@ -112,7 +112,7 @@ def test_settings_of_a_contender_are_data() -> None:
 
 
 def test_compare_ranks_policies_on_the_same_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["compare", "--world", "FigureA", "--policy", "Uniform", "--policy", "LinUCB:alpha=1"]
+    arguments = ["compare", "--environment", "FigureA", "--policy", "Uniform", "--policy", "LinUCB:alpha=1"]
     sizes = ["--horizon", "400", "--runs", "3", "--engine", "serial", "--out", str(tmp_path)]
     assert cli.main([*arguments, *sizes]) == 0
     out = capsys.readouterr().out
@@ -123,7 +123,7 @@ def test_compare_ranks_policies_on_the_same_runs(tmp_path: Path, capsys: pytest.
 
 def test_compare_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["compare", "--world", "FigureA", "--policy", "LinUCB:beta=1"])
+        cli.main(["compare", "--environment", "FigureA", "--policy", "LinUCB:beta=1"])
     assert "LinUCB has no setting 'beta'; did you mean 'delta'" in capsys.readouterr().err
 
 

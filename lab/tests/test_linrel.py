@@ -98,9 +98,9 @@ def test_a_row_that_was_taken_back_leaves_its_direction_unknown() -> None:
 
 
 def test_linrel_beats_uniform_play() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     regrets = [
-        simulate(world, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
+        simulate(environment, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
         for policy in (LinRel(horizon=2000, width_scale=0.5), Uniform())
     ]
     assert regrets[0] < regrets[1] / 4

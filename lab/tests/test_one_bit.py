@@ -1,4 +1,4 @@
-"""Banditron, Newtron and Confidit: what the papers define, the long way; and the world that feeds them one bit."""
+"""Banditron, Newtron and Confidit: what the papers define, the long way; and the environment with one bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import optimize
 
 from armlet.bandit import Bandit
 from armlet.environments import Drifting, FigureA
-from armlet.environments.oracle_bit import OracleBit
+from armlet.environments.wrapped import OracleBit
 from armlet.kernel import coins
 from armlet.policies import Uniform
 from armlet.simulation.run import simulate
@@ -20,7 +20,7 @@ from armlet.testing.environments import (
     check_arrays,
     check_description,
     check_means,
-    check_seeds_repeat_worlds,
+    check_seeds_repeat_environments,
     check_start,
     check_streams_stay_apart,
 )
@@ -319,40 +319,46 @@ def test_wrong_settings_are_named(kind: Any, settings: dict[str, object], messag
         kind(**settings)
 
 
-# ---- the world
+# ---- the environment
 
 
 def test_oracle_bit_keeps_every_promise_but_one() -> None:
-    world = OracleBit(world=FigureA.draw(np.random.default_rng(3)))
-    for check in (check_arrays, check_seeds_repeat_worlds, check_streams_stay_apart, check_start, check_description):
-        check(world)
+    environment = OracleBit(environment=FigureA.draw(np.random.default_rng(3)))
+    for check in (
+        check_arrays,
+        check_seeds_repeat_environments,
+        check_streams_stay_apart,
+        check_start,
+        check_description,
+    ):
+        check(environment)
     with pytest.raises(AssertionError):
-        check_means(world)
-    assert world.table() is None
-    assert world.constants() == world.world.constants()
+        check_means(environment)
+    assert environment.table() is None
+    assert environment.constants() == environment.environment.constants()
 
 
-def test_oracle_bit_is_one_for_the_best_arms_of_the_inner_world() -> None:
+def test_oracle_bit_is_one_for_the_best_arms_of_the_inner_environment() -> None:
     inner = FigureA.draw(np.random.default_rng(3))
-    world = OracleBit(world=inner)
-    X = world.contexts(np.random.default_rng(1), 200)
+    environment = OracleBit(environment=inner)
+    X = environment.contexts(np.random.default_rng(1), 200)
     assert np.array_equal(X, inner.contexts(np.random.default_rng(1), 200))
-    assert np.array_equal(world.means(X), inner.means(X))
-    for mu, bits in zip(inner.means(X), world.rewards(np.random.default_rng(2), X), strict=True):
+    assert np.array_equal(environment.means(X), inner.means(X))
+    for mu, bits in zip(inner.means(X), environment.rewards(np.random.default_rng(2), X), strict=True):
         assert bits.tolist() == [float(m == max(mu)) for m in mu]
 
 
-def test_oracle_bit_follows_a_world_that_changes() -> None:
+def test_oracle_bit_follows_an_environment_that_changes() -> None:
     inner = Drifting.draw(np.random.default_rng(3))
-    world, start = OracleBit(world=inner), 10**6
-    X = world.contexts(np.random.default_rng(1), 200, start=start)
-    bits = world.rewards(np.random.default_rng(2), X, start=start)
+    environment, start = OracleBit(environment=inner), 10**6
+    X = environment.contexts(np.random.default_rng(1), 200, start=start)
+    bits = environment.rewards(np.random.default_rng(2), X, start=start)
     assert np.array_equal(bits.argmax(axis=1), inner.means(X, start=start).argmax(axis=1))
 
 
 @pytest.mark.parametrize("policy", [Banditron(), Newtron(), Newtron(hessian="full"), Confidit()], ids=repr)
 def test_regret_is_below_that_of_uniform_play(policy: Policy) -> None:
-    world = OracleBit(world=FigureA.draw(np.random.default_rng(3)))
+    environment = OracleBit(environment=FigureA.draw(np.random.default_rng(3)))
     settings: dict[str, Any] = {"horizon": 2000, "runs": 4, "seed": 1, "method": "python", "engine": "serial"}
-    found, floor = (simulate(world, p, **settings).at(2000) for p in (policy, Uniform()))
+    found, floor = (simulate(environment, p, **settings).at(2000) for p in (policy, Uniform()))
     assert found.max() < 0.5 * floor.min()

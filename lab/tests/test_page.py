@@ -12,7 +12,7 @@ import pytest
 
 from armlet.inference.intervals import Estimate
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet.report.plots import Curve, Picture
 from armlet_lab.runner.experiment import Claim, Criterion, Role, Section, Statistic, Verdict
 from armlet_lab.runner.reproduce import render

@@ -111,9 +111,9 @@ def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> 
 
 
 def test_beats_uniform_play() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     linear, exponential, uniform = (
-        float(simulate(world, p, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean())
+        float(simulate(environment, p, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean())
         for p in (PEGE(), PEGE(exploit="exponential"), Uniform())
     )
     # 50 cycles of 18 + c steps make 2000: 45% explore with "linear"; 8 cycles, or 8%, with "exponential"

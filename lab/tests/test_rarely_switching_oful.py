@@ -157,9 +157,9 @@ def test_what_depends_on_the_order_of_rows_is_not_taken_back_or_merged() -> None
 
 
 def test_rarely_switching_oful_beats_uniform_play() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     regrets = [
-        simulate(world, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
+        simulate(environment, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
         for policy in (RarelySwitchingOFUL(), Uniform())
     ]
     assert regrets[0] < regrets[1] / 4

@@ -126,22 +126,22 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_estimates_average_to_theta() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     bandit = armlet.Bandit(range(6), 3, policy=RealLinExp3(horizon=3000, gamma=1.0, ridge=1e-3, window=200), seed=1)
-    X = world.contexts(np.random.default_rng(4), 3000)
-    for x, means in zip(X, world.means(X), strict=True):
+    X = environment.contexts(np.random.default_rng(4), 3000)
+    for x, means in zip(X, environment.means(X), strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(means[int(decision.arm)]))
-    error = bandit.policy.estimates(bandit.state) - np.array(world.theta)
+    error = bandit.policy.estimates(bandit.state) - np.array(environment.theta)
     # one number has variance K E(x'theta)^2 E[xx']^-1 / T, about 6 * 1 * 4 / 3000 = 0.09^2; twice that is far out
     # for the root mean square of 18 of them
     assert np.sqrt((error**2).mean()) < 0.18
 
 
 def test_it_beats_uniform_play() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     regrets = []
     for policy in (Uniform(), RealLinExp3(horizon=2000, eta=0.02, reward_scale=2.0)):
-        result = simulate(world, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial")
+        result = simulate(environment, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial")
         regrets.append(float(result.regret[:, -1].mean()))
     assert regrets[1] < 0.4 * regrets[0]

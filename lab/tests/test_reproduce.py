@@ -15,11 +15,9 @@ import numpy as np
 import pytest
 
 from armlet.inference.intervals import Estimate
-from armlet.parallel.pool import WorkerError
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.pool import Progress, WorkerError, silent
 from armlet.report import plots
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays
+from armlet.simulation.lab import Arrays, Lab
 from armlet_lab.cli import main
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import lemma_2

@@ -24,11 +24,17 @@ HORIZON = 10_000
 
 
 def played(
-    policy: RunningMinimumEpsilonGreedy, world: LinearArms, steps: int, seed: int
+    policy: RunningMinimumEpsilonGreedy, environment: LinearArms, steps: int, seed: int
 ) -> tuple[WatchedSums, list[tuple[Float64, Choice, float]], list[float]]:
     """Play by the policy's own methods; give the state, the history, and p before each step."""
-    state, X = policy.init(world.n_arms, world.dim), world.contexts(np.random.default_rng([seed, 1]), steps)
-    rewards, everyone = world.rewards(np.random.default_rng([seed, 2]), X), np.ones(world.n_arms, dtype=np.bool_)
+    state, X = (
+        policy.init(environment.n_arms, environment.dim),
+        environment.contexts(np.random.default_rng([seed, 1]), steps),
+    )
+    rewards, everyone = (
+        environment.rewards(np.random.default_rng([seed, 2]), X),
+        np.ones(environment.n_arms, dtype=np.bool_),
+    )
     history, ps = [], []
     for t, (x, row) in enumerate(zip(X, rewards, strict=True), start=1):
         ps.append(policy.current_p(state))
@@ -91,9 +97,9 @@ def test_exhibit_is_no_policy_of_armlet_and_its_place_is_named(tmp_path: Path) -
 @pytest.mark.parametrize("C", [128.0, 1e-4])
 @pytest.mark.parametrize("scale", [0.5, 4.0])  # L' = 1, and L' = L
 def test_p_is_equation_4_with_what_was_seen(C: float, scale: float) -> None:
-    world = Linear.draw(np.random.default_rng(3), n_arms=3, dim=2, law="sphere", scale=scale)  # no ties
+    environment = Linear.draw(np.random.default_rng(3), n_arms=3, dim=2, law="sphere", scale=scale)  # no ties
     policy = RunningMinimumEpsilonGreedy(C=C, start=1.5)
-    state, history, ps = played(policy, world, 70, seed=4)
+    state, history, ps = played(policy, environment, 70, seed=4)
     for t in (1, 4, 5, 6, 7, 20, 33, 65, 70):
         # scores of order 10 are exact to 1e-14, so a gap above 1e-4 to 1e-10 of itself and its square to 2e-10
         assert ps[t - 1] == pytest.approx(p_by_hand(history[: t - 1], 3, C, 1.5) if t > 1 else 4.5, rel=1e-9)
@@ -132,9 +138,9 @@ def test_a_tie_makes_p_infinite_and_every_later_step_explores(x: list[float]) ->
 
 
 def test_propensities_are_those_of_p_over_t_while_it_still_exploits() -> None:
-    world = FigureA.draw(np.random.default_rng(1), zero="resample")
+    environment = FigureA.draw(np.random.default_rng(1), zero="resample")
     policy = RunningMinimumEpsilonGreedy(C=1e-9)  # so small that p stays near 2 K
-    state, history, ps = played(policy, world, 400, seed=2)
+    state, history, ps = played(policy, environment, 400, seed=2)
     assert ps[-1] < 100
     for t, ((_, choice, _), p) in enumerate(zip(history, ps, strict=True), start=1):
         rate = min(1.0, p / t)
@@ -164,7 +170,7 @@ def test_a_single_arm_has_no_gap() -> None:
     assert policy.current_p(state) == 2.0
 
 
-def worlds(kind: str, seed: int) -> LinearArms:
+def environments(kind: str, seed: int) -> LinearArms:
     rng = np.random.default_rng(seed)
     if kind == "customers":
         return Customers.draw(rng)
@@ -174,21 +180,21 @@ def worlds(kind: str, seed: int) -> LinearArms:
 @pytest.mark.parametrize("kind", ["Figure (a)", "Figure (a) without zero contexts", "customers"])
 @pytest.mark.parametrize("seed", range(5))
 def test_p_exceeds_the_horizon_within_a_few_hundred_steps(kind: str, seed: int) -> None:
-    _, _, ps = played(RunningMinimumEpsilonGreedy(), worlds(kind, seed), FEW_HUNDRED, seed)
+    _, _, ps = played(RunningMinimumEpsilonGreedy(), environments(kind, seed), FEW_HUNDRED, seed)
     assert ps[-1] > 1000 * HORIZON
     assert (ps[-1] == math.inf) == (kind != "Figure (a) without zero contexts")
 
 
 @pytest.mark.parametrize("kind", ["Figure (a)", "customers"])
 def test_no_smaller_constant_helps_where_scores_can_tie(kind: str) -> None:
-    _, _, ps = played(RunningMinimumEpsilonGreedy(C=1e-12), worlds(kind, 1), FEW_HUNDRED, 1)
+    _, _, ps = played(RunningMinimumEpsilonGreedy(C=1e-12), environments(kind, 1), FEW_HUNDRED, 1)
     assert ps[-1] == math.inf
 
 
 def test_p_grows_faster_than_t_where_contexts_do_not_repeat() -> None:
     """The smallest of t differences is of order 1/t where they have a density at 0, so p is of order t^2."""
-    world = Linear.draw(np.random.default_rng(2), n_arms=4, dim=3, law="sphere", scale=0.5)
-    runs = [played(RunningMinimumEpsilonGreedy(), world, 2000, seed)[2] for seed in range(16)]
+    environment = Linear.draw(np.random.default_rng(2), n_arms=4, dim=3, law="sphere", scale=0.5)
+    runs = [played(RunningMinimumEpsilonGreedy(), environment, 2000, seed)[2] for seed in range(16)]
     # from step 200 on: near ties of the first estimates, which are noise, weigh less by then
     slopes = [math.log10(ps[1999] / ps[199]) for ps in runs]
     # the logarithm of an exponential minimum has a standard deviation of 0.56 decades; that of p is twice as much, a
@@ -198,9 +204,12 @@ def test_p_grows_faster_than_t_where_contexts_do_not_repeat() -> None:
 
 @pytest.mark.parametrize("kind", ["Figure (a)", "customers"])
 def test_regret_is_that_of_uniform_play(kind: str) -> None:
-    world = worlds(kind, 1)
+    environment = environments(kind, 1)
     policies = (RunningMinimumEpsilonGreedy(), armlet.Uniform())
-    jobs = [Job(world=world, policy=policy, horizon=2000, runs=4, seed=6, method="python") for policy in policies]
+    jobs = [
+        Job(environment=environment, policy=policy, horizon=2000, runs=4, seed=6, method="python")
+        for policy in policies
+    ]
     ours, uniform = simulate_all(jobs, engine="serial")
     # 8,000 steps: the gap of a random arm has a standard deviation of about its mean, so a mean regret is known to
     # 1 / sqrt(8,000) = 1.1 % and the ratio of two to 1.6 %; 5 % is three of these

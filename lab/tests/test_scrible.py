@@ -184,9 +184,9 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_table_beats_uniform_play() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     regrets = []
     for policy in (Uniform(), SCRiBLe(eta=0.1, contexts="table", reward_range=(-6.0, 6.0), outside="clip")):
-        result = simulate(world, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial")
+        result = simulate(environment, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial")
         regrets.append(float(result.regret[:, -1].mean()))
     assert regrets[1] < 0.9 * regrets[0]

@@ -13,22 +13,20 @@ import pytest
 
 from armlet import kernel
 from armlet.environments import FigureA
-from armlet.environments.linear_arms import bit_law, scale_bits
-from armlet.environments.section7_growing import Rate
-from armlet.environments.section41 import Section41
+from armlet.environments.linear import bit_law, scale_bits
+from armlet.environments.paper import Rate, Section41
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.reference.linear import smallest_eigenvalue
-from armlet.simulation.lab import Archive, Lab
-from armlet.simulation.shelf import Shelf, as_floats
+from armlet.simulation.lab import Archive, Lab, Shelf, as_floats
 from armlet.types import Float64, Int64
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import merge, section_4_1, section_7
 from armlet_lab.runner.experiment import Findings, Role
 from armlet_lab.runner.reproduce import render, to_json
 
-SMALL_41 = section_4_1.Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
-SMALL_7 = section_7.Settings(rarities=(5, 20), worlds=10, repeats=20, p=60.0, horizon=2_000, runs=13)
+SMALL_41 = section_4_1.Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), environments=20, draws=50)
+SMALL_7 = section_7.Settings(rarities=(5, 20), environments=10, repeats=20, p=60.0, horizon=2_000, runs=13)
 SMALL_MERGE = merge.Settings(p=120.0, horizon=4_000, runs=4)
 
 ANALYSES: dict[str, Callable[[Lab], Findings]] = {
@@ -87,16 +85,16 @@ def test_every_statistic_is_measured_whatever_the_outcome(analysed: tuple[str, F
         assert all(statistic.estimate is not None for statistic in verdict.statistics)
 
 
-def test_delta_min_is_that_of_the_world() -> None:
+def test_delta_min_is_that_of_the_environment() -> None:
     for d in SMALL_41.dims:
-        task = section_4_1.Losses(seeds=Seeds(5), dim=d, worlds=20, n_arms=SMALL_41.n_arms, w=SMALL_41.w)
+        task = section_4_1.Losses(seeds=Seeds(5), dim=d, environments=20, n_arms=SMALL_41.n_arms, w=SMALL_41.w)
         found = section_4_1.smallest_losses(task)
         column, entries = as_floats(found["losses"]), as_floats(found["entries"])
         rng = Seeds(5).rng("worlds", d)
         for loss, gap in zip(column[:5], entries[:5], strict=True):
-            world = Section41.draw(rng, n_arms=SMALL_41.n_arms, dim=d, w=SMALL_41.w)
-            assert loss == pytest.approx(world.constants().delta_min, rel=1e-9)
-            theta = np.array(world.theta)
+            environment = Section41.draw(rng, n_arms=SMALL_41.n_arms, dim=d, w=SMALL_41.w)
+            assert loss == pytest.approx(environment.constants().delta_min, rel=1e-9)
+            theta = np.array(environment.theta)
             pairs = [np.abs(a - b).min() for i, a in enumerate(theta) for b in theta[:i]]
             assert gap == pytest.approx(min(pairs), rel=1e-12)
 
@@ -132,7 +130,7 @@ def test_a_drawn_prediction_is_what_the_kernel_solves_from_the_same_rows(
     np.testing.assert_allclose(drawn, state.estimates().sum(axis=1), rtol=1e-9)
 
 
-def test_worlds_of_section_7_have_other_best_arms_in_the_rare_context() -> None:
+def test_environments_of_section_7_have_other_best_arms_in_the_rare_context() -> None:
     theta = section_7._draw_theta(np.random.default_rng(0), 20, gap=0.3)
     means = np.stack([theta.sum(axis=2), theta[:, :, 0]])
     assert (means[0].argmax(axis=1) != means[1].argmax(axis=1)).all()
@@ -141,7 +139,9 @@ def test_worlds_of_section_7_have_other_best_arms_in_the_rare_context() -> None:
 
 def test_the_rows_needed_without_noise_grow_with_the_rarity() -> None:
     case = "no noise, ridge 1/sqrt n"
-    tasks = [section_7.Search(seeds=Seeds(1), case=case, rarity=rarity, worlds=10, repeats=20) for rarity in (5, 500)]
+    tasks = [
+        section_7.Search(seeds=Seeds(1), case=case, rarity=rarity, environments=10, repeats=20) for rarity in (5, 500)
+    ]
     few, many = (as_floats(section_7.rows_needed(task)["rows"]) for task in tasks)
     # without noise, the ridge 1/sqrt n must fall below a multiple of 1/I: 100 times the rarity, 10^4 times the rows
     assert 1e3 < np.median(many / few) < 1e5
@@ -172,10 +172,10 @@ def test_runs_do_not_depend_on_the_task_they_are_part_of(rate: Rate | None) -> N
 
 @pytest.fixture(scope="module")
 def steps() -> merge.Steps:
-    world, rng = FigureA.draw(np.random.default_rng(1)), np.random.default_rng(2)
-    X = world.contexts(rng, 4_000)
-    means = world.means(X)
-    return merge.Steps(X, world.rewards(rng, X), means.max(axis=1, keepdims=True) - means)
+    environment, rng = FigureA.draw(np.random.default_rng(1)), np.random.default_rng(2)
+    X = environment.contexts(rng, 4_000)
+    means = environment.means(X)
+    return merge.Steps(X, environment.rewards(rng, X), means.max(axis=1, keepdims=True) - means)
 
 
 def test_a_single_worker_that_merges_with_itself_is_the_policy(steps: merge.Steps) -> None:
@@ -213,8 +213,8 @@ def test_section_41_formulas_are_the_eigenvalues_of_all_contexts(dim: int, w: fl
 def test_section_41_noise_bound_covers_both_readings_of_the_noise() -> None:
     theta = ((1.0,) * 5, (0.5,) * 5)
     for entries in ("independent", "together"):
-        world = Section41(theta=theta, F=0.5, entries=entries)
-        assert world.constants().sigma <= section_4_1.noise_bound(dim=5, F=0.5)
+        environment = Section41(theta=theta, F=0.5, entries=entries)
+        assert environment.constants().sigma <= section_4_1.noise_bound(dim=5, F=0.5)
 
 
 def test_the_claimed_gap_of_section_41_is_not_reached() -> None:

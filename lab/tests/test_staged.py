@@ -27,7 +27,7 @@ class Row(NamedTuple):
     reward: float
 
 
-def drawn_world(steps: int, seed: int = 7) -> tuple[Float64, Float64]:
+def drawn_environment(steps: int, seed: int = 7) -> tuple[Float64, Float64]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(steps, D))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -88,7 +88,7 @@ def test_staged_policies_keep_the_contract(policy: Staged) -> None:
 
 @pytest.mark.parametrize("policy", BOTH, ids=repr)
 def test_decisions_are_those_of_the_pseudo_code(policy: Staged) -> None:
-    (X, rewards), state, psi = drawn_world(300), policy.init(K, D), dict[int, list[Row]]()
+    (X, rewards), state, psi = drawn_environment(300), policy.init(K, D), dict[int, list[Row]]()
     stages = []
     for t, x in enumerate(X, start=1):
         arms, stage = written_out(policy, psi, x)
@@ -136,7 +136,7 @@ def test_rows_go_only_to_the_stage_that_asked(policy: Staged) -> None:
 
 @pytest.mark.parametrize("policy", BOTH, ids=repr)
 def test_late_rewards_land_in_the_stage_of_their_decision(policy: Staged) -> None:
-    bandit, (X, rewards) = Bandit(range(K), D, policy=policy, seed=3), drawn_world(700)
+    bandit, (X, rewards) = Bandit(range(K), D, policy=policy, seed=3), drawn_environment(700)
     for x, row in zip(X, rewards, strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
@@ -233,7 +233,7 @@ def test_at_the_cap_the_highest_bound_is_played_and_kept_nowhere(monkeypatch: py
 
 def test_the_theory_explores_nearly_always_at_small_horizons() -> None:
     for policy in (SupLinRel(horizon=T), SupLinUCB(horizon=T)):
-        bandit, (X, rewards) = Bandit(range(K), D, policy=policy, seed=3), drawn_world(T)
+        bandit, (X, rewards) = Bandit(range(K), D, policy=policy, seed=3), drawn_environment(T)
         tags = []
         for x, row in zip(X, rewards, strict=True):
             decision = bandit.decide(x)
@@ -253,9 +253,9 @@ def test_widths_that_would_never_explore_are_refused() -> None:
     "policy", [SupLinRel(horizon=2000, noise_scale=0.02), SupLinUCB(horizon=2000, noise_scale=0.5, width_scale=0.1)]
 )
 def test_staged_policies_beat_uniform_play(policy: Staged) -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     regrets = [
-        simulate(world, each, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
+        simulate(environment, each, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
         for each in (policy, Uniform())
     ]
     assert regrets[0] < regrets[1] / 2

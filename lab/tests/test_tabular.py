@@ -194,10 +194,10 @@ def test_reward_outside_of_its_range_changes_nothing() -> None:
 
 
 def test_tables_beat_uniform_play_and_ignoring_contexts_is_a_floor() -> None:
-    world, r = FigureA.draw(np.random.default_rng(3)), (-6.0, 6.0)
+    environment, r = FigureA.draw(np.random.default_rng(3)), (-6.0, 6.0)
 
     def regret(policy: Policy) -> float:
-        result = simulate(world, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial")
+        result = simulate(environment, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial")
         return float(result.regret[:, -1].mean())
 
     uniform = regret(Uniform())
@@ -209,12 +209,19 @@ def test_tables_beat_uniform_play_and_ignoring_contexts_is_a_floor() -> None:
 
 def test_ignoring_contexts_has_linear_regret_where_the_best_arm_depends_on_them() -> None:
     # arm 0 is right for one context and arm 1 for the other, so that either is right half of the time
-    world = FigureA(theta=((1.0, -1.0), (-1.0, 1.0)), zero="resample")
+    environment = FigureA(theta=((1.0, -1.0), (-1.0, 1.0)), zero="resample")
     regrets = {}
     for mode in MODES:
         policy = EpsilonNGreedy(gap=0.5, c=0.1, contexts=mode)
         result = simulate(
-            world, policy, horizon=2000, runs=2, seed=1, method="python", engine="serial", checkpoints=[1000, 2000]
+            environment,
+            policy,
+            horizon=2000,
+            runs=2,
+            seed=1,
+            method="python",
+            engine="serial",
+            checkpoints=[1000, 2000],
         )
         regrets[mode] = result.regret.mean(axis=0)
     assert regrets["ignored"][1] > 1.8 * regrets["ignored"][0]

@@ -10,8 +10,7 @@ from scipy import stats
 
 from armlet import theory
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import as_floats
+from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import lemma_2, theorem_1, theorem_2
 from armlet_lab.runner.experiment import SEED, Finding, Findings, Outcome, Role
 from armlet_lab.runner.reproduce import render, to_json
@@ -135,7 +134,7 @@ def test_a_p_below_the_condition_is_held_against_a_theorem_with_a_smaller_consta
 def test_regret_at_the_theorems_p_is_the_price_of_exploring() -> None:
     # one context: half of all explored steps lose 1; 128 in the warm-up, then a coin of 128/t at step t
     runs = 50
-    found = theorem_2.play(theorem_2.Task(seeds=Seeds(3), world="one context", p=256, horizon=10**5, last=runs))
+    found = theorem_2.play(theorem_2.Task(seeds=Seeds(3), environment="one context", p=256, horizon=10**5, last=runs))
     coins = 128 / np.arange(257, 10**5 + 1)
     mean, spread = 128 + coins.sum(), math.sqrt((coins * (1 - coins)).sum() / runs)
     assert abs(as_floats(found["regret"])[:, -1].mean() - mean) < 4 * spread
@@ -193,15 +192,15 @@ def test_the_clock_moves_to_each_t_before_timing() -> None:
 
 
 def test_the_p_of_the_experiment_is_equation_4_with_C_of_128() -> None:
-    for world in (theorem_2.one_context(), theorem_2.figure_a(np.random.default_rng(1))):
-        c, K = world.constants, world.table.means.shape[1]
+    for environment in (theorem_2.one_context(), theorem_2.figure_a(np.random.default_rng(1))):
+        c, K = environment.constants, environment.table.means.shape[1]
         by_hand = 128 * K * max(1, c.L) ** 2 / (min(1, c.delta_min) ** 2 * min(1, c.sigma_min) ** 2)
-        assert world.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
+        assert environment.p == pytest.approx(by_hand, rel=1e-14)  # the same number in another order of products
 
 
 def test_the_bound_of_the_experiment_is_the_printed_one_to_the_letter() -> None:
-    world, T = theorem_2.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
-    c, (K, d) = world.constants, (world.table.means.shape[1], world.table.contexts.shape[1])
+    environment, T = theorem_2.figure_a(np.random.default_rng(1)), np.array([10**3, 10**6])
+    c, (K, d) = environment.constants, (environment.table.means.shape[1], environment.table.contexts.shape[1])
     assert c.Q > 1  # so that e^(Q/4) tells rewards in their own unit from divided ones
-    by_hand = c.delta_max * math.sqrt(d) * (world.p + 14 * K * math.exp(c.Q / 4) + world.p * np.log(T))
-    assert world.bound(world.p, T) == pytest.approx(by_hand, rel=1e-14)
+    by_hand = c.delta_max * math.sqrt(d) * (environment.p + 14 * K * math.exp(c.Q / 4) + environment.p * np.log(T))
+    assert environment.bound(environment.p, T) == pytest.approx(by_hand, rel=1e-14)

@@ -10,12 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from armlet import theory
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.inputs.settings import RidgeName
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
-from armlet.simulation import streams
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table, table_seeds
 from armlet.theory import theorem
 from armlet.types import Float64
 from armlet_lab.paper import proof, theorem_2
@@ -260,11 +259,11 @@ def test_at_the_repaired_p_each_exponent_is_at_least_2() -> None:
 # ---- the whole: bound and simulated regret
 
 
-def rank_two() -> FiniteWorld:
+def rank_two() -> FiniteEnvironment:
     """Contexts longer than 1 on a plane of R^3; the first two arms tie for best in the second of them."""
     X = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.2]])
     theta = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, 1.0], [0.0, 0.0, -1.0]])
-    return FiniteWorld(contexts=X, chances=np.array([0.5, 0.5]), means=X @ theta.T, noise="gaussian", scale=1.0)
+    return FiniteEnvironment(contexts=X, chances=np.array([0.5, 0.5]), means=X @ theta.T, noise="gaussian", scale=1.0)
 
 
 TABLES = {
@@ -275,9 +274,9 @@ TABLES = {
 STEPS = np.array([10**4, 10**5, 10**6, 10**7])
 
 
-def mean_regret(table: FiniteWorld, p: float, ridge: RidgeName, runs: int) -> Float64:
+def mean_regret(table: FiniteEnvironment, p: float, ridge: RidgeName, runs: int) -> Float64:
     policy = Algorithm1(p=p, ridge=ridge)
-    pairs = [streams.of_table(Seeds(20), 0, run) for run in range(runs)]
+    pairs = [table_seeds(Seeds(20), 0, run) for run in range(runs)]
     return np.asarray(np.mean([play_table(table, policy, STEPS, pair, jumps=True).regret for pair in pairs], axis=0))
 
 
@@ -305,7 +304,7 @@ def test_regret_stays_below_the_printed_bound(name: str) -> None:
 
 
 def test_a_constant_of_one_would_be_refuted() -> None:
-    """The comparison can fail: were C = 1 enough for Theorem 2, p = 2 would do in the first world, and it does not."""
+    """The comparison can fail: were C = 1 enough for Theorem 2, p = 2 would do in the first one, and it does not."""
     some = theory.asked_p(TABLES["one context"]).problem
     assert some is not None
     regret = mean_regret(TABLES["one context"], 2.0, "paper", 40)

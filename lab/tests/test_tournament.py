@@ -9,8 +9,7 @@ import pytest
 
 import armlet
 from armlet.parallel.seeds import Seeds
-from armlet.simulation import streams
-from armlet.simulation.player import InPython, draw
+from armlet.simulation.play import InPython, draw, run_streams
 from armlet.types import Float64
 from armlet_lab.contests.contest import Task
 from armlet_lab.contests.tournament import FAMILIES, Cell, draw_problem, judge, play, regret
@@ -21,10 +20,10 @@ SEEDS = Seeds(1)
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rewards_spread_about_their_means(family: str) -> None:
-    world = draw_problem(family, SEEDS, 0, 4000)
-    X = world.contexts(np.random.default_rng(1), 4000)
-    noise = world.rewards(np.random.default_rng(2), X) - world.means(X)
-    assert X.shape == (4000, world.dim)
+    environment = draw_problem(family, SEEDS, 0, 4000)
+    X = environment.contexts(np.random.default_rng(1), 4000)
+    noise = environment.rewards(np.random.default_rng(2), X) - environment.means(X)
+    assert X.shape == (4000, environment.dim)
     # five standard errors of a mean
     assert (np.abs(noise.mean(axis=0)) < 5 * noise.std(axis=0) / np.sqrt(4000) + 1e-9).all()
 
@@ -52,10 +51,10 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
 
 @pytest.mark.parametrize("family", ["one noisy arm", "at once", "Figure (a)"])
 def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) -> None:
-    world, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
-    policy, (contexts, noise, seed) = armlet.OccasionalOptimism(), streams.of_run(SEEDS, family, 0)
-    loop, total = InPython(world, policy, seed), 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, 500, 4096):
+    environment, one = draw_problem(family, SEEDS, 0, 500), task(family, horizon=500)
+    policy, (contexts, noise, seed) = armlet.OccasionalOptimism(), run_streams(SEEDS, family, 0)
+    loop, total = InPython(environment, policy, seed), 0.0
+    for _, X, rewards, losses in draw(environment, contexts, noise, 500, 4096):
         total += float(losses[np.arange(len(X)), loop.play(X, rewards)[0]].sum())
     assert regret(policy, one, 0) == total
 

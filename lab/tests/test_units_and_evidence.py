@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from armlet.parallel.seeds import Seeds
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import as_floats
+from armlet.simulation.lab import Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.contests import evidence, units
 from armlet_lab.contests.units import FORMS, LENGTHS, LEVELS, NAMES, TOLD, UNTOLD, Played, draw_problem, judge, players
@@ -52,7 +51,7 @@ def test_a_policy_in_free_units_plays_the_same_at_every_level_and_length() -> No
 
 def test_a_problem_is_the_same_in_all_units() -> None:
     one, other = (draw_problem(LEVELS, Seeds(1), 4, level=level, length=1.0) for level in (0.0, 30.0))
-    assert one.world == other.world
+    assert one.environment == other.environment
     assert other.reward_level == 30.0
 
 
@@ -129,8 +128,8 @@ def test_the_evidence_experiment_gives_a_verdict_and_a_table_for_every_claim() -
 
 
 def test_the_newcomer_comes_when_it_is_said_to() -> None:
-    world = evidence.newcomer(np.random.default_rng(1), 90)
-    assert world.present(100).sum(axis=1).tolist() == [5] * 90 + [6] * 10
+    environment = evidence.newcomer(np.random.default_rng(1), 90)
+    assert environment.present(100).sum(axis=1).tolist() == [5] * 90 + [6] * 10
 
 
 LATE = ("p = 4 K", "p = 12 K", evidence.EVIDENCE, "auto", "random")

@@ -68,6 +68,6 @@ def test_nothing_else_makes_generators() -> None:
         for call in calls(path)
         if ast.unparse(call.func).endswith(makers)
     }
-    # a world asked for by name is the one that its users draw from the same seed in Python
-    allowed = {"src/armlet/simulation/named.py: np.random.default_rng(seed)"}
+    # an environment asked for by name is the one that its users draw from the same seed in Python
+    allowed = {"src/armlet/simulation/compare.py: np.random.default_rng(seed)"}
     assert made == allowed, "ask for randomness by word, of lab.rng or Seeds"

@@ -1043,10 +1043,10 @@ def simulate_steps(
     | InverseGaps,
     horizon: int,
     checkpoints: object,
-    world_seed: int,
+    environment_seed: int,
     policy_seed: int,
 ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], Any]:
-    """A rule in a world that is a table, every step drawn."""
+    """A rule in an environment that is a table, every step drawn."""
 
 def simulate_events(
     table: object,

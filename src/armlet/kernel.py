@@ -66,7 +66,7 @@ from armlet.inputs.settings import Units
 from armlet.types import Bool, Coins, Float64, Int64, Interaction, Shapes
 
 if TYPE_CHECKING:
-    from armlet.environments.finite import FiniteWorld
+    from armlet.environments.environment import FiniteEnvironment
 
 Rule: TypeAlias = (
     Schedule
@@ -116,45 +116,45 @@ class Simulated(NamedTuple, Generic[Sums]):
 
 
 def simulate_steps(
-    table: FiniteWorld,
+    table: FiniteEnvironment,
     *,
     start: Sums,
     rule: Rule,
     horizon: int,
     checkpoints: Int64,
-    world_seed: int,
+    environment_seed: int,
     policy_seed: int,
 ) -> Simulated[Sums]:
     """Run a rule in an environment that is a table, every step drawn; the interpreter lock is released.
 
-    Contexts and noise are functions of `world_seed` and the step alone, so runs of different policies are paired.
+    Contexts and noise are functions of `environment_seed` and the step alone, so runs of different policies are paired.
 
     Examples
     --------
-    >>> from armlet.environments.finite import FiniteWorld
-    >>> table = FiniteWorld(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
+    >>> from armlet.environments.environment import FiniteEnvironment
+    >>> table = FiniteEnvironment(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.array([[0.0, 1.0]]))
     >>> settings = {"rule": Schedule(2.0, round_robin=True, learn_always=False), "horizon": 100}
     >>> at = np.array([1, 2, 100])
     >>> simulate_steps(
-    ...     table, start=Statistics(2, 1), **settings, checkpoints=at, world_seed=1, policy_seed=2
+    ...     table, start=Statistics(2, 1), **settings, checkpoints=at, environment_seed=1, policy_seed=2
     ... ).regret[:2]
     array([0., 1.])
     """
-    return Simulated(*_kernel.simulate_steps(table, start, rule, horizon, checkpoints, world_seed, policy_seed))
+    return Simulated(*_kernel.simulate_steps(table, start, rule, horizon, checkpoints, environment_seed, policy_seed))
 
 
 def simulate_events(
-    table: FiniteWorld,
+    table: FiniteEnvironment,
     *,
     start: Statistics,
     rule: Schedule | AutoSchedule | Evidence | AutoEvidence,
     horizon: int,
     checkpoints: Int64,
-    world_seed: int,
+    environment_seed: int,
     policy_seed: int,
 ) -> Simulated[Statistics]:
     """Run a rule in jumps from one exploration to the next: exact in distribution, at O(p log T), for T = 10^12 too."""
-    generator = np.random.default_rng([world_seed, policy_seed])
+    generator = np.random.default_rng([environment_seed, policy_seed])
     return Simulated(*_kernel.simulate_events(table, start, rule, horizon, checkpoints, generator))
 
 

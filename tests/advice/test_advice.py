@@ -14,11 +14,9 @@ import pytest
 from armlet.advice import Advice, Prior, advise, ask, comparison
 from armlet.advice import runs as advice_runs
 from armlet.advice.ask import found_by
+from armlet.advice.pilot import SourceLike
 from armlet.advice.problem import condense
-from armlet.advice.runs import Bench, Task, checkpoints, explorations, explorations_as_printed, play
-from armlet.advice.search import Search
-from armlet.advice.sources import SourceLike
-from armlet.advice.trial import Trial
+from armlet.advice.runs import Bench, Search, Task, Trial, checkpoints, explorations, explorations_as_printed, play
 from armlet.environments import Customers, Drifting, FigureA, Linear
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel.seeds import Seeds
@@ -62,7 +60,7 @@ def test_the_parts_of_an_advice_agree_with_each_other(advice: Advice) -> None:
 
 
 SOURCES: dict[str, SourceLike] = {
-    "a world": HABITS,
+    "an environment": HABITS,
     "a law": FigureA.draw,
     "a guess": Prior(n_arms=3, dim=4, effect=(0.05, 0.5), noise=1.0),
 }
@@ -200,8 +198,8 @@ def test_luck_is_not_taken_for_knowledge() -> None:
 
 
 def test_a_search_that_ends_below_the_best_p_says_so() -> None:
-    world = Linear.draw(np.random.default_rng(1), n_arms=10, dim=10, law="sphere", scale=0.5)
-    problems = [condense(world, np.random.default_rng(i), 10**9) for i in range(4)]
+    environment = Linear.draw(np.random.default_rng(1), n_arms=10, dim=10, law="sphere", scale=0.5)
+    problems = [condense(environment, np.random.default_rng(i), 10**9) for i in range(4)]
     with ThreadPoolExecutor(2) as pool:
         bench = Bench(problems=problems, steps=checkpoints(10**9), seeds=Seeds(0), executor=pool)
         search = Search(bench=bench, n_arms=10, problems=4, runs=2, budget=1e5, told=lambda _: None)
@@ -263,8 +261,8 @@ def test_a_prior_refuses_what_makes_no_sense(settings: dict[str, object], messag
 def test_sources_that_cannot_be_advised_are_refused() -> None:
     with pytest.raises(TypeError, match=r"FigureA\.draw"):
         advise(FigureA, horizon=100)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="give a world"):
-        advise("a world", horizon=100)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="give an environment"):
+        advise("an environment", horizon=100)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="horizon is 4 but each of 6 arms"):
         advise(FigureA.draw, horizon=4)
     with pytest.raises(ValueError, match=r"horizon is 0\.5"):

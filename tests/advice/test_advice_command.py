@@ -21,13 +21,13 @@ import armlet
 from armlet import cli
 from armlet.advice import Advice, Pilot, Prior, advise, comparison, words
 from armlet.advice import command as advice_command
-from armlet.cli.arguments import count
+from armlet.cli.command import count
 from armlet.environments import FigureA
 from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 
 SIZE = ["--problems", "3", "--runs", "2", "--seed", "1"]
 ARMS = ["--arms", "3", "--dim", "2", "--effect", "0.3"]
-KNOWN = ["advise", "--horizon", "2000", "--world", "FigureA", *SIZE]
+KNOWN = ["advise", "--horizon", "2000", "--environment", "FigureA", *SIZE]
 COLUMNS = ["--features", "1,age,country", "--arm", "ad", "--reward", "click"]
 
 
@@ -124,8 +124,18 @@ def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pyt
     assert dict(told)["Best arm found"].startswith("by decision 401, day 3 of 10: ")
 
 
-def test_a_world_is_advised_on_by_its_law(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["advise", "--horizon", "1e3", "--world", "FigureA", "--world-set", "n_arms=4", *SIZE, "--json"]
+def test_an_environment_is_advised_on_by_its_law(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [
+        "advise",
+        "--horizon",
+        "1e3",
+        "--environment",
+        "FigureA",
+        "--environment-set",
+        "n_arms=4",
+        *SIZE,
+        "--json",
+    ]
     found = json.loads(printed(command, capsys))
     assert (found["n_arms"], found["problems"]) == (4, 3)
     assert found["source"] == "problems drawn by FigureA.draw with n_arms=4"
@@ -199,18 +209,24 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--world", "FigureA"], "missing: --horizon (how many decisions there will be), or --per-day and --days; see"),
-        (["--days", "3", "--world", "FigureA"], "missing: --per-day (decisions a day), or --horizon in place of"),
+        (
+            ["--environment", "FigureA"],
+            "missing: --horizon (how many decisions there will be), or --per-day and --days; see",
+        ),
+        (["--days", "3", "--environment", "FigureA"], "missing: --per-day (decisions a day), or --horizon in place of"),
         (["--horizon", "9", "--per-day", "3", "--days", "3"], "--horizon is 9 but --days is 3 too; give one of them"),
         (["--per-day", "0", "--days", "3"], "--per-day is 0; give 1 or more"),
         (["--horizon", "many"], "argument --horizon: invalid count: 'many'"),
-        (["--horizon", "1", "--world", "FigureA"], "horizon is 1"),
-        (["--horizon", "99"], "missing: what is known (one of --world; --log; --arms, --dim and --effect)"),
-        (["--horizon", "99", "--world", "FigureA", "--dim", "3"], "--world and --dim do not go together"),
-        (["--horizon", "99", "--world", "FigureA", "--objective", "min"], "--world and --objective do not go together"),
-        (["--horizon", "99", "--world", "FigureC"], "world is 'FigureC'; did you mean 'FigureB'?"),
-        (["--horizon", "99", "--world-set", "n_arms=3"], "missing: --world (one of FigureA, "),
-        (["--horizon", "99", "--world", "Drifting"], "arms change over time"),
+        (["--horizon", "1", "--environment", "FigureA"], "horizon is 1"),
+        (["--horizon", "99"], "missing: what is known (one of --environment; --log; --arms, --dim and --effect)"),
+        (["--horizon", "99", "--environment", "FigureA", "--dim", "3"], "--environment and --dim do not go together"),
+        (
+            ["--horizon", "99", "--environment", "FigureA", "--objective", "min"],
+            "--environment and --objective do not go together",
+        ),
+        (["--horizon", "99", "--environment", "FigureC"], "environment is 'FigureC'; did you mean 'FigureB'?"),
+        (["--horizon", "99", "--environment-set", "n_arms=3"], "missing: --environment (one of Customers, "),
+        (["--horizon", "99", "--environment", "Drifting"], "arms change over time"),
         (["--horizon", "99", *ARMS], "missing: --noise (the standard deviation of a reward), or --clicks if rewards"),
         (["--horizon", "99", *ARMS, "--effect", "0.1.."], "argument --effect: invalid range: '0.1..'"),
         (["--horizon", "99", *ARMS, "--arms", "1", "--noise", "1"], "--arms is 1; give whole numbers of at least 2"),
@@ -219,7 +235,7 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
         (["--horizon", "99", *ARMS, "--noise", "1", "--runs", "1"], "runs is 1"),
         (["--horizon", "99", *ARMS, "--noise", "1", "--unit", "x" * 21], "give a word of at most 20 letters"),
         (
-            ["--horizon", "99", "--world", "FigureA", "--world-set", "K=2"],
+            ["--horizon", "99", "--environment", "FigureA", "--environment-set", "K=2"],
             "FigureA has no setting 'K'; choose one of n_arms",
         ),
         (
@@ -242,7 +258,7 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ([], ["--horizon", "--world", "--log", "--arms"]),
+        ([], ["--horizon", "--environment", "--log", "--arms"]),
         (["--arms", "3"], ["--horizon", "--dim", "--effect", "--noise", "--clicks"]),
         (["--days", "3", "--reward", "click"], ["--per-day", "--log", "--features", "--arm "]),
     ],

@@ -13,7 +13,7 @@ from armlet import cli
 from armlet.advice import Advice, words
 from support import advices
 
-KNOWN = ["advise", "--horizon", "2000", "--world", "FigureA", "--problems", "3", "--runs", "2", "--seed", "1"]
+KNOWN = ["advise", "--horizon", "2000", "--environment", "FigureA", "--problems", "3", "--runs", "2", "--seed", "1"]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from armlet.advice import Pilot, advise, comparison
-from armlet.advice.posterior import Posterior
+from armlet.advice.pilot import Posterior
 from armlet.environments import Linear, LinearArms, Scheduling
 from armlet.environments.families import draw_problem
 from armlet.parallel.seeds import Seeds
@@ -26,10 +26,10 @@ def _short_comparisons() -> Iterator[None]:
         yield
 
 
-def log(world: LinearArms, n: int, seed: int) -> tuple[Float64, Int64, Float64]:
+def log(environment: LinearArms, n: int, seed: int) -> tuple[Float64, Int64, Float64]:
     rng = np.random.default_rng(seed)
-    X, arms = world.contexts(rng, n), rng.integers(0, world.n_arms, n)
-    return X, arms, world.rewards(rng, X)[np.arange(n), arms]
+    X, arms = environment.contexts(rng, n), rng.integers(0, environment.n_arms, n)
+    return X, arms, environment.rewards(rng, X)[np.arange(n), arms]
 
 
 def gaps(posterior: Posterior) -> Float64:
@@ -37,18 +37,18 @@ def gaps(posterior: Posterior) -> Float64:
 
 
 def test_a_large_pilot_finds_the_problem() -> None:
-    world = Linear(theta=((1.0, 0.0, 0.5), (0.0, 1.0, 0.5)), law="bits", scale=0.5)
-    posterior = Posterior.of(Pilot(*log(world, 20_000, 1)), "max")
+    environment = Linear(theta=((1.0, 0.0, 0.5), (0.0, 1.0, 0.5)), law="bits", scale=0.5)
+    posterior = Posterior.of(Pilot(*log(environment, 20_000, 1)), "max")
     # 10,000 rows an arm, noise 0.5, sigma_min 1/4: an error of 0.5 / sqrt(2500) = 0.01 a coefficient
     # and a constant that is not there
-    np.testing.assert_allclose(posterior.theta(), np.column_stack([np.zeros(2), world.theta]), atol=0.04)
+    np.testing.assert_allclose(posterior.theta(), np.column_stack([np.zeros(2), environment.theta]), atol=0.04)
     assert posterior.noise == "gaussian"
     assert posterior.scale == pytest.approx(0.5, rel=0.03)
 
 
 def test_a_small_pilot_does_not_overstate_gaps_as_separate_regressions_do() -> None:
-    world = draw_problem("clicks 3 % or 4 %", Seeds(1), 0)
-    X, arms, rewards = log(world, 400, 2)
+    environment = draw_problem("clicks 3 % or 4 %", Seeds(1), 0)
+    X, arms, rewards = log(environment, 400, 2)
     posterior = Posterior.of(Pilot(X, arms, rewards), "max")
     alone = np.stack([np.linalg.lstsq(X[arms == a], rewards[arms == a], rcond=None)[0] for a in range(2)])
     spread = np.abs(alone[0] - alone[1]).mean() / 2  # what the separate regressions think a random arm loses
@@ -62,25 +62,25 @@ def test_a_small_pilot_does_not_overstate_gaps_as_separate_regressions_do() -> N
 def test_the_true_gap_lies_among_the_sampled_ones(family: str) -> None:
     inside = 0
     for index in range(12):
-        world = draw_problem(family, Seeds(31), index)
-        X, arms, rewards = log(world, 2000, index)
+        environment = draw_problem(family, Seeds(31), index)
+        X, arms, rewards = log(environment, 2000, index)
         sampled = gaps(Posterior.of(Pilot(X, arms, rewards), "max"))
-        means = world.means(X)
+        means = environment.means(X)
         low, high = np.quantile(sampled, [0.025, 0.975])
         inside += bool(low <= (means.max(axis=1) - means.mean(axis=1)).mean() <= high)
     assert inside >= 8  # of 11.4 expected; 3 standard deviations of a binomial are 2.3, and one for the model
 
 
 def test_noise_in_proportion_to_the_mean_is_recognised() -> None:
-    world = Scheduling.draw(np.random.default_rng(3))
-    posterior = Posterior.of(Pilot(*log(world, 2000, 3)), "max")
+    environment = Scheduling.draw(np.random.default_rng(3))
+    posterior = Posterior.of(Pilot(*log(environment, 2000, 3)), "max")
     assert posterior.noise == "proportional"
     assert posterior.scale == pytest.approx(0.5, rel=0.1)
 
 
 def test_costs_are_rewards_with_the_other_sign() -> None:
-    world = Scheduling.draw(np.random.default_rng(3))
-    X, arms, rewards = log(world, 500, 3)
+    environment = Scheduling.draw(np.random.default_rng(3))
+    X, arms, rewards = log(environment, 500, 3)
     as_rewards = advise(Pilot(X, arms, rewards), horizon=1000, problems=8, runs=2)
     as_costs = advise(Pilot(X, arms, -rewards), horizon=1000, problems=8, runs=2, objective="min")
     assert as_costs == as_rewards
@@ -144,9 +144,9 @@ def test_propensities_raise_the_alarm_where_the_model_is_wrong() -> None:
     assert any(note.startswith("WARNING") for note in advice.notes)
 
 
-def test_propensities_are_content_with_a_linear_world() -> None:
-    world = Linear(theta=((1.0, 0.0), (0.0, 1.0)), law="bits", scale=0.5)
-    X, arms, rewards = log(world, 2000, 4)
+def test_propensities_are_content_with_a_linear_environment() -> None:
+    environment = Linear(theta=((1.0, 0.0), (0.0, 1.0)), law="bits", scale=0.5)
+    X, arms, rewards = log(environment, 2000, 4)
     pilot = Pilot(X, arms, rewards, np.full(2000, 0.5))
     assert all(check.agrees for check in Posterior.of(pilot, "max").checks())
 

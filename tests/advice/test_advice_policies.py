@@ -8,10 +8,10 @@ import html
 import numpy as np
 import pytest
 
-from armlet.advice import Advice, Pilot, Prior, advise, comparison, page, words
+from armlet.advice import Advice, Pilot, Prior, advise, command, comparison, words
 from armlet.advice.comparison import Comparison, Compiled, StepTask, compared, play_steps, played
-from armlet.advice.sources import as_source
-from armlet.advice.spread import Sample, mean_interval
+from armlet.advice.pilot import as_source
+from armlet.advice.runs import Sample, mean_interval
 from armlet.inference.intervals import Interval
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.types import Float64
@@ -102,7 +102,7 @@ def test_terminal_page_and_json_give_the_same_answer(advice: Advice) -> None:
     answer, log = document["answer"], document["for_a_log"]
     assert (answer, log) == (words.headline(advice), words.for_a_log(advice))
     assert " ".join(advice.lines()).startswith(f"{answer} {log}")
-    text = html.unescape(page.render(advice, seed=1))
+    text = html.unescape(command.render(advice, seed=1))
     assert f"<h1>{answer}</h1>" in text
     assert f"<p>{log}</p>" in text
     for row, stored in zip(advice.policies.rows, document["policies"]["rows"], strict=True):
@@ -128,14 +128,14 @@ def test_a_better_p_is_said_to_be_all_that_more_data_could_save(advice: Advice) 
 def prediction(prior: Prior, seed: int) -> tuple[float, Interval, Interval]:
     """Draw an environment and a pilot of it; give what a fresh run loses, and the intervals of one run and the mean."""
     rng, T = np.random.default_rng(seed), 2000
-    world = prior.sample(1, seed)[0].table
-    at, arms = rng.choice(len(world.chances), size=1000, p=world.chances), rng.integers(4, size=1000)
-    rewards = world.means[at, arms] + world.scale * rng.standard_normal(1000)
-    problems = as_source(Pilot(world.contexts[at], arms, rewards), T, "max").sample(20, seed)
+    environment = prior.sample(1, seed)[0].table
+    at, arms = rng.choice(len(environment.chances), size=1000, p=environment.chances), rng.integers(4, size=1000)
+    rewards = environment.means[at, arms] + environment.scale * rng.standard_normal(1000)
+    problems = as_source(Pilot(environment.contexts[at], arms, rewards), T, "max").sample(20, seed)
     tasks = [StepTask(problem.table, comparison.DEFAULT, T, (seed, i)) for i, problem in enumerate(problems)]
     values = np.array([[play_steps(task)] for task in tasks])
     row = played(comparison.DEFAULT, values, None, T * max(problem.table.gap for problem in problems))
-    lost = play_steps(StepTask(world, comparison.DEFAULT, T, (seed, 10**6)))
+    lost = play_steps(StepTask(environment, comparison.DEFAULT, T, (seed, 10**6)))
     return lost, row.interval, mean_interval(Sample(values.ravel(), np.arange(20)))
 
 

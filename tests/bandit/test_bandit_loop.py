@@ -450,13 +450,13 @@ def test_seed_that_is_no_128_bit_number_is_refused(seed: Any) -> None:
         make(2, 1, seed=seed)
 
 
-def test_coins_do_not_depend_on_the_world() -> None:
+def test_coins_do_not_depend_on_the_environment() -> None:
     """Neither contexts nor rewards nor anybody's random state decide when to explore and what to pick then."""
     plays = []
-    for world in (1, 2):
-        np.random.seed(world)  # noqa: NPY002 - just to show that nobody looks
-        random.seed(world)
-        stream = make_stream(2000, 3, 4, seed=world)
+    for environment in (1, 2):
+        np.random.seed(environment)  # noqa: NPY002 - just to show that nobody looks
+        random.seed(environment)
+        stream = make_stream(2000, 3, 4, seed=environment)
         plays.append(play(make(4, 3, p=100), stream))
     for one, other in zip(*plays, strict=True):
         assert one.explored == other.explored
@@ -471,13 +471,13 @@ def test_bandit_leaves_the_random_state_of_others_alone() -> None:
     assert (random.getstate(), np.random.get_state()[1].tobytes()) == before  # type: ignore[index]  # noqa: NPY002
 
 
-def test_coins_are_not_those_of_a_world_with_the_same_seed() -> None:
+def test_coins_are_not_those_of_an_environment_with_the_same_seed() -> None:
     n = 20_000
-    world = np.random.default_rng(7).random(n)
+    environment = np.random.default_rng(7).random(n)
     coins = np.array([kernel.coins(7, t).coin for t in range(1, n + 1)])
     for lag in (-1, 0, 1):
         # a correlation of independent draws has deviation 1 / sqrt(n)
-        assert abs(np.corrcoef(np.roll(world, lag), coins)[0, 1]) < 4.5 / math.sqrt(n)
+        assert abs(np.corrcoef(np.roll(environment, lag), coins)[0, 1]) < 4.5 / math.sqrt(n)
 
 
 # ---- decisions themselves

@@ -56,7 +56,7 @@ def masks(rng: np.random.Generator, n_arms: int) -> Bool:
 @cache
 def run(seed: int, n_arms: int, p: float, warmup: str) -> Run:
     """Play with learning on; four contexts, one of them zero, and clicks, so that estimates tie too."""
-    rng = np.random.default_rng(1000 + seed)  # the world's own
+    rng = np.random.default_rng(1000 + seed)  # the environment's own
     bandit = Bandit(range(n_arms), 3, policy=Algorithm1(p=p, warmup=warmup), seed=seed)  # type: ignore[arg-type]
     contexts = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [1.0, 1.0, 1.0]])
     kinds, eligible = rng.integers(0, 4, size=STEPS), masks(rng, n_arms)

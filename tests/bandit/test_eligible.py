@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armlet import Algorithm1, Bandit, Policy
-from armlet.testing.plays import world
+from armlet.testing.policies import sample_run
 from support.bandits import facts, make
 from support.policies import DIM, N_ARMS, every_policy
 
@@ -68,7 +68,7 @@ def test_eligible_arms_that_cannot_be_are_refused() -> None:
 @pytest.mark.parametrize("policy", every_policy(), ids=str)
 def test_the_probabilities_of_a_decision_are_those_of_its_step(policy: Policy) -> None:
     one, other = (Bandit(range(N_ARMS), DIM, policy=policy, seed=5) for _ in range(2))
-    X, rewards = world(policy, N_ARMS, DIM, 60)
+    X, rewards = sample_run(policy, N_ARMS, DIM, 60)
     for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
         some = None if i % 2 else one.arm_set([0, 2, 3])
         expected = one.predict_proba([x], eligible=some)[0]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.kernel import (
     AutoSchedule,
     Schedule,
@@ -129,7 +129,7 @@ def test_reference_plays_the_same_steps_without_a_reward() -> None:
     assert np.array_equal(bandit.state.estimates(), reference.estimates())
 
 
-WORLD = FiniteWorld(
+ENVIRONMENT = FiniteEnvironment(
     contexts=np.array([[1.0, 0.0], [0.5, -1.0]]), chances=np.array([0.7, 0.3]), means=np.array([[0.1, 0.3], [0.4, 0.2]])
 )
 
@@ -137,12 +137,12 @@ WORLD = FiniteWorld(
 @pytest.mark.parametrize("simulate", [simulate_steps, simulate_events])
 def test_a_simulation_that_starts_without_a_warm_up_learns_from_its_first_step(simulate) -> None:  # type: ignore[no-untyped-def]
     run = simulate(
-        WORLD,
+        ENVIRONMENT,
         start=Statistics(2, 2),
         rule=Schedule(0.0, round_robin=False, learn_always=False),
         horizon=100,
         checkpoints=np.array([1, 100]),
-        world_seed=1,
+        environment_seed=1,
         policy_seed=2,
     )
     assert run.explored.tolist() == [1.0, 1.0]
@@ -197,8 +197,8 @@ def simulated(name: str) -> str:
     simulate, rule = simulation(name)
     start = Tuned(2, 2) if "auto" in name else Statistics(2, 2)
     at = np.array([1, 10, 100, 3000])
-    settings = {"rule": rule, "horizon": 3000, "checkpoints": at, "world_seed": 1, "policy_seed": 2}
-    run = simulate(WORLD, start=start, **settings)
+    settings = {"rule": rule, "horizon": 3000, "checkpoints": at, "environment_seed": 1, "policy_seed": 2}
+    run = simulate(ENVIRONMENT, start=start, **settings)
     return digest([run.regret.tobytes(), run.explored.tobytes(), run.statistics.records().tobytes()])
 
 

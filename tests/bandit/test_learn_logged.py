@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from armlet import Algorithm1, Bandit, DecisionError, Policy
-from armlet.testing.plays import world
+from armlet.testing.policies import sample_run
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
 from support.recorder import Notebook, replay
@@ -39,7 +39,7 @@ def can_correct(policy: Policy) -> bool:
 
 def live(policy: Policy, bandit: Bandit) -> dict[str, list[Any]]:
     """Play, with late rewards and corrections, and write down the rows in the order of learning."""
-    X, rewards = world(policy, N_ARMS, DIM, 150)
+    X, rewards = sample_run(policy, N_ARMS, DIM, 150)
     rng, pending, done, rows = random.Random(1), [], [], []
     corrects = can_correct(policy)
     for x, row in zip(X, rewards, strict=True):

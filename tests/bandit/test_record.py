@@ -12,7 +12,7 @@ import pytest
 
 import armlet
 from armlet import Algorithm1, Bandit, Decision, Greedy, Policy
-from armlet.testing.plays import world
+from armlet.testing.policies import sample_run
 from support.bandits import facts, make
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
@@ -34,7 +34,7 @@ def through_json(decision: Decision) -> Decision:
 
 def events(policy: Policy, bandit: Bandit) -> Iterator[tuple[str, Any]]:
     """Play with eligible sets, late, lost and corrected rewards, and tell what happened."""
-    X, rewards = world(policy, N_ARMS, DIM, STEPS)
+    X, rewards = sample_run(policy, N_ARMS, DIM, STEPS)
     rng, pending = random.Random(3), []
     for x, row in zip(X, rewards, strict=True):
         eligible = rng.sample(range(N_ARMS), rng.randint(1, N_ARMS)) if rng.random() < 0.3 else None

@@ -16,7 +16,7 @@ import pytest
 import armlet
 from armlet import Algorithm1, Bandit, BusyError, ContextualEpsilonGreedy, Decision, DecisionError, Policy
 from armlet.kernel import Engine
-from armlet.testing.plays import world
+from armlet.testing.policies import sample_run
 from support.bandits import facts
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
@@ -88,7 +88,7 @@ def test_a_log_of_eight_threads_tells_what_the_engine_did_in_its_order(policy: P
 
 @pytest.mark.parametrize("policy", every_policy(), ids=str)
 def test_every_policy_is_replayed_from_its_log(policy: Policy) -> None:
-    notebook, (X, rewards) = Notebook(), world(policy, N_ARMS, DIM, 60)
+    notebook, (X, rewards) = Notebook(), sample_run(policy, N_ARMS, DIM, 60)
     bandit = Bandit(range(N_ARMS), DIM, policy=policy, seed=3, log=notebook)
     for x, row in zip(X[:40], rewards, strict=False):
         decision = bandit.decide(x)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from armlet import cli
-from armlet.cli import parser
 from armlet.simulation import compare
 from armlet.types import __version__
 
@@ -38,15 +37,15 @@ def test_the_package_itself_is_the_command() -> None:
 def test_help_shows_examples_and_one_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["--help"]) == 0
     out = capsys.readouterr().out
-    assert "examples:\n  armlet-lab paper" in out
+    assert "examples:\n  armlet list" in out
     assert sum(line.startswith("    compare ") for line in out.splitlines()) == 1
 
 
 def test_the_defaults_in_the_help_are_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["compare", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    arguments = vars(parser.make_parser().parse_args(["compare"]))
-    for name in ("world", "horizon", "runs", "seed", "engine", "out"):
+    arguments = vars(cli.make_parser().parse_args(["compare"]))
+    for name in ("environment", "horizon", "runs", "seed", "engine", "out"):
         assert f"default: {arguments[name]}" in out
 
 
@@ -67,8 +66,6 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     [
         ([], "the following arguments are required: command"),
         (["dmeo"], "invalid choice: 'dmeo'"),
-        (["demo"], "armlet demo is now armlet compare"),
-        (["demo", "--p", "24"], "armlet demo is now armlet compare"),
         (["compare", "--horizon", "many"], "argument --horizon: invalid count: 'many'"),
         (["compare", "--policy", "Uniform", "--horizon", "0"], "horizon is 0; give at least 1 step"),
         (["compare", "--runs", "0"], "runs is 0; give at least 1"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.cli.parser import main
+from armlet.cli import main
 
 
 @pytest.fixture

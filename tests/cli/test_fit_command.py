@@ -54,7 +54,7 @@ def test_it_says_when_rows_are_learned_one_by_one(log: Path, capsys: pytest.Capt
         (["--policy", "LinUCB", "--x", "age"], 2, "LOG has .* without a column 'arm'; its columns are age, country"),
         (["--policy", "LinUCB", "--arm", "ad", "--reward", "click"], 2, "--x is missing: name the columns"),
         (["--policy", "LinUCB", "--arm", "age", *ROLES[:2]], 2, "--arm names 'age', which --x names before"),
-        (["--policy", "Magic", *ROLES], 2, "policy is 'Magic'; choose one of"),
+        (["--policy", "Magic", *ROLES], 2, "there is no policy 'Magic'; choose one of"),
         (["--policy", "LinUCB", "--explored", "a", "--all-explored", *ROLES], 2, "are both given; give one"),
         (["--policy", "LinUCB", *ROLES, "--engine", "spark"], 2, "engine is 'spark'"),
         (["--policy", "LinUCB", *ROLES, "--out", "nowhere/model.armlet"], 1, "--out is nowhere/model.armlet, in a"),

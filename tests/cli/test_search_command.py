@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.cli.parser import main
+from armlet.cli import main
 from armlet.evaluation.search import search_around
 
 

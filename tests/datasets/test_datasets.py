@@ -13,8 +13,7 @@ import pytest
 
 from armlet import datasets
 from armlet.cli import main
-from armlet.datasets.collection import Collection, Wheel
-from armlet.datasets.keel import KEEL
+from armlet.datasets.collection import KEEL, Collection, Wheel
 from support.tables import TABLES, make_wheel, pinned_to
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from armlet import datasets
 from armlet.cli import main
-from armlet.datasets import actg175_trial, installed, open_bandit_sample
+from armlet.datasets import feedback, table
 from armlet.errors import ArgumentError
 from armlet.log import from_dataset, from_obp, read
 from support.tables import made_recommendations, made_trial, make_wheel, pinned_to
@@ -21,10 +21,10 @@ ROWS = 30
 def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache with the made logs of both collections, to which they are pinned."""
     monkeypatch.setenv("ARMLET_CACHE", str(tmp_path / "cache"))
-    places = open_bandit_sample.OPEN_BANDIT.files
+    places = feedback.OPEN_BANDIT.files
     logs = {place: made_recommendations(ROWS, 4, seed) for seed, place in enumerate(places.values())}
-    trial = {place: made_trial(12) for place in actg175_trial.ACTG175.files.values()}
-    for module, name, texts in ((open_bandit_sample, "OPEN_BANDIT", logs), (actg175_trial, "ACTG175", trial)):
+    trial = {place: made_trial(12) for place in feedback.ACTG175.files.values()}
+    for module, name, texts in ((feedback, "OPEN_BANDIT", logs), (feedback, "ACTG175", trial)):
         wheel = make_wheel(tmp_path, texts, getattr(module, name))
         pinned = pinned_to(wheel, getattr(module, name))
         monkeypatch.setattr(module, name, pinned)
@@ -90,7 +90,7 @@ def test_the_command_lists_and_writes_them(tmp_path: Path, capsys: pytest.Captur
     main(["data", "list", "open-bandit"])
     assert "     30     4" in capsys.readouterr().out
     main(["data", "log", "actg175", "actg175", str(tmp_path / "trial.jsonl")])
-    assert read(tmp_path / "trial.jsonl").about["arms"] == list(actg175_trial.TREATMENTS)
+    assert read(tmp_path / "trial.jsonl").about["arms"] == list(feedback.TREATMENTS)
     for wrong in (["open-bandit", "random/men"], ["keel", "balanced/iris"]):
         with pytest.raises(SystemExit, match="2"):
             main(["data", "log", *wrong, str(tmp_path / "none.jsonl")])
@@ -124,7 +124,7 @@ def test_tables_of_scikit_learn_are_bandits(name: str) -> None:
 
 
 def test_without_scikit_learn_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "find_spec", lambda _: None)
+    monkeypatch.setattr(table, "find_spec", lambda _: None)
     with pytest.raises(datasets.DatasetError, match="pip install scikit-learn"):
         datasets.load("sklearn", "digits")
     with pytest.raises(datasets.DatasetError, match="no table 'boston'"):

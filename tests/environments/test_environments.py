@@ -1,6 +1,6 @@
-"""The contract over the whole registry, the contract's own power to refuse, and what is special to each world.
+"""The contract over the whole registry, the contract's own power to refuse, and what is special to each environment.
 
-Where randomness is left, seeds are fixed and tolerances are five standard errors: a correct world fails
+Where randomness is left, seeds are fixed and tolerances are five standard errors: a correct environment fails
 one such check with probability 6e-7.
 """
 
@@ -20,6 +20,7 @@ from armlet.environments import (
     Delayed,
     DisplayAds,
     Drifting,
+    Environment,
     FigureA,
     FigureB,
     GroupActivity,
@@ -31,10 +32,8 @@ from armlet.environments import (
     Section7,
     Section7Growing,
     Section41,
-    World,
 )
-from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment, bernoulli_sigma, noise_sigma
 from armlet.inputs.settings import Objective
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.testing import ENVIRONMENT_CHECKS, check_environment
@@ -46,7 +45,7 @@ from armlet.testing.environments import (
     check_description,
     check_means,
     check_presence,
-    check_seeds_repeat_worlds,
+    check_seeds_repeat_environments,
     check_settings,
     check_start,
     check_streams_stay_apart,
@@ -64,7 +63,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-SAMPLES: dict[str, list[World]] = {
+SAMPLES: dict[str, list[Environment]] = {
     "FigureA": [FigureA.draw(rng(1)), FigureA.draw(rng(2), dim=5, zero="resample")],
     "FigureB": [FigureB.draw(rng(1), I=5), FigureB.draw(rng(2), I=100)],
     "Section41": [Section41.draw(rng(1)), Section41.draw(rng(2), dim=4, w=0.2, F=1.0, entries="together")],
@@ -87,22 +86,24 @@ SAMPLES: dict[str, list[World]] = {
     "News": [News.draw(rng(1), horizon=3000, life=400), News.draw(rng(2), horizon=3000, life=400, noise="bernoulli")],
 }
 THREE_SCALES = (1e3, -0.02, 4.0)
-MADE: list[World] = [
-    Delayed(world=FigureA.draw(rng(1)), delay=100),
-    Delayed(world=News.draw(rng(1), horizon=2000, life=500), delay=0),
-    Rescaled(world=FigureA.draw(rng(1)), reward_scale=3.0, feature_scales=THREE_SCALES),
-    Rescaled(world=FigureA.draw(rng(1)), reward_level=100.0),
-    Rescaled(world=NearTies.draw(rng(1)), reward_level=-30.0, feature_scales=THREE_SCALES),  # it has a constant feature
-    Rescaled(world=Linear.draw(rng(2)), reward_level=1e3, feature_offsets=(5.0, 0.0, -7.0)),
-    Rescaled(world=Linear.draw(rng(3), law="bits", scale=0.1), reward_level=1.0, feature_offsets=(1.0, 0.0, 2.0)),
-    Rescaled(world=Customers.draw(rng(1)), reward_scale=0.5),
-    Rescaled(world=News.draw(rng(1), horizon=2000, life=500), reward_scale=2.0),
+MADE: list[Environment] = [
+    Delayed(environment=FigureA.draw(rng(1)), delay=100),
+    Delayed(environment=News.draw(rng(1), horizon=2000, life=500), delay=0),
+    Rescaled(environment=FigureA.draw(rng(1)), reward_scale=3.0, feature_scales=THREE_SCALES),
+    Rescaled(environment=FigureA.draw(rng(1)), reward_level=100.0),
+    Rescaled(
+        environment=NearTies.draw(rng(1)), reward_level=-30.0, feature_scales=THREE_SCALES
+    ),  # it has a constant feature
+    Rescaled(environment=Linear.draw(rng(2)), reward_level=1e3, feature_offsets=(5.0, 0.0, -7.0)),
+    Rescaled(environment=Linear.draw(rng(3), law="bits", scale=0.1), reward_level=1.0, feature_offsets=(1.0, 0.0, 2.0)),
+    Rescaled(environment=Customers.draw(rng(1)), reward_scale=0.5),
+    Rescaled(environment=News.draw(rng(1), horizon=2000, life=500), reward_scale=2.0),
 ]
-"""Worlds that are made from others, so that no registry can draw them."""
+"""Environments that are made from others, so that no registry can draw them."""
 
 
-def every_world() -> list[World]:
-    return [world for name in ENVIRONMENTS for world in SAMPLES[name]]
+def every_environment() -> list[Environment]:
+    return [environment for name in ENVIRONMENTS for environment in SAMPLES[name]]
 
 
 def name_of(value: object) -> str:
@@ -110,32 +111,32 @@ def name_of(value: object) -> str:
 
 
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=name_of)
-@pytest.mark.parametrize("world", [*every_world(), *MADE], ids=name_of)
-def test_world_keeps_its_promises(world: World, check: EnvironmentCheck) -> None:
-    check(world)
+@pytest.mark.parametrize("environment", [*every_environment(), *MADE], ids=name_of)
+def test_environment_keeps_its_promises(environment: Environment, check: EnvironmentCheck) -> None:
+    check(environment)
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_every_world_can_be_drawn_from_a_seed_alone(name: str) -> None:
-    world = ENVIRONMENTS[name].draw(rng(3))
-    assert world == ENVIRONMENTS[name].draw(rng(3))
-    assert type(world).__name__ == name
-    check_arrays(world)
+def test_every_environment_can_be_drawn_from_a_seed_alone(name: str) -> None:
+    environment = ENVIRONMENTS[name].draw(rng(3))
+    assert environment == ENVIRONMENTS[name].draw(rng(3))
+    assert type(environment).__name__ == name
+    check_arrays(environment)
 
 
-@pytest.mark.parametrize("world", [*every_world(), *MADE], ids=name_of)
-def test_a_world_refuses_contexts_and_steps_that_do_not_exist(world: World) -> None:
+@pytest.mark.parametrize("environment", [*every_environment(), *MADE], ids=name_of)
+def test_an_environment_refuses_contexts_and_steps_that_do_not_exist(environment: Environment) -> None:
     with pytest.raises(ValueError, match="dim is"):
-        world.means(np.zeros((2, world.dim + 1)))
+        environment.means(np.zeros((2, environment.dim + 1)))
     with pytest.raises(ValueError, match="start is -1"):
-        world.contexts(rng(), 2, start=-1)
+        environment.contexts(rng(), 2, start=-1)
     with pytest.raises(ValueError, match="n is -2"):
-        world.contexts(rng(), -2)
+        environment.contexts(rng(), -2)
 
 
-@pytest.mark.parametrize("world", every_world(), ids=name_of)
-def test_a_world_prints_its_constants_or_why_it_has_none(world: World) -> None:
-    text = "\n".join(world.describe())
+@pytest.mark.parametrize("environment", every_environment(), ids=name_of)
+def test_an_environment_prints_its_constants_or_why_it_has_none(environment: Environment) -> None:
+    text = "\n".join(environment.describe())
     assert "sigma_min = " in text
     assert ("delta_min = " in text) != ("delta_min does not exist: " in text)
 
@@ -180,18 +181,18 @@ class SingleNumbers(FigureB):
 
 
 class MisstatesChances(FigureB):
-    def table(self) -> FiniteWorld:
+    def table(self) -> FiniteEnvironment:
         return FigureB(theta=self.theta, I=self.I / 2).table()
 
 
 class LeavesAContextOut(FigureA):
-    def table(self) -> FiniteWorld:
+    def table(self) -> FiniteEnvironment:
         X = self.support()[:-1]
-        return self.tabulate(X, np.full(len(X), 1 / len(X)), "proportional", 1.0)
+        return self.tabulate(X, np.full(len(X), 1 / len(X)))
 
 
 class MisstatesNoise(FigureB):
-    def table(self) -> FiniteWorld:
+    def table(self) -> FiniteEnvironment:
         return replace(FigureB.table(self), noise="gaussian")
 
 
@@ -236,16 +237,16 @@ class CountsFromItsOwnStart(News):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BelievesInTheta(Rescaled):
     def constants(self) -> Constants:
-        return self.world.constants()
+        return self.environment.constants()
 
 
-def boast(what: str, factor: float) -> World:
+def boast(what: str, factor: float) -> Environment:
     return BoastsOfConstants(theta=FigureB.draw(rng(1)).theta, what=what, factor=factor)
 
 
-FAULTS: list[tuple[World, EnvironmentCheck]] = [
+FAULTS: list[tuple[Environment, EnvironmentCheck]] = [
     (PaysTooMuch.draw(rng(1)), check_means),
-    (DrawsItsOwnNumbers.draw(rng(1)), check_seeds_repeat_worlds),
+    (DrawsItsOwnNumbers.draw(rng(1)), check_seeds_repeat_environments),
     (LetsNoiseReachContexts.draw(rng(1)), check_streams_stay_apart),
     (ForgetsTheTime.draw(rng(1), rate="sqrt"), check_start),
     (StandsStill.draw(rng(1)), check_start),
@@ -265,25 +266,27 @@ FAULTS: list[tuple[World, EnvironmentCheck]] = [
     (KeepsMore(theta=FigureB.draw(rng(1)).theta, notes=math.inf), check_settings),
     (LeavesNobody.draw(rng(1), horizon=2000), check_presence),
     (CountsFromItsOwnStart.draw(rng(1), horizon=2000), check_presence),
-    (BelievesInTheta(world=Linear.draw(rng(3), law="bits"), reward_level=1.0), check_constants_of_table),
+    (BelievesInTheta(environment=Linear.draw(rng(3), law="bits"), reward_level=1.0), check_constants_of_table),
     (SaysNothing.draw(rng(1)), check_description),
 ]
 
 
-@pytest.mark.parametrize(("world", "check"), FAULTS, ids=name_of)
-def test_the_contract_refuses_a_faulty_world(world: World, check: EnvironmentCheck) -> None:
+@pytest.mark.parametrize(("environment", "check"), FAULTS, ids=name_of)
+def test_the_contract_refuses_a_faulty_environment(environment: Environment, check: EnvironmentCheck) -> None:
     with pytest.raises(AssertionError):
-        check(world)
-    with pytest.raises((AssertionError, ValueError)):  # a world without constants fails an earlier check by itself
-        check_environment(world)
+        check(environment)
+    with pytest.raises(
+        (AssertionError, ValueError)
+    ):  # an environment without constants fails an earlier check by itself
+        check_environment(environment)
 
 
 # --- constants -------------------------------------------------------------------------------------------------------
 
 
-def table_of(contexts: list[list[float]], chances: list[float], theta: Float64) -> FiniteWorld:
+def table_of(contexts: list[list[float]], chances: list[float], theta: Float64) -> FiniteEnvironment:
     X = np.array(contexts)
-    return FiniteWorld(contexts=X, chances=np.array(chances), means=X @ theta.T)
+    return FiniteEnvironment(contexts=X, chances=np.array(chances), means=X @ theta.T)
 
 
 def test_constants_leave_out_contexts_that_never_come() -> None:
@@ -332,11 +335,12 @@ def test_every_named_noise_has_its_constant() -> None:
     X, chances, means = np.eye(2), np.array([1.0, 0.0]), np.array([[0.5, -0.9], [3.0, 3.0]])
     expected = {"proportional": 2 * 0.9 / math.sqrt(3), "gaussian": 2.0, "none": 0.0}
     for noise, sigma in expected.items():
-        table = FiniteWorld(contexts=X, chances=chances, means=means, noise=noise, scale=2.0)  # type: ignore[arg-type]
+        table = FiniteEnvironment(contexts=X, chances=chances, means=means, noise=noise, scale=2.0)  # type: ignore[arg-type]
         assert noise_sigma(table) == pytest.approx(sigma)
 
 
-# --- what is special to each world -----------------------------------------------------------------------------------
+# --- what is special to each environment
+# -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("I", [2.0, 5.0, 10.0, 100.0])
@@ -357,27 +361,29 @@ def test_figure_b_pays_as_figure_a_does() -> None:
 @pytest.mark.parametrize("w", [0.05, 0.3, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("dim", [2, 3, 7, 10])
 def test_section_41_knows_sigma_min_in_closed_form(dim: int, w: float) -> None:
-    world = Section41.draw(rng(1), dim=dim, w=w)
-    assert world.constants().sigma_min == pytest.approx(world.sigma_min(), rel=1e-12)
+    environment = Section41.draw(rng(1), dim=dim, w=w)
+    assert environment.constants().sigma_min == pytest.approx(environment.sigma_min(), rel=1e-12)
 
 
 def test_section_41_has_no_gap_in_one_dimension() -> None:
-    world = Section41.draw(rng(1), dim=1, w=0.3)  # every arm of length 1 is the same arm
-    assert world.sigma_min() == 0.3
+    environment = Section41.draw(rng(1), dim=1, w=0.3)  # every arm of length 1 is the same arm
+    assert environment.sigma_min() == 0.3
     with pytest.raises(ValueError, match="delta_min does not exist"):
-        world.constants()
+        environment.constants()
 
 
 def test_section_41_knows_sigma_min_where_contexts_cannot_be_listed() -> None:
-    world = Section41.draw(rng(1), dim=40, w=0.25)
-    X = world.contexts(rng(2), N)
+    environment = Section41.draw(rng(1), dim=40, w=0.25)
+    X = environment.contexts(rng(2), N)
     # averaged over pairs i != j, x_i^2 - x_i x_j has mean sigma_min and lies in [-1, 1] / (d - 1), so the mean
     # of N such averages has a standard error below 1 / (d - 1) / sqrt N
-    pairs = (np.square(X).sum(axis=1) - (X.sum(axis=1) ** 2 - np.square(X).sum(axis=1)) / (world.dim - 1)) / world.dim
-    assert abs(pairs.mean() - world.sigma_min()) < 5 / (world.dim - 1) / math.sqrt(N)
+    pairs = (
+        np.square(X).sum(axis=1) - (X.sum(axis=1) ** 2 - np.square(X).sum(axis=1)) / (environment.dim - 1)
+    ) / environment.dim
+    assert abs(pairs.mean() - environment.sigma_min()) < 5 / (environment.dim - 1) / math.sqrt(N)
     with pytest.raises(ValueError, match=r"delta_min is a minimum over 2\^40 contexts"):
-        world.constants()
-    assert f"sigma_min = {world.sigma_min():.6g}" in "\n".join(world.describe())
+        environment.constants()
+    assert f"sigma_min = {environment.sigma_min():.6g}" in "\n".join(environment.describe())
 
 
 def test_section_41_draws_positive_arms_of_length_one() -> None:
@@ -388,34 +394,34 @@ def test_section_41_draws_positive_arms_of_length_one() -> None:
 
 @pytest.mark.parametrize("entries", ["independent", "together"])
 def test_section_41_fluctuates_by_at_most_f_in_every_entry(entries: str) -> None:
-    world = Section41(theta=((0.6, 0.8, 0.0, 0.0),), F=0.7, entries=entries)  # type: ignore[arg-type]
+    environment = Section41(theta=((0.6, 0.8, 0.0, 0.0),), F=0.7, entries=entries)  # type: ignore[arg-type]
     x = np.full((N, 4), 0.5)
-    left = (world.rewards(rng(1), x) - world.means(x))[:, 0]
+    left = (environment.rewards(rng(1), x) - environment.means(x))[:, 0]
     assert np.abs(left).max() <= 0.7 * math.sqrt(4)
     # uniform fluctuations: variance F^2 |x|_2^2 / 3, or F^2 |x|_1^2 / 3 = d times that if all move together;
     # the fourth moment is at most 3 times the squared variance, so squares have relative error sqrt(2 / N)
     variance = 0.7**2 / 3 * (4 if entries == "together" else 1)
     assert np.square(left).mean() == pytest.approx(variance, rel=5 * math.sqrt(2 / N))
-    assert world.F / math.sqrt(3) * (2 if entries == "together" else 1) == pytest.approx(math.sqrt(variance))
+    assert environment.F / math.sqrt(3) * (2 if entries == "together" else 1) == pytest.approx(math.sqrt(variance))
     if entries == "together":  # 1 % of draws come within 1 % of the bound
         assert np.abs(left).max() > 0.99 * 0.7 * math.sqrt(4)
 
 
 @pytest.mark.parametrize("I", [1.5, 10.0, 1000.0])
 def test_section_7_has_the_second_moment_that_the_paper_states(I: float) -> None:  # noqa: E741
-    world = Section7.draw(rng(1), I=I)
-    table = world.table()
+    environment = Section7.draw(rng(1), I=I)
+    table = environment.table()
     moment = (table.contexts.T * table.chances) @ table.contexts
     np.testing.assert_allclose(moment, [[1, 1 / I], [1 / I, 1 / I]], rtol=1e-15)
     expected = (1 + 1 / I - math.sqrt((1 - 1 / I) ** 2 + 4 / I**2)) / 2
-    assert world.constants().sigma_min == pytest.approx(expected, rel=1e-10)  # the formula cancels for large I
+    assert environment.constants().sigma_min == pytest.approx(expected, rel=1e-10)  # the formula cancels for large I
 
 
 @pytest.mark.parametrize("rate", ["log", "log2", "sqrt"])
 @pytest.mark.parametrize("start", [0, 1_000_000])
 def test_section_7_growing_shows_the_rare_context_ever_more_rarely(rate: str, start: int) -> None:
-    world = Section7Growing.draw(rng(1), rate=rate)  # type: ignore[arg-type]
-    X = world.contexts(rng(2), N, start=start)
+    environment = Section7Growing.draw(rng(1), rate=rate)  # type: ignore[arg-type]
+    X = environment.contexts(rng(2), N, start=start)
     t = np.arange(start + 1, start + N + 1)
     grown = {"log": np.log(t), "log2": np.log(t) ** 2, "sqrt": np.sqrt(t)}[rate]
     chances = 1 / (2 + grown)
@@ -426,34 +432,34 @@ def test_section_7_growing_shows_the_rare_context_ever_more_rarely(rate: str, st
 
 
 def test_section_7_growing_has_constants_for_one_step_only() -> None:
-    world = Section7Growing.draw(rng(1))
+    environment = Section7Growing.draw(rng(1))
     with pytest.raises(ValueError, match="sigma_min does not exist"):
-        world.constants()
-    assert world.at(1).constants().sigma_min > world.at(1000).constants().sigma_min
+        environment.constants()
+    assert environment.at(1).constants().sigma_min > environment.at(1000).constants().sigma_min
 
 
 def test_scheduling_pays_minus_the_delay() -> None:
-    world = Scheduling.draw(rng(1), spread=0.25)
-    X = world.contexts(rng(2), 1000)
-    mean = X @ world.seconds_per_unit.T
-    delays = world.delays(rng(3), X)
-    assert np.array_equal(delays, -world.rewards(rng(3), X))
+    environment = Scheduling.draw(rng(1), spread=0.25)
+    X = environment.contexts(rng(2), 1000)
+    mean = X @ environment.seconds_per_unit.T
+    delays = environment.delays(rng(3), X)
+    assert np.array_equal(delays, -environment.rewards(rng(3), X))
     assert (delays >= 0.75 * mean - 1e-12).all()
     assert (delays <= 1.25 * mean + 1e-12).all()
-    assert np.array_equal(world.means(X).argmax(axis=1), mean.argmin(axis=1))
+    assert np.array_equal(environment.means(X).argmax(axis=1), mean.argmin(axis=1))
 
 
 def test_scheduling_serves_a_bandit_that_is_told_to_minimise_delays() -> None:
-    world = Scheduling.draw(rng(1))
-    X = world.contexts(rng(2), 300)
+    environment = Scheduling.draw(rng(1))
+    X = environment.contexts(rng(2), 300)
     shown: list[tuple[Objective, Float64]] = [
-        ("max", world.rewards(rng(3), X)),
-        (Scheduling.objective, world.delays(rng(3), X)),
+        ("max", environment.rewards(rng(3), X)),
+        (Scheduling.objective, environment.delays(rng(3), X)),
     ]
     played = []
     for objective, outcomes in shown:
         policy = armlet.Algorithm1(p=20)
-        bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=1, objective=objective)
+        bandit = armlet.Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=1, objective=objective)
         arms = []
         for x, row in zip(X, outcomes, strict=True):
             decision = bandit.decide(x)
@@ -466,43 +472,43 @@ def test_scheduling_serves_a_bandit_that_is_told_to_minimise_delays() -> None:
 
 def test_ads_are_clicked_on_or_not_and_seldom() -> None:
     for seed in range(20):
-        world = DisplayAds.draw(rng(seed))
-        table = world.table()
+        environment = DisplayAds.draw(rng(seed))
+        table = environment.table()
         assert table is not None
         assert table.means.min() >= 0.0005
         assert table.means.max() <= 0.18
-    X = world.contexts(rng(1), 1000)
+    X = environment.contexts(rng(1), 1000)
     assert (X[:, 0] == 1).all()
-    assert set(np.unique(world.rewards(rng(2), X))) <= {0.0, 1.0}
+    assert set(np.unique(environment.rewards(rng(2), X))) <= {0.0, 1.0}
 
 
 def test_a_group_votes_once_for_everyone_present() -> None:
-    world = GroupActivity.draw(rng(1))
-    X = world.contexts(rng(2), 5000)
-    tally = world.rewards(rng(3), X)
+    environment = GroupActivity.draw(rng(1))
+    X = environment.contexts(rng(2), 5000)
+    tally = environment.rewards(rng(3), X)
     assert np.array_equal(tally, tally.round())
     assert (tally >= 0).all()
     assert (tally <= X.sum(axis=1, keepdims=True)).all()
 
 
 def test_a_tally_has_the_variance_of_independent_votes() -> None:
-    world = GroupActivity(theta=((0.1, 0.5, 0.9),), attendance=(0.5, 0.5, 0.5))
-    tally = world.rewards(rng(1), np.tile([1.0, 1.0, 0.0], (N, 1)))[:, 0]
+    environment = GroupActivity(theta=((0.1, 0.5, 0.9),), attendance=(0.5, 0.5, 0.5))
+    tally = environment.rewards(rng(1), np.tile([1.0, 1.0, 0.0], (N, 1)))[:, 0]
     variance = 0.1 * 0.9 + 0.25
     # bounded by 2, squared deviations from the mean lie in [0, 4]: their standard error is below 2 / sqrt N
     assert abs(np.square(tally - 0.6).mean() - variance) < 5 * 2 / math.sqrt(N)
 
 
 @pytest.mark.parametrize("law", ["gaussian", "sphere", "bits", "constant"])
-def test_the_linear_world_knows_the_second_moment_of_its_contexts(law: str) -> None:
-    world = Linear.draw(rng(1), dim=4, law=law)  # type: ignore[arg-type]
-    X = world.contexts(rng(2), N)
+def test_the_linear_environment_knows_the_second_moment_of_its_contexts(law: str) -> None:
+    environment = Linear.draw(rng(1), dim=4, law=law)  # type: ignore[arg-type]
+    X = environment.contexts(rng(2), N)
     # entries of xx' have variance at most 2 (a gaussian's square); an eigenvalue moves by at most the Frobenius
     # norm of the error, about d sqrt(2 / N)
-    assert smallest_eigenvalue(X.T @ X / N) == pytest.approx(world.sigma_min(), abs=5 * 4 * math.sqrt(2 / N))
+    assert smallest_eigenvalue(X.T @ X / N) == pytest.approx(environment.sigma_min(), abs=5 * 4 * math.sqrt(2 / N))
 
 
-def test_the_linear_world_has_constants_only_where_contexts_can_be_listed() -> None:
+def test_the_linear_environment_has_constants_only_where_contexts_can_be_listed() -> None:
     for law in ("gaussian", "sphere", "constant"):
         with pytest.raises(ValueError, match="delta_min does not exist"):
             Linear.draw(rng(1), law=law).constants()
@@ -513,50 +519,52 @@ def test_the_linear_world_has_constants_only_where_contexts_can_be_listed() -> N
 
 
 def test_drifting_arms_turn_and_come_back() -> None:
-    world = Drifting.draw(rng(1), n_arms=3, dim=4, turn=2 * math.pi / 100)
-    np.testing.assert_allclose(world.theta_at(101), world.theta, atol=1e-13)
-    np.testing.assert_allclose(world.theta_at(51)[:, :2], -np.array(world.theta)[:, :2], atol=1e-13)
-    assert np.array_equal(world.theta_at(51)[:, 2:], np.array(world.theta)[:, 2:])
+    environment = Drifting.draw(rng(1), n_arms=3, dim=4, turn=2 * math.pi / 100)
+    np.testing.assert_allclose(environment.theta_at(101), environment.theta, atol=1e-13)
+    np.testing.assert_allclose(environment.theta_at(51)[:, :2], -np.array(environment.theta)[:, :2], atol=1e-13)
+    assert np.array_equal(environment.theta_at(51)[:, 2:], np.array(environment.theta)[:, 2:])
 
 
 def test_drifting_arms_exchange_parameters_at_the_stated_steps() -> None:
-    world = Drifting(theta=((1.0, 0.0), (0.0, 2.0), (3.0, 3.0)), jumps=(2, 5, 6))
-    first = [tuple(world.theta_at(t)[0]) for t in range(1, 8)]
+    environment = Drifting(theta=((1.0, 0.0), (0.0, 2.0), (3.0, 3.0)), jumps=(2, 5, 6))
+    first = [tuple(environment.theta_at(t)[0]) for t in range(1, 8)]
     assert first == [(1, 0), (3, 3), (3, 3), (3, 3), (0, 2), (1, 0), (1, 0)]
 
 
 @pytest.mark.parametrize("start", [0, 17, 99_999])
 def test_drifting_means_are_those_of_the_parameters_of_each_step(start: int) -> None:
-    world = Drifting.draw(rng(1), turn=0.01, jumps=(10, 20, 100_010))
-    X = world.contexts(rng(2), 30, start=start)
-    expected = [world.theta_at(start + 1 + i) @ x for i, x in enumerate(X)]
-    np.testing.assert_allclose(world.means(X, start=start), expected, rtol=1e-12, atol=1e-12)
+    environment = Drifting.draw(rng(1), turn=0.01, jumps=(10, 20, 100_010))
+    X = environment.contexts(rng(2), 30, start=start)
+    expected = [environment.theta_at(start + 1 + i) @ x for i, x in enumerate(X)]
+    np.testing.assert_allclose(environment.means(X, start=start), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("near", [2, 3, 6])
 def test_near_ties_lose_nothing_a_hair_or_much(near: int) -> None:
-    world = NearTies.draw(rng(1), gap=0.25, bad=2.0, near=near, n_bad=2, dim=4)
-    table = world.table()
+    environment = NearTies.draw(rng(1), gap=0.25, bad=2.0, near=near, n_bad=2, dim=4)
+    table = environment.table()
     assert table is not None
     assert set(np.unique(table.losses.round(12))) == {0.0, 0.25, 2.0}
     assert (table.losses[:, near:].round(12) == 2.0).all()
-    assert world.constants().delta_min == pytest.approx(0.25)
-    assert world.constants().sigma_min == pytest.approx(1.0)
+    assert environment.constants().delta_min == pytest.approx(0.25)
+    assert environment.constants().sigma_min == pytest.approx(1.0)
 
 
 def test_news_arrive_as_a_poisson_process_and_live_as_long_as_was_said() -> None:
     horizon, life, alive = 20_000, 500, 20.0
-    worlds = [News.draw(rng(seed), horizon=horizon, life=life, alive=alive) for seed in range(20)]
-    counts = np.array([world.present(horizon).sum(axis=1) for world in worlds])  # (20, T)
+    environments = [News.draw(rng(seed), horizon=horizon, life=life, alive=alive) for seed in range(20)]
+    counts = np.array([environment.present(horizon).sum(axis=1) for environment in environments])  # (20, T)
     # about T / L = 40 independent stretches a run, each count with variance 20
     assert abs(counts.mean() - alive) < 5 * math.sqrt(alive / (20 * horizon / life))
     # births in disjoint stretches of 100 steps are independent Poisson counts of mean 4: their variance is their mean
-    arrivals = np.concatenate([np.histogram(world.births, np.arange(1, horizon + 2, 100))[0] for world in worlds])
+    arrivals = np.concatenate(
+        [np.histogram(environment.births, np.arange(1, horizon + 2, 100))[0] for environment in environments]
+    )
     n, mean = len(arrivals), alive * 100 / life
     assert abs(arrivals.mean() - mean) < 5 * math.sqrt(mean / n)
     assert abs(arrivals.var() - mean) < 5 * math.sqrt((mean + 2 * mean**2) / n)
-    for world in worlds:
-        assert {death - birth for birth, death in zip(world.births, world.deaths, strict=True)} == {life}
+    for environment in environments:
+        assert {death - birth for birth, death in zip(environment.births, environment.deaths, strict=True)} == {life}
 
 
 def test_news_of_clicks_spread_as_they_say_and_have_half_in_common() -> None:
@@ -569,33 +577,37 @@ def test_news_of_clicks_spread_as_they_say_and_have_half_in_common() -> None:
 
 
 def test_the_last_news_stay() -> None:
-    world = News(theta=TWO, births=(1, 5), deaths=(7, 9))
-    assert world.present(2, start=100).tolist() == [[False, True]] * 2
+    environment = News(theta=TWO, births=(1, 5), deaths=(7, 9))
+    assert environment.present(2, start=100).tolist() == [[False, True]] * 2
 
 
-@pytest.mark.parametrize("world", [Linear.draw(rng(1), law="bits"), FigureA.draw(rng(1))], ids=name_of)
-def test_other_units_leave_arms_and_losses_as_they_are(world: Linear | FigureA) -> None:
+@pytest.mark.parametrize("environment", [Linear.draw(rng(1), law="bits"), FigureA.draw(rng(1))], ids=name_of)
+def test_other_units_leave_arms_and_losses_as_they_are(environment: Linear | FigureA) -> None:
     other = Rescaled(
-        world=world, reward_level=-50.0, reward_scale=4.0, feature_scales=(2.0, -8.0, 0.5), feature_offsets=(3.0,) * 3
+        environment=environment,
+        reward_level=-50.0,
+        reward_scale=4.0,
+        feature_scales=(2.0, -8.0, 0.5),
+        feature_offsets=(3.0,) * 3,
     )
-    X, shown = world.contexts(rng(2), 500), other.contexts(rng(2), 500)
+    X, shown = environment.contexts(rng(2), 500), other.contexts(rng(2), 500)
     np.testing.assert_allclose(shown, X * [2.0, -8.0, 0.5] + 3.0)
-    np.testing.assert_allclose(other.means(shown), -50.0 + 4.0 * world.means(X))
-    np.testing.assert_allclose(other.rewards(rng(3), shown), -50.0 + 4.0 * world.rewards(rng(3), X), atol=1e-12)
+    np.testing.assert_allclose(other.means(shown), -50.0 + 4.0 * environment.means(X))
+    np.testing.assert_allclose(other.rewards(rng(3), shown), -50.0 + 4.0 * environment.rewards(rng(3), X), atol=1e-12)
 
 
 def test_a_table_in_other_units_is_no_table_where_its_noise_has_no_name() -> None:
-    assert Rescaled(world=FigureA.draw(rng(1)), reward_level=1.0).table() is None  # proportional, but to what?
-    assert Rescaled(world=Customers.draw(rng(1)), reward_scale=2.0).table() is None
-    assert Rescaled(world=Customers.draw(rng(1)), feature_scales=(2.0, 3.0)).table() is not None
-    found = Rescaled(world=Linear.draw(rng(1), law="bits", scale=0.5), reward_level=1.0, reward_scale=3.0).table()
+    assert Rescaled(environment=FigureA.draw(rng(1)), reward_level=1.0).table() is None  # proportional, but to what?
+    assert Rescaled(environment=Customers.draw(rng(1)), reward_scale=2.0).table() is None
+    assert Rescaled(environment=Customers.draw(rng(1)), feature_scales=(2.0, 3.0)).table() is not None
+    found = Rescaled(environment=Linear.draw(rng(1), law="bits", scale=0.5), reward_level=1.0, reward_scale=3.0).table()
     assert found is not None
     assert (found.noise, found.scale) == ("gaussian", 1.5)
 
 
 TWO = ((1.0, 0.0), (0.0, 1.0))
 THREE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-REFUSED: list[tuple[str, Callable[[], World]]] = [
+REFUSED: list[tuple[str, Callable[[], Environment]]] = [
     ("zero is", lambda: FigureA(theta=TWO, zero="drop")),  # type: ignore[arg-type]
     ("I is 0.5", lambda: FigureB(theta=THREE, I=0.5)),
     ("have 3", lambda: FigureB(theta=TWO)),
@@ -640,16 +652,16 @@ REFUSED: list[tuple[str, Callable[[], World]]] = [
     ("at step 3", lambda: News(theta=TWO, births=(1, 4), deaths=(3, 5))),
     ("no probabilities", lambda: News(theta=((0.1, 0.2),), births=(1,), deaths=(9,), noise="bernoulli")),
     ("alive is 1", lambda: News.draw(rng(), alive=1.0, life=10)),
-    ("delay is -1", lambda: Delayed(world=Linear(theta=TWO), delay=-1)),
-    ("delay of its own", lambda: Delayed(world=Delayed(world=Linear(theta=TWO), delay=1), delay=1)),
-    ("reward_scale is -1", lambda: Rescaled(world=Linear(theta=TWO), reward_scale=-1.0)),
-    ("reward_level is nan", lambda: Rescaled(world=Linear(theta=TWO), reward_level=math.nan)),
-    ("needs 2 finite", lambda: Rescaled(world=Linear(theta=TWO), feature_scales=(1.0,))),
-    ("hide a feature", lambda: Rescaled(world=Linear(theta=TWO), feature_scales=(1.0, 0.0))),
+    ("delay is -1", lambda: Delayed(environment=Linear(theta=TWO), delay=-1)),
+    ("delay of its own", lambda: Delayed(environment=Delayed(environment=Linear(theta=TWO), delay=1), delay=1)),
+    ("reward_scale is -1", lambda: Rescaled(environment=Linear(theta=TWO), reward_scale=-1.0)),
+    ("reward_level is nan", lambda: Rescaled(environment=Linear(theta=TWO), reward_level=math.nan)),
+    ("needs 2 finite", lambda: Rescaled(environment=Linear(theta=TWO), feature_scales=(1.0,))),
+    ("hide a feature", lambda: Rescaled(environment=Linear(theta=TWO), feature_scales=(1.0, 0.0))),
 ]
 
 
 @pytest.mark.parametrize(("message", "make"), REFUSED, ids=lambda value: value if isinstance(value, str) else "")
-def test_settings_without_meaning_are_refused(message: str, make: Callable[[], World]) -> None:
+def test_settings_without_meaning_are_refused(message: str, make: Callable[[], Environment]) -> None:
     with pytest.raises(ValueError, match=message):
         make()

@@ -61,7 +61,7 @@ def test_limits_depend_on_what_was_found(usual: Story, far: Story) -> None:
     assert not any("No range of rewards" in told for told in limits(usual))
     assert any("No range of rewards" in told for told in limits(far))
     drifted = Check(name="drift of rewards", word=Word.WARNING, sentence="It drifts.", number=0.0, unit="p-value")
-    assert any("The world changed" in told for told in limits(replace(usual, checks=(drifted,))))
+    assert any("The environment changed" in told for told in limits(replace(usual, checks=(drifted,))))
 
 
 def test_little_support_is_grey(pages: dict[str, Path]) -> None:

@@ -95,7 +95,7 @@ def test_a_candidate_that_was_trained_on_the_log_is_refused() -> None:
     assert gate(log, candidate).rows == 400
 
 
-def world(trial: Holdout, steps: int, gain: float, seed: int) -> None:
+def environment(trial: Holdout, steps: int, gain: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(steps):
         one = trial.decide([1.0])
@@ -111,11 +111,11 @@ def trial(seed: int = 3, **settings: Any) -> Holdout:
 def test_a_holdout_ramps_and_stops() -> None:
     good = trial()
     assert good.chance == 0.5
-    world(good, 4000, 0.4, 1)
+    environment(good, 4000, 0.4, 1)
     assert (good.answer, good.chance) == ("keep", 0.0)
     assert good.gain.low > 0
     bad = trial(objective="min")  # the new arm costs more, but the policy learns to leave it alone
-    world(bad, 2000, 0.4, 2)
+    environment(bad, 2000, 0.4, 2)
     assert bad.answer in ("not yet", "kill")
 
 

@@ -38,7 +38,7 @@ class Made(Blocks):
         return self._rows.take(slice(block * self._cut, (block + 1) * self._cut))
 
 
-def world(rng: np.random.Generator, n: int) -> tuple[Float64, Float64]:
+def environment(rng: np.random.Generator, n: int) -> tuple[Float64, Float64]:
     """Draw contexts and what each arm pays: most where x_1 is high, and there arm a is best."""
     X = rng.normal(size=(n, D))
     return X, X @ THETA.T + X[:, :1] + 0.3 * rng.normal(size=(n, K))
@@ -47,7 +47,7 @@ def world(rng: np.random.Generator, n: int) -> tuple[Float64, Float64]:
 def logged(seed: int, n: int, chances: Float64, eligible: Bool | None = None) -> Rows:
     """Log rows whose arms were drawn with these chances, whatever the context, among those that might be played."""
     rng = np.random.default_rng(seed)
-    X, paid = world(rng, n)
+    X, paid = environment(rng, n)
     may = np.ones((n, K), dtype=np.bool_) if eligible is None else eligible
     given = np.where(may, chances, 0.0)
     given /= given.sum(axis=1, keepdims=True)
@@ -83,7 +83,7 @@ def live(policy: Policy, runs: int) -> Float64:
     """Give the mean reward of 100 steps in each of some runs, as the policy earns it by itself."""
     out = np.empty(runs)
     for run in range(runs):
-        X, paid = world(np.random.default_rng([7, run]), STEPS)
+        X, paid = environment(np.random.default_rng([7, run]), STEPS)
         rule = policy.rule()
         assert rule is not None
         played = kernel.rollout(X, paid, start=policy.init(K, D), rule=rule, seed=run, propensities="skipped")
@@ -125,7 +125,7 @@ def test_sets_that_go_with_the_context_are_kept_alike() -> None:
     """Where x_1 > 0 arms b and c may be played, else all: accepted contexts must still be half of each kind."""
     policy, shares = armlet.Uniform(), []
     for run in range(40):
-        X, _ = world(np.random.default_rng(run), 900)
+        X, _ = environment(np.random.default_rng(run), 900)
         may = np.ones((900, K), dtype=np.bool_)
         may[X[:, 0] > 0, 0] = False
         rows = logged(run, 900, UNIFORM, may)
@@ -197,7 +197,7 @@ def test_a_running_bandits_log_is_replayed_on_the_rows_that_its_coins_drew(tmp_p
             ["a", "b", "c"], D, policy=armlet.Algorithm1(p=60, warmup="round-robin"), seed=4, log=log
         )
         explored = []
-        X, paid = world(rng, 400)
+        X, paid = environment(rng, 400)
         for x, pay in zip(X, paid, strict=True):
             decision = bandit.decide(x)
             bandit.learn(decision, float(pay["abc".index(str(decision.arm))]))

@@ -6,7 +6,7 @@ import argparse
 import faulthandler
 import sys
 
-from armlet.cli.arguments import count
+from armlet.cli.command import count
 from fuzz import runner, threads
 
 SHARES = {"calls": 0.8, "pieces": 0.2}

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from armlet import kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.kernel import Layers, Snapshots, Statistics, Tuned
 from fuzz import values
 from fuzz.faults import REFUSALS, Fault, Hostility
@@ -230,7 +230,7 @@ def roll(d: Desk) -> None:
 
 def simulate(d: Desk) -> None:
     m, noise = d.rng.choice((1, 1, 2, 3, 0)), pick(d.rng, ("none", "proportional", "gaussian", "bernoulli", "odd"))
-    table = FiniteWorld(
+    table = FiniteEnvironment(
         contexts=d.floats(m, d.dim), means=d.floats(m, d.n_arms), noise=noise, scale=d.number(),
         chances=d.rng.choice((np.full(m, 1 / max(m, 1)), d.floats(m))),
     )  # fmt: skip
@@ -240,7 +240,7 @@ def simulate(d: Desk) -> None:
         (marks, marks, marks[::-1], marks - 1, marks + horizon, marks.astype("f8"), np.zeros(0, dtype=np.int64))
     )
     run: Any = d.rng.choice((kernel.simulate_steps, kernel.simulate_events))
-    run(table, start=d.one(), rule=rule(d), horizon=horizon, checkpoints=at, world_seed=1, policy_seed=2)
+    run(table, start=d.one(), rule=rule(d), horizon=horizon, checkpoints=at, environment_seed=1, policy_seed=2)
 
 
 def search(d: Desk) -> None:

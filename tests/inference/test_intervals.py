@@ -12,12 +12,12 @@ from armlet.inference.intervals import Estimate
 from support.curves import RUNS, TRIALS, allowed, covered, logarithmic, noisy
 
 
-def test_a_paired_difference_covers_a_small_shift_in_noisy_worlds() -> None:
+def test_a_paired_difference_covers_a_small_shift_in_noisy_environments() -> None:
     rng = np.random.default_rng(9)
     found: list[Estimate | None] = []
     for _ in range(TRIALS):
-        world = rng.gamma(1.0, 100.0, RUNS)  # much larger than the difference
-        found.append(intervals.paired_difference(world + 1 + rng.standard_normal(RUNS), world, rng))
+        environment = rng.gamma(1.0, 100.0, RUNS)  # much larger than the difference
+        found.append(intervals.paired_difference(environment + 1 + rng.standard_normal(RUNS), environment, rng))
     low, high = allowed(RUNS)
     assert low <= covered(found, 1.0) <= high
     assert covered(found, 0.0) < 0.01  # 1 is 6.3 standard errors away

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from armlet import _kernel, kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.kernel import AutoSchedule, Layers, Schedule, Statistics, Tuned
 
 SOUND: dict[str, Any] = {
@@ -59,7 +59,7 @@ def events(table: Any, *, rule: Any = None, horizon: int = 50, generator: Any = 
         ({"noise": "loud"}, "noise is 'loud'"),
     ],
 )
-def test_a_table_that_is_no_world_is_refused(play: Any, changed: dict[str, Any], message: str) -> None:
+def test_a_table_that_is_no_environment_is_refused(play: Any, changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         play(SimpleNamespace(**SOUND | changed))
 
@@ -98,7 +98,7 @@ class Computed:
 
 @pytest.mark.parametrize("play", [steps, events])
 def test_a_table_that_computes_its_arrays_is_played_like_one_that_holds_them(play: Any) -> None:
-    held = play(FiniteWorld(**SOUND))
+    held = play(FiniteEnvironment(**SOUND))
     computed = play(Computed())
     assert computed.regret.tolist() == held.regret.tolist()
     assert computed.statistics.records().tolist() == held.statistics.records().tolist()
@@ -107,7 +107,7 @@ def test_a_table_that_computes_its_arrays_is_played_like_one_that_holds_them(pla
 @pytest.mark.parametrize("p", [0.0, 5e-324, 1e-300, 1e-17])
 def test_a_rate_of_almost_nothing_is_jumped_over(p: float) -> None:
     # the first step explores whatever p is, for want of rows; any other of the 10^15 with a chance below 1e-15
-    run = events(FiniteWorld(**SOUND), rule=Schedule(p, round_robin=False, learn_always=False), horizon=10**15)
+    run = events(FiniteEnvironment(**SOUND), rule=Schedule(p, round_robin=False, learn_always=False), horizon=10**15)
     assert run.explored[-1] == 1.0
 
 
@@ -121,7 +121,7 @@ def test_a_horizon_without_end_is_refused() -> None:
     with pytest.raises(ValueError, match="horizon is inf"):
         AutoSchedule(horizon=math.inf, caution=1.0, start=1.0, most=0.5, round_robin=True)
     with pytest.raises(ValueError, match=r"horizon is 9223372036854775808; it must be at most 2\^63 - 1"):
-        steps(FiniteWorld(**SOUND), horizon=2**63)
+        steps(FiniteEnvironment(**SOUND), horizon=2**63)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_a_horizon_without_end_is_refused() -> None:
         (lambda: Statistics(1, 1).merge(Statistics(1, 1), [None]), "incompatible function arguments"),  # type: ignore[list-item]
         (lambda: Layers(2, 1, 1).merge(Layers(2, 1, 1), [None]), "incompatible function arguments"),  # type: ignore[list-item]
         (lambda: kernel.normals(None, 1, 2), "incompatible function arguments"),  # type: ignore[arg-type]
-        (lambda: steps(FiniteWorld(**SOUND), start="none"), "this rule works on Statistics; got a str"),
-        (lambda: events(FiniteWorld(**SOUND), generator="none"), r"a numpy\.random\.Generator; got a str"),
+        (lambda: steps(FiniteEnvironment(**SOUND), start="none"), "this rule works on Statistics; got a str"),
+        (lambda: events(FiniteEnvironment(**SOUND), generator="none"), r"a numpy\.random\.Generator; got a str"),
         (
             lambda: kernel.rollout(np.ones((1, 2)), np.ones((1, 2)), start=7, rule=algorithm_1(), seed=1),  # type: ignore[type-var]
             "this rule works on Statistics; got a int",

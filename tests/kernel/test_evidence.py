@@ -140,11 +140,13 @@ TABLE = FigureA(theta=((1.0, 0.0), (0.0, 1.0), (0.5, 0.5))).table()
 
 @pytest.mark.parametrize("policy_type", [ContextualEpsilonGreedy, AllDataEpsilonGreedy])
 def test_simulated_steps_explore_as_rollouts_do(policy_type: type[ContextualEpsilonGreedy]) -> None:
-    """The coins are the same, and whether a step explores looks at rows alone: no two worlds tell the difference."""
+    """The coins are the same, and whether a step explores looks at rows alone: environments make no difference."""
     T, policy = 1500, policy_type(p=12)
     start, rule, at = policy.init(3, 2), policy.rule(), np.arange(1, T + 1)
     assert TABLE is not None
-    run = kernel.simulate_steps(TABLE, start=start, rule=rule, horizon=T, checkpoints=at, world_seed=3, policy_seed=4)
+    run = kernel.simulate_steps(
+        TABLE, start=start, rule=rule, horizon=T, checkpoints=at, environment_seed=3, policy_seed=4
+    )
     slow, rng = Reference(3, 2, 12.0, 4, clock="evidence", learns_from=policy.learns_from), np.random.default_rng(1)
     explored = [slow_step(slow, t, rng.normal(size=2)) for t in range(1, T + 1)]
     if policy.learns_from == "explored steps":
@@ -172,7 +174,7 @@ def test_events_have_the_law_of_steps(cap: float, floor: float) -> None:
                 rule=policy.rule(),
                 horizon=1000,
                 checkpoints=np.array([1000]),
-                world_seed=1000 + seed,
+                environment_seed=1000 + seed,
                 policy_seed=seed,
             )
             for seed in range(400)
@@ -185,7 +187,7 @@ def test_events_have_the_law_of_steps(cap: float, floor: float) -> None:
 def test_events_refuse_a_rule_that_learns_from_every_step() -> None:
     policy = AllDataEpsilonGreedy(p=12)
     assert TABLE is not None
-    how = {"horizon": 10, "checkpoints": np.array([10]), "world_seed": 1, "policy_seed": 2}
+    how = {"horizon": 10, "checkpoints": np.array([10]), "environment_seed": 1, "policy_seed": 2}
     with pytest.raises(ValueError, match="learns from every step, so nothing can be jumped over; use simulate_steps"):
         kernel.simulate_events(TABLE, start=policy.init(3, 2), rule=policy.rule(), **how)  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from armlet.types import Float64, Int64
 NOISES: tuple[Noise, ...] = get_args(Noise)
 
 
-def world(n_arms: int, dim: int, steps: int, seed: int = 3) -> tuple[Float64, Float64]:
+def environment(n_arms: int, dim: int, steps: int, seed: int = 3) -> tuple[Float64, Float64]:
     """Features of different size, zero and kinship: nothing is isotropic."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(steps, dim)) * np.geomspace(0.1, 10, dim) + rng.normal(size=dim)
@@ -51,7 +51,7 @@ def reference(
 def test_kernel_plays_the_same_steps_as_the_reference(
     n_arms: int, dim: int, units: Units, share: float, noise: Noise
 ) -> None:
-    X, rewards = world(n_arms, dim, 120)
+    X, rewards = environment(n_arms, dim, 120)
     policy = armlet.OccasionalOptimism(p=0.1 * n_arms, units=units, noise=noise, floor=0.1, share=share)
     played = kernel.rollout(X, rewards, start=policy.init(n_arms, dim), rule=policy.rule(), seed=7)
     plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1, share=share)
@@ -66,7 +66,7 @@ def test_kernel_plays_the_same_steps_as_the_reference(
 
 
 def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
-    X, rewards = world(3, 3, 405)
+    X, rewards = environment(3, 3, 405)
     policy, plain = armlet.OccasionalOptimism(p=0.3), reference(3, 3, units="free", noise="pool")
     looked, blind, lags = policy.init(3, 3), policy.init(3, 3), []
     for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
@@ -82,7 +82,7 @@ def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
 
 def late(n_arms: int, dim: int, rows: int) -> tuple[Float64, Int64, Float64, Float64]:
     """Rows with weights, a feature that begins to vary and one that leaves all it has been; most are of one arm."""
-    (X, rewards), rng = world(n_arms, dim, rows), np.random.default_rng(1)
+    (X, rewards), rng = environment(n_arms, dim, rows), np.random.default_rng(1)
     X[: rows // 2, 0], X[3 * rows // 4, 1] = 3.0, 1e4
     arms = rng.integers(n_arms, size=rows)
     arms[: 2 * rows // 3] = 0
@@ -129,7 +129,7 @@ def test_a_batch_is_solved_for_once() -> None:
 
 @pytest.mark.parametrize("dim", [3, 70])
 def test_no_arm_is_solved_by_who_decides(dim: int) -> None:
-    X, rewards = world(4, dim, 260)
+    X, rewards = environment(4, dim, 260)
     bandit = armlet.Bandit(range(4), dim, seed=1)
     for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
         before = bandit.state.solves
@@ -151,7 +151,7 @@ def test_no_arm_is_solved_by_who_decides(dim: int) -> None:
 
 @pytest.mark.parametrize(("n_arms", "dim"), [(5, 2), (30, 12), (20, 40), (6, 64), (7, 66)])
 def test_the_best_arm_is_that_of_the_plain_loop(n_arms: int, dim: int) -> None:
-    X, rewards = world(n_arms, dim, 1500, seed=n_arms)
+    X, rewards = environment(n_arms, dim, 1500, seed=n_arms)
     policy = armlet.OccasionalOptimism(share=1.0)
     state, rule, rng = policy.init(n_arms, dim), policy.rule(), np.random.default_rng(1)
     for start in range(0, 1500, 300):

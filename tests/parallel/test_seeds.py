@@ -48,7 +48,7 @@ def test_keys_that_are_easily_confused_draw_differently() -> None:
 
 
 def test_a_worker_with_another_hash_seed_draws_the_same() -> None:
-    code = "import sys, pickle; print(pickle.loads(bytes.fromhex(sys.argv[1])).seed('worlds', 'north', 3))"
+    code = "import sys, pickle; print(pickle.loads(bytes.fromhex(sys.argv[1])).seed('environments', 'north', 3))"
     seeds = Seeds(12, "place")
     for hashed in ("0", "1"):
         command = [sys.executable, "-c", code, pickle.dumps(seeds).hex()]

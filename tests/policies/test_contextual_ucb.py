@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from armlet.bandit import Bandit, load
-from armlet.environments.figure_a import FigureA
-from armlet.environments.section7 import Section7
+from armlet.environments.paper import FigureA, Section7
 from armlet.errors import DecisionError
 from armlet.policies.contextual_ucb import ContextualUCB
 from armlet.policies.subset_search import HistoryLimitError
@@ -115,11 +114,11 @@ def test_any_row_can_be_taken_back_or_corrected() -> None:
 
 
 def test_counts_take_no_more_memory_with_time() -> None:
-    world = Section7.draw(np.random.default_rng(1), n_arms=2)
+    environment = Section7.draw(np.random.default_rng(1), n_arms=2)
     bandit, rng = Bandit(range(2), 2, policy=ContextualUCB(search="counts"), seed=2), np.random.default_rng(5)
-    X = world.contexts(rng, 3000)
+    X = environment.contexts(rng, 3000)
     sizes = []
-    for x, rewards in zip(X, world.rewards(rng, X), strict=True):
+    for x, rewards in zip(X, environment.rewards(rng, X), strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(rewards[int(decision.arm)]))
         sizes.append(bandit.nbytes)
@@ -172,10 +171,10 @@ def test_it_remembers_the_rare_context_that_algorithm_1_forgets() -> None:
 
 def test_it_beats_uniform_play_on_figure_a() -> None:
     policy = ContextualUCB(search="relaxed", alpha=0.3)
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     runs = {"horizon": 1000, "runs": 2, "seed": 1, "method": "python", "engine": "serial"}
-    regret = simulate(world, policy, **runs).regret[:, -1].mean()  # type: ignore[arg-type]
-    floor = simulate(world, Uniform(), **runs).regret[:, -1].mean()  # type: ignore[arg-type]
+    regret = simulate(environment, policy, **runs).regret[:, -1].mean()  # type: ignore[arg-type]
+    floor = simulate(environment, Uniform(), **runs).regret[:, -1].mean()  # type: ignore[arg-type]
     assert regret < 0.5 * floor
 
 

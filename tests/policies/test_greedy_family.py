@@ -121,8 +121,8 @@ def test_bad_settings_are_refused(policy: type, settings: dict[str, object], mes
 
 
 def regrets(policy: Policy, seed: int, runs: int = 4) -> Float64:
-    world = FigureA.draw(np.random.default_rng(seed))
-    result = simulate(world, policy, horizon=2000, runs=runs, seed=1, method="python", engine="serial")
+    environment = FigureA.draw(np.random.default_rng(seed))
+    result = simulate(environment, policy, horizon=2000, runs=runs, seed=1, method="python", engine="serial")
     return np.asarray(result.at(2000), dtype=np.float64)
 
 

@@ -152,9 +152,9 @@ def test_states_of_two_bandits_add_up() -> None:
 
 
 def test_hybrid_linucb_beats_uniform_play() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
+    environment = FigureA.draw(np.random.default_rng(3))
     regrets = [
-        simulate(world, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
+        simulate(environment, policy, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean()
         for policy in (HybridLinUCB(), Uniform())
     ]
     assert regrets[0] < regrets[1] / 4

@@ -15,7 +15,7 @@ from support.contract import check_settings
 K, D = 4, 3
 
 
-def world(steps: int, seed: int = 5) -> tuple[Float64, Float64]:
+def environment(steps: int, seed: int = 5) -> tuple[Float64, Float64]:
     rng = np.random.default_rng(seed)
     X, theta = rng.normal(size=(steps, D)), rng.normal(size=(K, D))
     return X, X @ theta.T + 0.5 * rng.normal(size=(steps, K)) + 100.0
@@ -25,7 +25,7 @@ def played(
     steps: int, *, seed: int = 1, data: int = 5, policy: armlet.OccasionalOptimism | None = None
 ) -> armlet.Bandit:
     bandit = armlet.Bandit(range(K), D, policy=policy or armlet.OccasionalOptimism(), seed=seed)
-    go_on(bandit, *world(steps, data))
+    go_on(bandit, *environment(steps, data))
     return bandit
 
 
@@ -56,7 +56,7 @@ def test_a_saved_bandit_goes_on_bit_for_bit(steps: int, tmp_path: Path) -> None:
     bandit = played(steps)
     bandit.save(tmp_path / "model.armlet")
     loaded = armlet.load(tmp_path / "model.armlet")
-    X, rewards = world(300, 6)
+    X, rewards = environment(300, 6)
     assert [repr(d) for d in go_on(loaded, X, rewards)] == [repr(d) for d in go_on(bandit, X, rewards)]
     assert all((loaded.state.arrays()[name] == value).all() for name, value in bandit.state.arrays().items())
 
@@ -65,7 +65,7 @@ def test_two_merged_are_one_that_saw_all_rows() -> None:
     one, two, policy = played(300, seed=1), played(200, seed=2, data=8), armlet.OccasionalOptimism()
     whole = policy.init(K, D)
     for data, seed, steps in ((5, 1, 300), (8, 2, 200)):
-        X, rewards = world(steps, data)
+        X, rewards = environment(steps, data)
         again = armlet.Bandit(range(K), D, policy=policy, seed=seed)
         for d, x, row in zip(go_on(again, X, rewards), X, rewards, strict=True):
             whole.add(int(d.arm), x, float(row[int(d.arm)]))
@@ -90,7 +90,7 @@ def test_a_forgotten_row_leaves_no_trace() -> None:
 
 
 def test_a_corrected_reward_is_as_if_it_had_come_first() -> None:
-    policy, (X, rewards) = armlet.OccasionalOptimism(), world(100)
+    policy, (X, rewards) = armlet.OccasionalOptimism(), environment(100)
     wrong, right = policy.init(K, D), policy.init(K, D)
     for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
         wrong.add(i % K, x, float(row[i % K]) + (50.0 if i == 40 else 0.0))
@@ -119,7 +119,7 @@ def test_a_newcomer_is_tried_at_once_and_stays_if_it_is_good() -> None:
     bandit = played(500)
     bandit.add_arm("new")
     assert bandit.decide([0.0] * D).arm == "new"
-    X, _ = world(300, 9)
+    X, _ = environment(300, 9)
     taken = 0
     for x in X:
         decision = bandit.decide(x)
@@ -130,7 +130,7 @@ def test_a_newcomer_is_tried_at_once_and_stays_if_it_is_good() -> None:
 
 def test_only_eligible_arms_are_played() -> None:
     bandit = played(100)
-    for x in world(100, 11)[0]:
+    for x in environment(100, 11)[0]:
         decision = bandit.decide(x, eligible=[1, 3])
         assert decision.arm in (1, 3)
         bandit.learn(decision, 100.0)
@@ -138,7 +138,7 @@ def test_only_eligible_arms_are_played() -> None:
 
 def test_feedback_in_blocks_is_learned_as_it_comes() -> None:
     """The state is a function of the rows in their order, whether or not anybody decided between them."""
-    bandit, policy, (X, rewards) = played(0), armlet.OccasionalOptimism(), world(400)
+    bandit, policy, (X, rewards) = played(0), armlet.OccasionalOptimism(), environment(400)
     alone = policy.init(K, D)
     for start in range(0, 400, 100):
         block = [bandit.decide(x) for x in X[start : start + 100]]

@@ -26,7 +26,7 @@ class InPython(OptimisticEpsilonGreedy):
         """Run in Python."""
 
 
-def world(steps: int, seed: int = 3, dim: int = D) -> tuple[Float64, Float64]:
+def environment(steps: int, seed: int = 3, dim: int = D) -> tuple[Float64, Float64]:
     """Contexts of few values, zeros among them, so that bounds tie; and noisy rewards."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, size=(steps, dim)).astype(np.float64)
@@ -106,7 +106,7 @@ def lead(rough: Float64, exact: Float64, inflation: Float64) -> tuple[int, float
 def test_decisions_follow_the_definition(settings: dict[str, Any]) -> None:
     policy = OptimisticEpsilonGreedy(**settings, units="as given")
     bandit, byhand = Bandit(range(K), D, policy=policy, seed=1), LongHand(policy)
-    (X, rewards), p, agreed = world(600), settings.get("p", K), 0
+    (X, rewards), p, agreed = environment(600), settings.get("p", K), 0
     for t, (x, row) in enumerate(zip(X, rewards, strict=True), 1):
         coins, decision = kernel.coins(1, t), bandit.decide(x)
         explores = t <= np.ceil(p) or coins.coin < p / t
@@ -130,7 +130,7 @@ def test_decisions_follow_the_definition(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: dict[str, Any]) -> None:
     policy = OptimisticEpsilonGreedy(**settings, units="as given")
-    state, byhand, (X, rewards) = policy.init(K, D), LongHand(policy), world(300)
+    state, byhand, (X, rewards) = policy.init(K, D), LongHand(policy), environment(300)
     for t, (x, row) in enumerate(zip(X, rewards, strict=True), 1):
         arm = t * t % (K - 1)  # the last arm is never played
         policy.update(state, Interaction(t=t, x=x, arm=arm, reward=float(row[arm])))
@@ -149,7 +149,7 @@ def test_estimates_widths_and_noise_are_those_of_the_rows_solved_for(settings: d
 @pytest.mark.parametrize("dim", [1, 3, 8, 9, 20])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_kernel_plays_as_the_python_form_does(settings: dict[str, Any], dim: int, units: Units) -> None:
-    X, rewards = world(400, seed=dim, dim=dim)
+    X, rewards = environment(400, seed=dim, dim=dim)
     compiled, readable = (
         Bandit(range(K), dim, policy=kind(**settings, units=units), seed=9)
         for kind in (OptimisticEpsilonGreedy, InPython)
@@ -161,7 +161,7 @@ def test_kernel_plays_as_the_python_form_does(settings: dict[str, Any], dim: int
 
 
 def test_a_whole_run_in_the_kernel_is_that_of_single_steps() -> None:
-    X, rewards = world(500)
+    X, rewards = environment(500)
     policy = OptimisticEpsilonGreedy()
     run = kernel.rollout(X, rewards, start=policy.init(K, D), rule=policy.rule(), seed=2)
     bandit = Bandit(range(K), D, policy=policy, seed=2)
@@ -196,7 +196,7 @@ def test_a_wrongly_low_estimate_is_found_out() -> None:
 
 def test_arms_are_played_as_often_as_propensities_say() -> None:
     """At one step of one state, over 5000 seeds: within 5 standard deviations, an error in 10^6 for each arm."""
-    policy, (X, rewards) = OptimisticEpsilonGreedy(p=20), world(60)
+    policy, (X, rewards) = OptimisticEpsilonGreedy(p=20), environment(60)
     bandit = Bandit(range(K), D, policy=policy, seed=3)
     play(bandit, X[:59], rewards[:59])
     every: Bool = np.ones(K, dtype=np.bool_)
@@ -210,14 +210,14 @@ def test_arms_are_played_as_often_as_propensities_say() -> None:
 
 
 def test_rewards_of_another_scale_lead_to_the_same_arms() -> None:
-    X, rewards = world(500)
+    X, rewards = environment(500)
     one, other = (Bandit(range(K), D, policy=OptimisticEpsilonGreedy(), seed=1) for _ in range(2))
     arms = [d.arm for d in play(one, X, rewards)]
     assert arms == [d.arm for d in play(other, X, 1024.0 * rewards)]  # a power of two scales without rounding
 
 
 def test_memory_does_not_grow() -> None:
-    bandit, (X, rewards) = Bandit(range(K), D, policy=OptimisticEpsilonGreedy(), seed=1), world(3000)
+    bandit, (X, rewards) = Bandit(range(K), D, policy=OptimisticEpsilonGreedy(), seed=1), environment(3000)
     play(bandit, X[:1], rewards[:1])
     held = bandit.nbytes
     play(bandit, X[1:], rewards[1:])
@@ -226,7 +226,7 @@ def test_memory_does_not_grow() -> None:
 
 def test_merging_and_forgetting_are_refused() -> None:
     one, other = (Bandit(range(K), D, policy=OptimisticEpsilonGreedy(), seed=seed) for seed in (1, 2))
-    decision, (_, rewards) = play(one, *world(50))[-1], world(50)
+    decision, (_, rewards) = play(one, *environment(50))[-1], environment(50)
     reward = float(rewards[-1][int(decision.arm)])
     before = one.state.arrays()["records"]
     with pytest.raises(MergeError, match="order of its rows"):

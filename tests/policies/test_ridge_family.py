@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from armlet import _kernel, kernel
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
 from armlet.inputs.settings import Units
 from armlet.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
 from armlet.policies.linucb import LinUCB
@@ -385,20 +385,20 @@ def test_propensities_are_how_often_arms_win(n: int) -> None:
 # ---- simulations
 
 
-def two_contexts() -> FiniteWorld:
+def two_contexts() -> FiniteEnvironment:
     contexts = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
     theta = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.4]])
     chances = np.array([0.5, 0.2, 0.3])
-    return FiniteWorld(contexts=contexts, chances=chances, means=contexts @ theta.T, noise="gaussian", scale=0.5)
+    return FiniteEnvironment(contexts=contexts, chances=chances, means=contexts @ theta.T, noise="gaussian", scale=0.5)
 
 
-def regret_in_python(policy: Ridged | OLSBandit, world: FiniteWorld, T: int, seed: int) -> float:
-    rng, K = np.random.default_rng(seed), world.means.shape[1]
-    places = rng.choice(len(world.chances), size=T, p=world.chances)
-    rewards = world.means[places] + world.scale * rng.normal(size=(T, K))
-    stream = Stream(np.ascontiguousarray(world.contexts[places]), rewards)
+def regret_in_python(policy: Ridged | OLSBandit, environment: FiniteEnvironment, T: int, seed: int) -> float:
+    rng, K = np.random.default_rng(seed), environment.means.shape[1]
+    places = rng.choice(len(environment.chances), size=T, p=environment.chances)
+    rewards = environment.means[places] + environment.scale * rng.normal(size=(T, K))
+    stream = Stream(np.ascontiguousarray(environment.contexts[places]), rewards)
     choices = (play_layers(policy, stream, seed) if isinstance(policy, OLSBandit) else play(policy, stream, seed))[0]
-    return float(world.losses[places, [choice.arm for choice in choices]].sum())
+    return float(environment.losses[places, [choice.arm for choice in choices]].sum())
 
 
 @pytest.mark.parametrize(
@@ -408,33 +408,33 @@ def regret_in_python(policy: Ridged | OLSBandit, world: FiniteWorld, T: int, see
 )
 def test_simulated_steps_have_the_law_of_the_loop_in_python(policy: Ridged | OLSBandit) -> None:
     """Two-sample Kolmogorov-Smirnov on the regret after 80 steps; fixed seeds, level 1e-3 in each of four cases."""
-    world, T = two_contexts(), 80
+    environment, T = two_contexts(), 80
     at, start = np.array([T]), policy.init(3, 2)
     fast = [
         kernel.simulate_steps(
-            world,
+            environment,
             start=start,
             rule=policy.rule(),
             horizon=T,
             checkpoints=at,
-            world_seed=seed,
+            environment_seed=seed,
             policy_seed=seed + 10**6,
         ).regret[0]
         for seed in range(1500)
     ]
-    slow = [regret_in_python(policy, world, T, 5000 + seed) for seed in range(200)]
+    slow = [regret_in_python(policy, environment, T, 5000 + seed) for seed in range(200)]
     assert stats.ks_2samp(fast, slow).pvalue > 1e-3
 
 
 def test_simulated_forced_steps_are_counted_as_explored() -> None:
-    policy, world, T = OLSBandit(q=2, h=0.3), two_contexts(), 100
+    policy, environment, T = OLSBandit(q=2, h=0.3), two_contexts(), 100
     found = kernel.simulate_steps(
-        world,
+        environment,
         start=policy.init(3, 2),
         rule=policy.rule(),
         horizon=T,
         checkpoints=np.array([T]),
-        world_seed=1,
+        environment_seed=1,
         policy_seed=2,
     )
     forced = sum(forced_arm(t, 3, policy.q) is not None for t in range(1, T + 1))

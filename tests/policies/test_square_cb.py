@@ -77,7 +77,7 @@ def test_gamma_0_is_uniform_and_a_large_gamma_is_greedy() -> None:
 
 
 def test_exploration_costs_at_most_k_over_gamma_a_step() -> None:
-    """The step of the proof that needs no world: sum p_a gap_a <= (K - 1) / gamma for estimated gaps."""
+    """The step of the proof that needs no environment: sum p_a gap_a <= (K - 1) / gamma for estimated gaps."""
     rng = np.random.default_rng(2)
     for gamma in (1.0, 10.0, 100.0):
         scores = rng.normal(size=6)
@@ -153,9 +153,9 @@ def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> 
 
 
 def test_beats_uniform_play() -> None:
-    world, theory = FigureA.draw(np.random.default_rng(3)), theory_gamma(n_arms=6, dim=3, horizon=2000)
+    environment, theory = FigureA.draw(np.random.default_rng(3)), theory_gamma(n_arms=6, dim=3, horizon=2000)
     practical, by_theory, uniform = (
-        float(simulate(world, p, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean())
+        float(simulate(environment, p, horizon=2000, runs=4, seed=1, method="python", engine="serial").at(2000).mean())
         for p in (SquareCB(gamma_scale=10.0, units="as given"), SquareCB(gamma=theory, units="as given"), Uniform())
     )
     assert practical < 0.1 * uniform

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from armlet.inference.intervals import Estimate
-from armlet.report import pictures, plots
+from armlet.report import plots
 from armlet.report.plots import Curve, Series
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("background", ["#ffffff", "#15171a"])
-@pytest.mark.parametrize("colour", [*plots.COLOURS, pictures.NEUTRAL])
+@pytest.mark.parametrize("colour", [*plots.COLOURS, plots.NEUTRAL])
 def test_colours_stand_out_on_light_and_on_dark(colour: str, background: str) -> None:
     # 3 to 1 is what the rules ask of graphics
     light, dark = sorted((luminance(colour), luminance(background)), reverse=True)

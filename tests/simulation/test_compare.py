@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from armlet import cli
-from armlet.environments.figure_a import FigureA
+from armlet.environments.paper import FigureA
 from armlet.simulation.compare import make_jobs, rates, report, verdict
-from armlet.simulation.growth import growth
-from armlet.simulation.ranking import Place, rank
-from armlet.simulation.results import Result
+from armlet.simulation.overview import Place, rank
+from armlet.simulation.results import Result, growth
 from armlet.simulation.run import simulate_all
 
 P, HORIZON, RUNS, SEED = (12, 60), 2000, 8, 3
@@ -30,9 +29,9 @@ def small() -> list[Result]:
 def test_uniform_regret_per_step_matches_its_exact_mean(small: list[Result]) -> None:
     # the regret of one step is one of 8 x 6 equally likely values, independent over steps and runs,
     # so the mean over runs * T steps has standard error sd / sqrt(runs * T); five of them
-    world = make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED)[0].world
-    assert isinstance(world, FigureA)
-    mu = world.means(world.support())
+    environment = make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED)[0].environment
+    assert isinstance(environment, FigureA)
+    mu = environment.means(environment.support())
     losses = mu.max(axis=1, keepdims=True) - mu
     error = losses.std() / math.sqrt(RUNS * HORIZON)
     assert abs(small[-1].mean[-1] / HORIZON - losses.mean()) < 5 * error

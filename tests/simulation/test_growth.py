@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armlet.inference.intervals import Estimate, Pairing
-from armlet.simulation import growth
+from armlet.simulation import results as growth
 from armlet.types import Float64
 from support.curves import GROWTH, RUNS, STEPS, TRIALS, allowed, covered, fourth_root, logarithmic, noisy, square_root
 
@@ -82,7 +82,7 @@ def test_the_power_slope_covers_the_exponent(pairing: Pairing) -> None:
     assert covered(found, 0.0) == 0
 
 
-def test_pairing_takes_the_shared_world_out_of_the_error() -> None:
+def test_pairing_takes_the_shared_environment_out_of_the_error() -> None:
     shared = np.random.default_rng(7).gamma(1.0, 1.0, 50)
     columns = [np.asarray(setting * shared) for setting in (1.0, 2.0, 4.0)]
     paired = growth.power_slope([1, 2, 4], columns, np.random.default_rng(8))

@@ -13,8 +13,7 @@ import pytest
 
 from armlet.log.tables import load_pyarrow
 from armlet.parallel.pool import Pool, WorkerError, make_pool
-from armlet.simulation.lab import Archive, Lab, Unfinished
-from armlet.simulation.shelf import Arrays, Shelf
+from armlet.simulation.lab import Archive, Arrays, Lab, Shelf, Unfinished
 
 
 @dataclass(frozen=True)

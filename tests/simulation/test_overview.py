@@ -12,21 +12,20 @@ import armlet
 from armlet import cli
 from armlet.environments import FigureA
 from armlet.simulation import run as runner
-from armlet.simulation.manifest import Manifest, ResultsError
-from armlet.simulation.overview import write_overview
+from armlet.simulation.lab import Manifest, ResultsError
+from armlet.simulation.overview import describe, write_overview
 from armlet.simulation.play import Curves, Job, play
-from armlet.simulation.ranking import describe
 from armlet.simulation.results import settings_of
 from armlet.simulation.run import simulate_all
 
-WORLD = FigureA.draw(np.random.default_rng(3))
+ENVIRONMENT = FigureA.draw(np.random.default_rng(3))
 SIZE: dict[str, Any] = {"horizon": 500, "runs": 3, "seed": 1}
 
 
 @pytest.fixture
 def jobs() -> list[Job]:
     policies = (armlet.Algorithm1(p=60), armlet.Uniform())
-    return [Job(world=WORLD, policy=policy, **SIZE) for policy in policies]
+    return [Job(environment=ENVIRONMENT, policy=policy, **SIZE) for policy in policies]
 
 
 def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,5 +74,5 @@ def test_a_policy_is_named_with_what_is_short_and_not_its_default() -> None:
     assert describe({"name": "Mine", "settings": None}) == "Mine"
     assert describe({"name": "Mine", "settings": {"ridge": "paper"}}) == "Mine(ridge='paper')"
     for policy, name in ((armlet.Uniform(), "Uniform()"), (armlet.Uniform(ridge=2.0), "Uniform(ridge=2.0)")):
-        job = Job(world=WORLD, policy=policy, **SIZE)
+        job = Job(environment=ENVIRONMENT, policy=policy, **SIZE)
         assert describe(settings_of(job)["policy"]) == name

@@ -23,22 +23,20 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.environments import FigureA
-from armlet.parallel import workers
-from armlet.parallel.pool import PoolLike, WorkerError
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel import pool
+from armlet.parallel.pool import PoolLike, Progress, WorkerError, silent
 from armlet.simulation import run as runner
-from armlet.simulation.folder import read
-from armlet.simulation.manifest import Manifest, ResultsError, read_manifest
+from armlet.simulation.lab import Manifest, ResultsError, read_manifest
 from armlet.simulation.play import Curves, Job, play
 from armlet.simulation.results import read_parquet, write_parquet
-from armlet.simulation.run import simulate_all
+from armlet.simulation.run import read, simulate_all
 
-WORLD = FigureA.draw(np.random.default_rng(2))
+ENVIRONMENT = FigureA.draw(np.random.default_rng(2))
 GREEDY = armlet.Algorithm1(p=30)
-SETTINGS: dict[str, Any] = {"world": WORLD, "horizon": 1000, "seed": 6}
+SETTINGS: dict[str, Any] = {"environment": ENVIRONMENT, "horizon": 1000, "seed": 6}
 # some in Python, slow enough to be killed in the middle by one who waits for three, and some in the kernel
 JOBS = [
-    Job(policy=armlet.Oracle(theta=WORLD.theta), runs=10, **SETTINGS),
+    Job(policy=armlet.Oracle(theta=ENVIRONMENT.theta), runs=10, **SETTINGS),
     Job(policy=GREEDY, runs=3, method="python", **SETTINGS),
     Job(policy=GREEDY, runs=2, **SETTINGS),
 ]
@@ -71,7 +69,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    distributed = workers.distributed()
+    distributed = pool.distributed()
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as two:
@@ -122,7 +120,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_when_started_again(tmp_path:
 
 
 def test_the_executor_of_a_dask_client_is_an_engine_too(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:
-    with workers.distributed().Client(cluster.address, set_as_default=False) as client:
+    with pool.distributed().Client(cluster.address, set_as_default=False) as client:
         assert table(tmp_path, client.get_executor()) == expected
 
 
@@ -276,15 +274,15 @@ def test_what_is_no_manifest_is_refused(text: str, tmp_path: Path) -> None:
         read(tmp_path / "elsewhere")
 
 
-def test_a_world_without_plain_settings_needs_no_store_and_gets_none(tmp_path: Path) -> None:
+def test_an_environment_without_plain_settings_needs_no_store_and_gets_none(tmp_path: Path) -> None:
     class Odd(FigureA):
         pass
 
-    odd = Odd(theta=WORLD.theta)
+    odd = Odd(theta=ENVIRONMENT.theta)
     object.__setattr__(odd, "zero", object)
-    job = Job(world=odd, policy=GREEDY, horizon=10, runs=1, seed=1, method="python")
-    assert simulate_all([job], engine="serial")[0].settings["world"] == {"name": "Odd", "settings": None}
-    with pytest.raises(TypeError, match="world is a Odd, no dataclass of plain data"):
+    job = Job(environment=odd, policy=GREEDY, horizon=10, runs=1, seed=1, method="python")
+    assert simulate_all([job], engine="serial")[0].settings["environment"] == {"name": "Odd", "settings": None}
+    with pytest.raises(TypeError, match="environment is a Odd, no dataclass of plain data"):
         simulate_all([job], engine="serial", store=tmp_path)
 
 
@@ -312,7 +310,7 @@ def test_another_table_is_not_taken_for_results(tmp_path: Path) -> None:
 def test_the_command_writes_a_table_and_prints_what_it_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = "simulate --world FigureA --policy Algorithm1 --set p=30 --horizon 1e3 --runs 3 --engine serial"
+    words = "simulate --environment FigureA --policy Algorithm1 --set p=30 --horizon 1e3 --runs 3 --engine serial"
     for _ in range(2):
         assert cli.main([*words.split(), "--out", str(tmp_path / "a")]) == 0
         out, err = capsys.readouterr()

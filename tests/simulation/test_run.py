@@ -17,76 +17,73 @@ import pytest
 import armlet
 from armlet import cli
 from armlet.environments import FigureA, Section7Growing
-from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.kernel import Statistics
-from armlet.parallel.progress import reporter
+from armlet.parallel.pool import reporter
 from armlet.parallel.seeds import Seeds
 from armlet.simulation import run as runner
-from armlet.simulation import streams
-from armlet.simulation.play import PLACE, Curves, Job, Method, play, spaced
-from armlet.simulation.player import block_size
+from armlet.simulation.play import PLACE, Curves, Job, Method, block_size, play, run_streams, spaced
 from armlet.simulation.run import simulate, simulate_all, split
 from armlet.types import Bool, Choice, Coins, Float64, Policy
 
-WORLD = FigureA.draw(np.random.default_rng(3))
+ENVIRONMENT = FigureA.draw(np.random.default_rng(3))
 GREEDY = armlet.Algorithm1(p=30)
 POLICIES: list[Policy] = [
     GREEDY,
     armlet.AllDataEpsilonGreedy(p=30),
     armlet.Uniform(),
-    armlet.Oracle(theta=WORLD.theta),
+    armlet.Oracle(theta=ENVIRONMENT.theta),
 ]
 
 
 @dataclass
 class Recording:
-    """A world that remembers what it was asked for."""
+    """An environment that remembers what it was asked for."""
 
-    world: FigureA
+    environment: FigureA
     shown: list[Float64] = field(default_factory=list)
     paid: list[Float64] = field(default_factory=list)
 
     @property
     def n_arms(self) -> int:
-        return self.world.n_arms
+        return self.environment.n_arms
 
     @property
     def dim(self) -> int:
-        return self.world.dim
+        return self.environment.dim
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        self.shown.append(self.world.contexts(rng, n, start=start))
+        self.shown.append(self.environment.contexts(rng, n, start=start))
         return self.shown[-1]
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        return self.world.means(X, start=start)
+        return self.environment.means(X, start=start)
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        self.paid.append(self.world.rewards(rng, X, start=start))
+        self.paid.append(self.environment.rewards(rng, X, start=start))
         return self.paid[-1]
 
-    def table(self) -> FiniteWorld | None:
+    def table(self) -> FiniteEnvironment | None:
         return None
 
     def constants(self) -> Constants:
-        return self.world.constants()
+        return self.environment.constants()
 
     def describe(self) -> list[str]:
-        return self.world.describe()
+        return self.environment.describe()
 
 
 def by_hand(policy: Policy, seed: int, run: int, horizon: int) -> tuple[Float64, Float64, Float64]:
     """Play one run with a Bandit, a step at a time, and sum in plain Python."""
-    contexts, noise, coins = streams.of_run(Seeds(seed, PLACE), run)
-    X = WORLD.contexts(contexts, horizon)
-    rewards = WORLD.rewards(noise, X)
-    bandit = armlet.Bandit(range(WORLD.n_arms), WORLD.dim, policy=policy, seed=coins)
+    contexts, noise, coins = run_streams(Seeds(seed, PLACE), run)
+    X = ENVIRONMENT.contexts(contexts, horizon)
+    rewards = ENVIRONMENT.rewards(noise, X)
+    bandit = armlet.Bandit(range(ENVIRONMENT.n_arms), ENVIRONMENT.dim, policy=policy, seed=coins)
     sums, rows = [0.0, 0.0, 0.0], []
     for t in range(horizon):
         decision = bandit.decide(X[t])
         bandit.learn(decision, float(rewards[t, int(decision.arm)]))
-        mu = WORLD.means(X[t : t + 1])[0]
+        mu = ENVIRONMENT.means(X[t : t + 1])[0]
         lost = float(mu.max() - mu[int(decision.arm)])
         sums = [a + b for a, b in zip(sums, (lost, lost * decision.explored, decision.explored), strict=True)]
         rows.append(sums)
@@ -97,7 +94,7 @@ def by_hand(policy: Policy, seed: int, run: int, horizon: int) -> tuple[Float64,
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
 def test_a_run_is_the_loop_over_a_bandit(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.simulation.play.block_size", lambda _: 97)  # several blocks, the last one short
-    job = Job(world=WORLD, policy=policy, horizon=500, runs=3, seed=8, method="python")
+    job = Job(environment=ENVIRONMENT, policy=policy, horizon=500, runs=3, seed=8, method="python")
     at = np.array(job.checkpoints) - 1
     regret, exploring, explored = by_hand(policy, 8, 2, 500)
     curves = play(job, 2)
@@ -110,23 +107,26 @@ def test_a_run_is_the_loop_over_a_bandit(policy: Policy, monkeypatch: pytest.Mon
 def test_all_policies_meet_the_same_contexts_and_noise() -> None:
     seen = []
     for policy in POLICIES:
-        world = Recording(WORLD)
-        simulate(world, policy, horizon=200, runs=2, seed=5, engine="serial")
-        seen.append((np.concatenate(world.shown), np.concatenate(world.paid)))
+        environment = Recording(ENVIRONMENT)
+        simulate(environment, policy, horizon=200, runs=2, seed=5, engine="serial")
+        seen.append((np.concatenate(environment.shown), np.concatenate(environment.paid)))
     for shown, paid in seen[1:]:
         np.testing.assert_array_equal(shown, seen[0][0])
         np.testing.assert_array_equal(paid, seen[0][1])
 
 
 def test_runs_differ_and_do_not_depend_on_how_many_there_are() -> None:
-    few, many = (simulate(WORLD, GREEDY, horizon=300, runs=n, seed=5, engine="serial") for n in (2, 5))
+    few, many = (simulate(ENVIRONMENT, GREEDY, horizon=300, runs=n, seed=5, engine="serial") for n in (2, 5))
     np.testing.assert_array_equal(few.regret, many.regret[:2])
     assert len({*many.at(300).tolist()}) == 5
 
 
-def test_what_a_world_was_before_a_block_is_told() -> None:
-    world = Section7Growing.draw(np.random.default_rng(1), rate="sqrt")
-    jobs = [Job(world=world, policy=GREEDY, horizon=block_size(world) + n, runs=1, seed=2) for n in (1, 900)]
+def test_what_an_environment_was_before_a_block_is_told() -> None:
+    environment = Section7Growing.draw(np.random.default_rng(1), rate="sqrt")
+    jobs = [
+        Job(environment=environment, policy=GREEDY, horizon=block_size(environment) + n, runs=1, seed=2)
+        for n in (1, 900)
+    ]
     short, long = (play(job, 0) for job in jobs)
     assert jobs[0].method == "python"
     assert short.explored[-1] <= long.explored[-1]
@@ -134,7 +134,7 @@ def test_what_a_world_was_before_a_block_is_told() -> None:
 
 def test_memory_does_not_grow_with_the_horizon() -> None:
     def peak(horizon: int) -> int:
-        job = Job(world=WORLD, policy=GREEDY, horizon=horizon, runs=1, seed=1, method="python")
+        job = Job(environment=ENVIRONMENT, policy=GREEDY, horizon=horizon, runs=1, seed=1, method="python")
         play(job, 0)
         tracemalloc.start()
         play(job, 0)
@@ -148,7 +148,7 @@ def test_memory_does_not_grow_with_the_horizon() -> None:
 
 @pytest.mark.parametrize("method", ["steps", "events"])
 def test_compiled_methods_follow_the_same_law(method: Method) -> None:
-    settings = {"world": WORLD, "policy": GREEDY, "horizon": 3000, "runs": 300, "seed": 4}
+    settings = {"environment": ENVIRONMENT, "policy": GREEDY, "horizon": 3000, "runs": 300, "seed": 4}
     jobs = [Job(**settings, method=name) for name in ("python", method)]  # type: ignore[arg-type]
     python, compiled = simulate_all(jobs, engine="serial")
     for ours, theirs in ((python.at(3000), compiled.at(3000)), (python.explored[:, -1], compiled.explored[:, -1])):
@@ -157,17 +157,17 @@ def test_compiled_methods_follow_the_same_law(method: Method) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "world", "horizon", "method"),
+    ("policy", "environment", "horizon", "method"),
     [
-        (GREEDY, WORLD, 1000, "steps"),
-        (GREEDY, WORLD, 10**12, "events"),
-        (armlet.AllDataEpsilonGreedy(p=30), WORLD, 10**12, "steps"),
-        (armlet.Oracle(theta=WORLD.theta), WORLD, 1000, "python"),
+        (GREEDY, ENVIRONMENT, 1000, "steps"),
+        (GREEDY, ENVIRONMENT, 10**12, "events"),
+        (armlet.AllDataEpsilonGreedy(p=30), ENVIRONMENT, 10**12, "steps"),
+        (armlet.Oracle(theta=ENVIRONMENT.theta), ENVIRONMENT, 1000, "python"),
         (GREEDY, Section7Growing.draw(np.random.default_rng(1)), 1000, "python"),
     ],
 )
-def test_auto_takes_what_can_be_had(policy: Policy, world: FigureA, horizon: int, method: str) -> None:
-    assert Job(world=world, policy=policy, horizon=horizon, runs=1, seed=1).method == method
+def test_auto_takes_what_can_be_had(policy: Policy, environment: FigureA, horizon: int, method: str) -> None:
+    assert Job(environment=environment, policy=policy, horizon=horizon, runs=1, seed=1).method == method
 
 
 class Contrary(armlet.Uniform):
@@ -181,13 +181,13 @@ class Contrary(armlet.Uniform):
 
 
 def test_a_subclass_with_a_law_of_its_own_is_played_by_it() -> None:
-    job = Job(world=WORLD, policy=Contrary(), horizon=500, runs=3, seed=8)
+    job = Job(environment=ENVIRONMENT, policy=Contrary(), horizon=500, runs=3, seed=8)
     regret, _, _ = by_hand(Contrary(), 8, 2, 500)
     np.testing.assert_allclose(play(job, 2).regret, regret[np.array(job.checkpoints) - 1], rtol=1e-12, atol=1e-13)
 
 
 def test_a_horizon_of_a_trillion_steps_is_no_matter() -> None:
-    result = simulate(WORLD, GREEDY, horizon=10**12, runs=2, seed=1, engine="serial")
+    result = simulate(ENVIRONMENT, GREEDY, horizon=10**12, runs=2, seed=1, engine="serial")
     assert int(result.steps[-1]) == 10**12
     assert (np.diff(result.regret, axis=1) >= 0).all()
     assert (result.exploring <= result.regret * (1 + 1e-12)).all()
@@ -198,7 +198,7 @@ def test_checkpoints_are_spaced_in_log_t_with_the_quarters() -> None:
     assert {1, 25_000, 50_000, 100_000} <= {*steps}
     assert 55 <= len(steps) <= 63
     assert spaced(1) == (1,)
-    given = simulate(WORLD, GREEDY, horizon=50, runs=1, seed=1, checkpoints=[50, 7, 7], engine="serial")
+    given = simulate(ENVIRONMENT, GREEDY, horizon=50, runs=1, seed=1, checkpoints=[50, 7, 7], engine="serial")
     assert given.steps.tolist() == [7, 50]
 
 
@@ -214,27 +214,27 @@ def test_checkpoints_are_spaced_in_log_t_with_the_quarters() -> None:
         ({"policy": armlet.Algorithm1(p=3)}, "p is 3 but there are 6 arms"),
         ({"policy": armlet.Uniform(), "method": "events"}, "Uniform learns from every step, so it cannot jump"),
         (
-            {"policy": armlet.Oracle(theta=WORLD.theta), "method": "steps"},
-            "needs a compiled policy and a world that is",
+            {"policy": armlet.Oracle(theta=ENVIRONMENT.theta), "method": "steps"},
+            "needs a compiled policy and an environment that is",
         ),
     ],
 )
 def test_a_job_that_cannot_be_is_refused(wrong: dict[str, object], message: str) -> None:
-    settings = {"world": WORLD, "policy": GREEDY, "horizon": 100, "runs": 2, "seed": 1, **wrong}
+    settings = {"environment": ENVIRONMENT, "policy": GREEDY, "horizon": 100, "runs": 2, "seed": 1, **wrong}
     with pytest.raises(ValueError, match=message):
         Job(**settings)  # type: ignore[arg-type]
 
 
 def test_tasks_cover_all_runs_once_and_short_ones_go_together() -> None:
-    job = Job(world=WORLD, policy=armlet.Oracle(theta=WORLD.theta), horizon=50_000, runs=11, seed=1)
+    job = Job(environment=ENVIRONMENT, policy=armlet.Oracle(theta=ENVIRONMENT.theta), horizon=50_000, runs=11, seed=1)
     tasks = split(0, job)
     assert [run for task in tasks for run in range(task.first, task.last)] == list(range(11))
     assert len(tasks) > 1
-    assert len(split(0, Job(world=WORLD, policy=GREEDY, horizon=1000, runs=500, seed=1))) == 1
+    assert len(split(0, Job(environment=ENVIRONMENT, policy=GREEDY, horizon=1000, runs=500, seed=1))) == 1
 
 
 def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = split(0, Job(world=WORLD, policy=GREEDY, horizon=10, runs=1, seed=1))[0]
+    task = split(0, Job(environment=ENVIRONMENT, policy=GREEDY, horizon=10, runs=1, seed=1))[0]
     monkeypatch.setattr(runner, "versions", lambda: {"armlet": "9", "numpy": "9"})
     with pytest.raises(armlet.ArmletError, match=r"this worker has .*; install the same"):
         runner.run_task(task)
@@ -307,7 +307,7 @@ def test_misspelt_names_are_told_the_closest() -> None:
     [
         (["compar"], "invalid choice: 'compar'; did you mean 'compare'"),
         (["list", "LinUBC"], "NAME is 'LinUBC'; did you mean 'LinUCB'"),
-        (["simulate", "--world", "FigureA", "--policy", "LinUBC"], "policy is 'LinUBC'; did you mean 'LinUCB'"),
+        (["simulate", "--environment", "FigureA", "--policy", "LinUBC"], "policy is 'LinUBC'; did you mean 'LinUCB'"),
         (["paper", "--only", "fig-c"], "there is no experiment 'fig-c'; did you mean 'fig-"),
     ],
 )
@@ -322,16 +322,16 @@ def test_commands_suggest_the_closest_name(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--world", "Mars", "--policy", "Uniform"], "world is 'Mars'; choose one of FigureA"),
-        (["--world", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Algorithm1"),
+        (["--environment", "Mars", "--policy", "Uniform"], "environment is 'Mars'; choose one of FigureA"),
+        (["--environment", "FigureA", "--policy", "Luck"], "policy is 'Luck'; choose one of Algorithm1"),
         (
-            ["--world", "FigureA", "--policy", "Algorithm1"],
+            ["--environment", "FigureA", "--policy", "Algorithm1"],
             "Algorithm1 needs p; give it with",
         ),
-        (["--world", "FigureA", "--policy", "Uniform", "--set", "q=1"], "no setting 'q'; choose one of ridge"),
-        (["--world", "FigureA", "--policy", "Uniform", "--set", "q"], "'q' is no setting; write NAME=VALUE"),
-        (["--world", "FigureA", "--policy", "Uniform", "--horizon", "1.5"], "invalid count: '1.5'"),
-        (["--world", "FigureA", "--policy", "Uniform", "--engine", "spark"], "engine is 'spark'"),
+        (["--environment", "FigureA", "--policy", "Uniform", "--set", "q=1"], "no setting 'q'; choose one of ridge"),
+        (["--environment", "FigureA", "--policy", "Uniform", "--set", "q"], "'q' is no setting; write NAME=VALUE"),
+        (["--environment", "FigureA", "--policy", "Uniform", "--horizon", "1.5"], "invalid count: '1.5'"),
+        (["--environment", "FigureA", "--policy", "Uniform", "--engine", "spark"], "engine is 'spark'"),
     ],
 )
 def test_a_wrong_simulation_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,6 +355,6 @@ def test_an_interrupted_command_says_how_to_go_on(
         return play(job, run)
 
     monkeypatch.setattr(runner, "play", interrupt)
-    words = "simulate --world FigureA --policy Oracle --horizon 100 --runs 5 --engine serial --out"
+    words = "simulate --environment FigureA --policy Oracle --horizon 100 --runs 5 --engine serial --out"
     assert cli.main([*words.split(), str(tmp_path)]) == 130
     assert f"interrupted: 2 of 5 runs are kept in {tmp_path}; the same command goes on" in capsys.readouterr().err

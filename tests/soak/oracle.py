@@ -11,7 +11,7 @@ import numpy as np
 import armlet
 from armlet.stores import Row
 from armlet.stores.rows import rebuild
-from soak.world import ARMS, DIM, context, loop_of
+from soak.environment import ARMS, DIM, context, loop_of
 
 Answer = list[Any]
 

@@ -23,8 +23,8 @@ from armlet.stores.ledger import Moment
 from armlet.stores.rows import rebuild
 from armlet.stores.runner import LoopRunner
 from armlet.stores.writer import Upkeep
+from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError
-from soak.world import ARMS, DIM, context, reward
 
 THREADS = 8
 WINDOW = 60.0  # seconds, of a clock that is set forward

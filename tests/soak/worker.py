@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import armlet
 from armlet.stores.sqlite import SQLite, SQLiteTransaction
-from soak.world import context, loop_of, reward
+from soak.environment import context, loop_of, reward
 
 THREADS = 4
 

@@ -7,7 +7,7 @@ import functools
 import math
 from pathlib import Path
 
-from armlet.advice import Advice, advise, page
+from armlet.advice import Advice, advise, command
 from armlet.advice.pilot import ArmCheck
 from armlet.environments import FigureA
 from armlet.inference.intervals import Estimate, Interval
@@ -15,7 +15,7 @@ from armlet.inference.intervals import Estimate, Interval
 
 @functools.cache
 def usual() -> Advice:
-    """Ask what is asked on the command line by `--world FigureA --problems 3 --runs 2 --seed 1`."""
+    """Ask what is asked on the command line by `--environment FigureA --problems 3 --runs 2 --seed 1`."""
     return advise(FigureA.draw, horizon=2000, problems=3, runs=2, seed=1)
 
 
@@ -45,8 +45,8 @@ def far(advice: Advice) -> Advice:
 def write_pages(advice: Advice, folder: Path) -> dict[str, Path]:
     """Write the page of an advice, of one that lacks all it may, and of one whose theorem asks for a p close by."""
     near = dataclasses.replace(advice, theorem_p=2 * advice.grid[-1].p, found_by=401)
-    texts = {"usual": page.render(advice, seed=1), "far": page.render(far(advice), seed=1)}
-    texts["near"] = page.render(near, seed=1, per_day=200)
+    texts = {"usual": command.render(advice, seed=1), "far": command.render(far(advice), seed=1)}
+    texts["near"] = command.render(near, seed=1, per_day=200)
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in texts}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from armlet.testing.absence import check_absent_arms
-from armlet.testing.policies import CHECKS, Check
+from armlet.testing.policies import CHECKS, Check, check_absent_arms
 from armlet.types import Policy
 from support import examples
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from armlet.datasets import Collection
-from armlet.datasets.actg175_trial import BEFORE
-from armlet.datasets.collection import Wheel, digest
-from armlet.datasets.keel import KEEL
+from armlet.datasets.collection import KEEL, Wheel, digest
+from armlet.datasets.feedback import BEFORE
 
 
 def made_text(seed: int, n: int, *, classes: int = 3, dim: int = 4) -> str:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from armlet import theory
 from armlet.environments import FigureA
-from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
 from armlet.errors import ArmletError
 from armlet.theory import LEMMA_1, AssumptionError, Problem
 from armlet.theory.problem import MEANINGS
@@ -47,11 +46,13 @@ problems = st.builds(
 
 
 def test_constants_from_arrays_are_those_of_the_table() -> None:
-    world = FigureA.draw(np.random.default_rng(3))
-    table = world.table()
+    environment = FigureA.draw(np.random.default_rng(3))
+    table = environment.table()
     assert table is not None
-    sigma, theta = noise_sigma(table), np.array(world.theta)
-    assert theory.problem_constants(table.contexts, theta, sigma=sigma, chances=table.chances) == world.constants()
+    sigma, theta = noise_sigma(table), np.array(environment.theta)
+    assert (
+        theory.problem_constants(table.contexts, theta, sigma=sigma, chances=table.chances) == environment.constants()
+    )
 
 
 def test_sigma_and_the_papers_constant_are_kept_apart() -> None:
@@ -308,7 +309,7 @@ def test_a_constant_of_lemma_1_that_is_not_below_one_is_refused() -> None:
 
 def test_asking_a_table_gives_the_p_of_its_problem() -> None:
     even, scale = np.full(2, 0.5), math.sqrt(2.0)
-    table = FiniteWorld(contexts=np.eye(2), chances=even, means=np.eye(2), noise="gaussian", scale=scale)
+    table = FiniteEnvironment(contexts=np.eye(2), chances=even, means=np.eye(2), noise="gaussian", scale=scale)
     asked = theory.asked_p(table)
     assert asked.reasons == ()
     assert asked.problem == Problem.of(table, np.eye(2), sigma=noise_sigma(table))
@@ -318,7 +319,7 @@ def test_asking_a_table_gives_the_p_of_its_problem() -> None:
 
 def test_theta_is_read_off_the_table_within_the_span_of_its_contexts() -> None:
     X, theta = np.array([[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]]), np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 5.0]])
-    table = FiniteWorld(contexts=X, chances=np.full(2, 0.5), means=X @ theta.T)
+    table = FiniteEnvironment(contexts=X, chances=np.full(2, 0.5), means=X @ theta.T)
     asked = theory.asked_p(table)
     assert asked.problem is not None
     projector = X.T @ X  # its rows are orthonormal
@@ -330,10 +331,10 @@ def test_theta_is_read_off_the_table_within_the_span_of_its_contexts() -> None:
 def test_asking_tells_why_there_is_no_p() -> None:
     even = np.full(3, 1 / 3)
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-    bent = theory.asked_p(FiniteWorld(contexts=X, chances=even, means=np.array([[1.0, 0], [0, 1], [9, 9]])))
+    bent = theory.asked_p(FiniteEnvironment(contexts=X, chances=even, means=np.array([[1.0, 0], [0, 1], [9, 9]])))
     assert bent.repaired is None
     assert "not linear" in bent.reasons[0]
-    long = theory.asked_p(FiniteWorld(contexts=2 * X, chances=even, means=2 * X))
+    long = theory.asked_p(FiniteEnvironment(contexts=2 * X, chances=even, means=2 * X))
     assert long.printed is None
     assert long.repaired is not None
     assert "|x| <= 1" in long.reasons[0]
@@ -358,7 +359,7 @@ def test_problems_keep_their_size_when_rewards_are_divided() -> None:
     ],
 )
 def test_a_failed_assumption_is_told_plainly_too(contexts: Float64, means: Float64, plainly: str) -> None:
-    table = FiniteWorld(contexts=contexts, chances=np.full(2, 0.5), means=means, noise="gaussian", scale=1.0)
+    table = FiniteEnvironment(contexts=contexts, chances=np.full(2, 0.5), means=means, noise="gaussian", scale=1.0)
     asked = theory.asked_p(table)
     assert asked.printed is None
     assert asked.plainly == (plainly,)

@@ -18,10 +18,10 @@ THETA = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.5))
 
 def explored(n: int, *, seed: int = 1) -> Rows:
     """Draw rows of Figure (a)'s kind with arms played uniformly."""
-    rng, world = np.random.default_rng(seed), FigureA(theta=THETA)
-    X = world.contexts(rng, n)
+    rng, environment = np.random.default_rng(seed), FigureA(theta=THETA)
+    X = environment.contexts(rng, n)
     arms = rng.integers(len(THETA), size=n)
-    return X, arms, world.rewards(rng, X)[np.arange(n), arms]
+    return X, arms, environment.rewards(rng, X)[np.arange(n), arms]
 
 
 def test_estimates_approach_the_true_constants() -> None:

@@ -26,17 +26,13 @@ import numpy as np
 from armlet import datasets
 from armlet.bandit import Bandit
 from armlet.inference.intervals import Estimate
-from armlet.parallel.pool import Pool, PoolLike, opened
-from armlet.parallel.progress import Progress, reporter
+from armlet.parallel.pool import Pool, PoolLike, Progress, opened, reporter
 from armlet.parallel.seeds import Seeds
 from armlet.report import plots
-from armlet.report.pictures import require_matplotlib
-from armlet.report.tables import Table
-from armlet.simulation.compare import parse_policy
-from armlet.simulation.lab import Archive, Lab, Scale
-from armlet.simulation.manifest import ResultsError, new_session, read_manifest, versions
-from armlet.simulation.named import make_policy
-from armlet.simulation.shelf import Arrays, Shelf
+from armlet.report.document import Table
+from armlet.report.plots import require_matplotlib
+from armlet.simulation.compare import make_policy, parse_policy
+from armlet.simulation.lab import Archive, Arrays, Lab, ResultsError, Scale, Shelf, new_session, read_manifest, versions
 from armlet.types import Float64, Int64, Policy
 from armlet_lab.contests import contest, vowpal
 from armlet_lab.contests.comparing import Runs, Test, tally

@@ -15,10 +15,9 @@ import numpy as np
 
 from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
-from armlet.report.pictures import Picture
-from armlet.report.tables import Table
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.report.plots import Picture
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Claim, Outcome, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means

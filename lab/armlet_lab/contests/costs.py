@@ -16,10 +16,9 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.environments import Linear
-from armlet.environments.oracle_bit import OracleBit
-from armlet.environments.world import World
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.environments.environment import Environment
+from armlet.environments.wrapped import OracleBit
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.contests.contenders import ALL
 from armlet_lab.contests.contest import Part, Task, part, table
@@ -68,7 +67,7 @@ def measure(task: Task) -> Arrays:
     n_arms, dim = SIZES[task.environment]
     linear = Linear.draw(task.seeds.rng("timed worlds"), n_arms=n_arms, dim=dim, law="bits")
     contender = ALL[task.player]
-    met: World = OracleBit(world=linear) if contender.family == "one bit" else linear
+    met: Environment = OracleBit(environment=linear) if contender.family == "one bit" else linear
     grid = contender.grid(brief(linear, 10_000))
     bandit = Bandit(range(n_arms), dim, policy=grid[len(grid) // 2], seed=task.seeds.seed("timed coins"))
     before, steps = task.horizon, task.horizon + BLOCK * BLOCKS

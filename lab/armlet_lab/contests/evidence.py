@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.environments import Delayed, News, World
+from armlet.environments import Delayed, Environment, News
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear_arms import as_rows
+from armlet.environments.linear import as_rows
 from armlet.environments.news import Payment
 from armlet.inference.intervals import Estimate
 from armlet.policies import (
@@ -29,11 +29,9 @@ from armlet.policies import (
     ThompsonSampling,
     Uniform,
 )
-from armlet.report.tables import Table
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import draw, player
-from armlet.simulation.shelf import Arrays
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, Scale
+from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
@@ -129,13 +127,13 @@ class Steps(NamedTuple):
         return np.array([self.lost.sum()])
 
 
-def _meet(world: World, policies: Mapping[str, Policy], task: Task) -> tuple[dict[str, Steps], float]:
-    """Play every policy on one run of a world, drawn once; return what each did, and what random play loses."""
-    contexts, noise, coins = streams.of_run(task.seeds, task.environment, task.first)
-    players = {name: player(world, policy, coins) for name, policy in policies.items()}
+def _meet(environment: Environment, policies: Mapping[str, Policy], task: Task) -> tuple[dict[str, Steps], float]:
+    """Play every policy on one run of an environment, drawn once; return what each did, and what random play loses."""
+    contexts, noise, coins = run_streams(task.seeds, task.environment, task.first)
+    players = {name: player(environment, policy, coins) for name, policy in policies.items()}
     parts: dict[str, list[Steps]] = {name: [] for name in policies}
     random = 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, task.horizon):
+    for _, X, rewards, losses in draw(environment, contexts, noise, task.horizon):
         random += float(np.nanmean(losses, axis=1).sum())
         for name, each in players.items():
             arms, explored = each.play(X, rewards)
@@ -161,7 +159,7 @@ def play_news(task: Task) -> Arrays:
     """Return the regret of everybody on one site of news."""
     noise, share = SITES[task.environment]
     rng, life = task.seeds.rng("sites", task.environment, task.first), round(share * task.horizon)
-    world = News.draw(rng, horizon=task.horizon, alive=ALIVE, life=life, noise=noise)
+    environment = News.draw(rng, horizon=task.horizon, alive=ALIVE, life=life, noise=noise)
     policies: dict[str, Policy] = {
         "uniform": Uniform(),
         **{f"Algorithm 1, p = {times * ALIVE:g}": Algorithm1(p=times * ALIVE) for times in (2.0, 32.0)},
@@ -171,29 +169,29 @@ def play_news(task: Task) -> Arrays:
         "LinUCB": LinUCB(),
         "Thompson": ThompsonSampling(v=1.0),
     }
-    return {name: steps.regret for name, steps in _meet(world, policies, task)[0].items()}
+    return {name: steps.regret for name, steps in _meet(environment, policies, task)[0].items()}
 
 
 def play_newcomer(task: Task) -> Arrays:
     """Return how often an arm that is best in half of the contexts is played in the first steps after it has come."""
-    world, T = newcomer(task.seeds.rng("newcomers", task.first), task.horizon), task.horizon + WATCHED
-    policies, out = _laws(world.n_arms, T), {}
-    for name, steps in _meet(world, policies, replace(task, horizon=T))[0].items():
-        tried = steps.arms[task.horizon :] == world.n_arms - 1
+    environment, T = newcomer(task.seeds.rng("newcomers", task.first), task.horizon), task.horizon + WATCHED
+    policies, out = _laws(environment.n_arms, T), {}
+    for name, steps in _meet(environment, policies, replace(task, horizon=T))[0].items():
+        tried = steps.arms[task.horizon :] == environment.n_arms - 1
         rows = steps.explored[task.horizon :] if policies[name].learns_from == "explored steps" else True
         out[name], out[f"{name}, learned"] = (np.array([float(count.sum())]) for count in (tried, tried & rows))
     return out
 
 
 def newcomer(rng: np.random.Generator, late: int) -> News:
-    """Make a world of five arms that stay, and a sixth after `late` steps that is best in half of the contexts.
+    """Make an environment of five arms that stay, and a sixth after `late` steps that is best in half of the contexts.
 
     It goes by the sign of a value that the others do not look at, and much farther than they differ.
 
     Examples
     --------
-    >>> world = newcomer(np.random.default_rng(1), 50)
-    >>> mu = world.means(world.contexts(np.random.default_rng(2), 4000))
+    >>> environment = newcomer(np.random.default_rng(1), 50)
+    >>> mu = environment.means(environment.contexts(np.random.default_rng(2), 4000))
     >>> bool(abs((mu.argmax(axis=1) == 5).mean() - 0.5) < 0.05)
     True
     """
@@ -205,28 +203,28 @@ def newcomer(rng: np.random.Generator, late: int) -> News:
 
 def play_delayed(task: Task) -> Arrays:
     """Return the regret of everybody where rewards come a tenth of the run late."""
-    world = Delayed(world=draw_problem(task.environment, task.seeds, task.first), delay=task.horizon // 10)
+    environment = Delayed(environment=draw_problem(task.environment, task.seeds, task.first), delay=task.horizon // 10)
     policies: dict[str, Policy] = {
-        **{f"p = {factor:g} K": Algorithm1(p=factor * world.n_arms) for factor in FACTORS},
-        EVIDENCE: ContextualEpsilonGreedy(p=Q * world.n_arms),
+        **{f"p = {factor:g} K": Algorithm1(p=factor * environment.n_arms) for factor in FACTORS},
+        EVIDENCE: ContextualEpsilonGreedy(p=Q * environment.n_arms),
         "auto": AutoEpsilonGreedy(horizon=task.horizon),
     }
-    done, random = _meet(world, policies, task)
+    done, random = _meet(environment, policies, task)
     return {**{name: steps.regret for name, steps in done.items()}, "random": np.array([random])}
 
 
 def play_trained(task: Task) -> Arrays:
     """Train on a log of random play; return the share of right decisions, of right predictions, and of exploring."""
-    world, rows = draw_problem(task.environment, task.seeds, task.first), task.horizon
-    contexts, noise, coins = streams.of_run(task.seeds, task.environment, task.first)
-    block = next(draw(world, contexts, noise, rows + WATCHED, size=rows + WATCHED))
-    logged = task.seeds.rng("log", task.first).integers(world.n_arms, size=rows)
+    environment, rows = draw_problem(task.environment, task.seeds, task.first), task.horizon
+    contexts, noise, coins = run_streams(task.seeds, task.environment, task.first)
+    block = next(draw(environment, contexts, noise, rows + WATCHED, size=rows + WATCHED))
+    logged = task.seeds.rng("log", task.first).integers(environment.n_arms, size=rows)
     X, best = block.X[rows:], block.losses[rows:].argmin(axis=1)
     out: dict[str, Float64] = {}
-    for name, policy in _laws(world.n_arms, 10 * rows).items():
+    for name, policy in _laws(environment.n_arms, 10 * rows).items():
         if name == "evidence, q = 1":
             continue
-        bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=coins)
+        bandit = Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=coins)
         bandit.fit(block.X[:rows], logged, block.rewards[np.arange(rows), logged], explored=True)
         right, arms, explored = bandit.predict(X) == best, np.zeros_like(best), np.zeros(WATCHED)
         for i, x in enumerate(X):
@@ -240,14 +238,14 @@ def play_trained(task: Task) -> Arrays:
 
 def play_closed(task: Task) -> Arrays:
     """Return regret and explored steps of both clocks at one p, in free units both, and of a floor."""
-    world = draw_problem(task.environment, task.seeds, task.first)
-    p = Q * world.n_arms
+    environment = draw_problem(task.environment, task.seeds, task.first)
+    p = Q * environment.n_arms
     policies: dict[str, Policy] = {
         "steps": Algorithm1(p=p, units="free"),
         "evidence": ContextualEpsilonGreedy(p=p),
         "floor": ContextualEpsilonGreedy(p=p, floor=FLOOR),
     }
-    done, random = _meet(world, policies, task)
+    done, random = _meet(environment, policies, task)
     formula = p * (1 + np.log1p((task.horizon - p) / Q))
     return {
         **{name: steps.regret for name, steps in done.items()},
@@ -375,7 +373,7 @@ def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator
     low, high = COUNT
     claim = our_claim(
         "evidence-closed",
-        "In a closed world with prompt rewards evidence explores p (1 + log(1 + (T - p) / q)) steps.",
+        "In a closed environment with prompt rewards evidence explores p (1 + log(1 + (T - p) / q)) steps.",
         "What n_a rows are after t steps if each is explored with weight exp(1 - n_a / q). Up to rounding p log K more "
         f"than p/t explores, whose first rows come K times as slowly. At p = {Q:g} K: {low:g} to {high:g} times that.",
     )

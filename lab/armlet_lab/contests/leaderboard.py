@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from armlet.environments.oracle_bit import OracleBit
-from armlet.environments.world import World
+from armlet.environments.environment import Environment
+from armlet.environments.wrapped import OracleBit
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import LinUCB
 from armlet.report import plots
-from armlet.report.tables import Table
+from armlet.report.document import Table
 from armlet.simulation import play as playing
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays
+from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Float64
 from armlet_lab.contests.contenders import ALL
 from armlet_lab.contests.contest import THEORY, Entry, Score, Task, part, play_all, table, tune_and_play
 from armlet_lab.contests.costs import Cost, find_costs, judge_costs
-from armlet_lab.runner.arena import ARENAS, brief, draw_world
+from armlet_lab.runner.arena import ARENAS, brief, draw_environment
 from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings, Outcome, Role, Statistic
 
 if TYPE_CHECKING:
@@ -83,11 +82,11 @@ def play(task: Task) -> Arrays:
 
 
 def _play_one(task: Task, problem: int) -> float:
-    world, contender = draw_world(task.environment, task.seeds, problem), ALL[task.player]
-    policy = contender.settle(brief(world, task.horizon), None if task.choice == THEORY else task.choice)
-    met: World = OracleBit(world=world) if contender.family == "one bit" else world
+    environment, contender = draw_environment(task.environment, task.seeds, problem), ALL[task.player]
+    policy = contender.settle(brief(environment, task.horizon), None if task.choice == THEORY else task.choice)
+    met: Environment = OracleBit(environment=environment) if contender.family == "one bit" else environment
     seed = task.seeds.seed("runs", task.environment, problem)
-    job = playing.Job(world=met, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
+    job = playing.Job(environment=met, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
     return float(playing.play(job, 0).regret[-1])
 
 
@@ -95,9 +94,11 @@ def play_width(task: Task) -> Arrays:
     """Return the regret of LinUCB with one alpha at T/4, T/2 and T: (runs, 3)."""
     parts, out = tuple(task.horizon // part for part in (4, 2, 1)), []
     for run in task.draws:
-        world = draw_world(task.environment, task.seeds, run)
+        environment = draw_environment(task.environment, task.seeds, run)
         policy, seed = LinUCB(alpha=WIDTHS[task.choice], units="as given"), task.seeds.seed("runs of a width", run)
-        job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, checkpoints=parts)
+        job = playing.Job(
+            environment=environment, policy=policy, horizon=task.horizon, runs=1, seed=seed, checkpoints=parts
+        )
         out.append(playing.play(job, 0).regret)
     return {"regret": np.array(out)}
 
@@ -110,7 +111,7 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Choose constants, play, time and rank."""
     s, seeds = settings, lab.seeds
-    told = {arena: brief(draw_world(arena, seeds), s.horizon) for arena in s.arenas}
+    told = {arena: brief(draw_environment(arena, seeds), s.horizon) for arena in s.arenas}
     entries = [
         Entry(
             Task(seeds=seeds, environment=arena, horizon=s.horizon // DIVIDED.get(arena, 1), player=name),
@@ -123,7 +124,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
         for name, contender in ALL.items()
         if contender.fits(told[arena])
     ]
-    scores = tune_and_play(lab, play, entries, "Leaderboard", f"{len(ALL)} policies in {len(s.arenas)} worlds")
+    scores = tune_and_play(lab, play, entries, "Leaderboard", f"{len(ALL)} policies in {len(s.arenas)} environments")
     widths = {
         alpha: [Task(seeds=seeds, environment=FIRST, horizon=20_000, runs=20, choice=i)]
         for i, alpha in enumerate(WIDTHS)
@@ -209,7 +210,7 @@ def judge(ranks: Mapping[str, Rank], settings: Settings, seeds: Seeds, widths: M
         statistics,
         _summary(ordered, overall, settings, seeds),
         table(
-            "Regret with tuned constants, world by world",
+            "Regret with tuned constants, environment by environment",
             "policy",
             {
                 arena: {rank.name: _show(relative(rank, "tuned", seeds, [arena])) for rank in ordered}
@@ -293,7 +294,7 @@ def _summary(
     n, columns = len(settings.arenas), {}
     for place, rank in enumerate(ordered, start=1):
         worst = math.exp(np.mean([math.log(max(each.worst, 1e-12)) for each in rank.standings.values()]))
-        some = "" if (fits := len(rank.standings)) == n else f" ({fits} of {n} worlds)"
+        some = "" if (fits := len(rank.standings)) == n else f" ({fits} of {n} environments)"
         columns[rank.name] = {
             "place": "" if rank.family == "one bit" else str(place),
             "kind": rank.family,
@@ -336,7 +337,7 @@ def _picture(ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], se
         key="leaderboard",
         alt="Regret of every policy relative to uniform play against the time of a step, both on log scales",
         caption=(
-            "Regret with tuned constants against the time of a step, for policies that fit every world; a number is a "
+            "Regret with tuned constants against the time of a step, for policies that fit everywhere; a number is a "
             "place in the table. Algorithm 1, LinUCB, OFUL, Thompson sampling and the OLS bandit are compiled."
         ),
     )

@@ -17,16 +17,14 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.environments import Customers, Delayed, LinearArms, News, World
-from armlet.environments.linear_arms import as_rows
+from armlet.environments import Customers, Delayed, Environment, LinearArms, News
+from armlet.environments.linear import as_rows
 from armlet.inference.intervals import Estimate
 from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import draw, player
-from armlet.simulation.shelf import Arrays
+from armlet.simulation.lab import Arrays, Lab, Scale
+from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
 from armlet_lab.contests.contest import Columns, Entry, Task, part, ratio, table, tune_and_play
 from armlet_lab.runner.arena import ARENAS
@@ -106,7 +104,7 @@ def _chapelle_li(_: np.random.Generator) -> Plain:
     return Plain(theta=((0.5,), *((0.4,),) * 9), law="constant", tail="clicks")
 
 
-FAMILIES: Final[dict[str, Callable[[np.random.Generator], World]]] = {
+FAMILIES: Final[dict[str, Callable[[np.random.Generator], Environment]]] = {
     **ARENAS,
     "clicks 3 %": Customers.draw,
     "level 100": lambda rng: Plain.draw(rng, level=100.0),
@@ -116,14 +114,14 @@ FAMILIES: Final[dict[str, Callable[[np.random.Generator], World]]] = {
     "near-ties": _near,
     "one noisy arm": lambda rng: Plain.draw(rng, 5, 5, deviations=(5.0, 0.5, 0.5, 0.5, 0.5)),
     "news": News.draw,  # told the horizon
-    "delay 1,000": lambda rng: Delayed(world=Plain.draw(rng), delay=1000),
+    "delay 1,000": lambda rng: Delayed(environment=Plain.draw(rng), delay=1000),
     "at once": _chapelle_li,
     "blocks of 1,000": _chapelle_li,
 }
 """The last two are the best arm of ten by clicks, 0.5 against 0.4, without features (Chapelle and Li 2011, Table 1)."""
 
 
-def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> World:
+def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> Environment:
     """Draw one problem of a family, for so many steps; every index is another.
 
     Examples
@@ -138,8 +136,8 @@ def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> World:
 class InBlocks:
     """Plays as a user's loop would whose rewards come every 1,000 steps."""
 
-    def __init__(self, world: World, policy: Policy, seed: int) -> None:
-        self.bandit = Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+    def __init__(self, environment: Environment, policy: Policy, seed: int) -> None:
+        self.bandit = Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=seed)
         self._waiting: list[tuple[Decision, float]] = []
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
@@ -186,11 +184,11 @@ def play(task: Task) -> Arrays:
 
 def regret(policy: Policy, task: Task, problem: int) -> float:
     """Play one run, rewards coming as the family says."""
-    world = draw_problem(task.environment, task.seeds, problem, task.horizon)
-    contexts, noise, seed = streams.of_run(task.seeds, task.environment, problem)
-    who = (InBlocks if task.environment == "blocks of 1,000" else player)(world, policy, seed)
+    environment = draw_problem(task.environment, task.seeds, problem, task.horizon)
+    contexts, noise, seed = run_streams(task.seeds, task.environment, problem)
+    who = (InBlocks if task.environment == "blocks of 1,000" else player)(environment, policy, seed)
     total = 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, task.horizon, DRAWN):
+    for _, X, rewards, losses in draw(environment, contexts, noise, task.horizon, DRAWN):
         arms, _ = who.play(X, rewards)
         total += float(losses[np.arange(len(X)), arms].sum())
     return total

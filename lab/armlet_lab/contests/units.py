@@ -14,7 +14,7 @@ import numpy as np
 
 from armlet.environments import Linear, LinearArms, NearTies, Rescaled
 from armlet.environments.families import FAMILIES
-from armlet.environments.linear_arms import as_rows
+from armlet.environments.linear import as_rows
 from armlet.inference.intervals import Estimate
 from armlet.parallel.seeds import Seeds
 from armlet.policies import (
@@ -26,9 +26,8 @@ from armlet.policies import (
     OptimisticEpsilonGreedy,
     ThompsonSampling,
 )
-from armlet.report.tables import Table
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Float64, Policy
 from armlet_lab.contests import contest
 from armlet_lab.contests.contest import Columns, Part, our_claim, part, play_all, ratio, table
@@ -106,8 +105,8 @@ def draw_problem(family: str, seeds: Seeds, problem: int, *, level: float, lengt
     >>> draw_problem(LEVELS, Seeds(1), 0, level=30.0, length=1.0).reward_level
     30.0
     """
-    world = PROBLEMS[family](seeds.rng("problems", family, problem))
-    return Rescaled(world=world, reward_level=level, feature_scales=(length,) * world.dim)
+    environment = PROBLEMS[family](seeds.rng("problems", family, problem))
+    return Rescaled(environment=environment, reward_level=level, feature_scales=(length,) * environment.dim)
 
 
 def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
@@ -140,9 +139,12 @@ def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
 
 def play(task: Task) -> Arrays:
     """Return the regret of every player, (1, players), and what random play loses, (1,)."""
-    world = draw_problem(task.environment, task.seeds, task.first, level=task.level, length=task.length)
-    entries = [together.Entry.of(policy, world) for policy in players(world.n_arms, task.horizon, task.ratio).values()]
-    found = together.play(world, entries, task.horizon, task.seeds, task.environment, task.first)
+    environment = draw_problem(task.environment, task.seeds, task.first, level=task.level, length=task.length)
+    entries = [
+        together.Entry.of(policy, environment)
+        for policy in players(environment.n_arms, task.horizon, task.ratio).values()
+    ]
+    found = together.play(environment, entries, task.horizon, task.seeds, task.environment, task.first)
     return {"regret": found.regret[None], "random": np.array([found.random])}
 
 

@@ -17,19 +17,17 @@ import numpy as np
 
 from armlet.advice import Pilot
 from armlet.advice.ask import prepare
-from armlet.advice.posterior import Posterior
+from armlet.advice.pilot import Posterior, as_source
 from armlet.advice.problem import Source
-from armlet.advice.sources import as_source
-from armlet.advice.spread import predictive
+from armlet.advice.runs import predictive
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear_arms import LinearArms
+from armlet.environments.linear import LinearArms
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.report import plots
-from armlet.report.tables import Table
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.theory import asked_p
 from armlet.types import Float64
 from armlet_lab.runner import hindsight, together
@@ -179,16 +177,16 @@ def ask_law(task: Law) -> Arrays:
 
 def play(task: Task) -> Arrays:
     """Return regret of every p of the grid, (runs, grid), of three choices, (runs,), and what the pilot promised."""
-    T, world = task.horizon, draw_problem(task.family, task.seeds, task.problem)
+    T, environment = task.horizon, draw_problem(task.family, task.seeds, task.problem)
     which = (task.family, task.problem, T)
-    pilot = _pilot(world, task.rows, task.seeds.rng("pilots", *which))
+    pilot = _pilot(environment, task.rows, task.seeds.rng("pilots", *which))
     p, ends = _advise(Posterior.of(pilot, "max"), task, task.problem)
-    grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
+    grid = hindsight.grid_of_p(environment.n_arms, T, task.ratio)
     # p = T explores every step up to T, as any larger p does; the theorem is about Algorithm 1 as printed
     theorem = Algorithm1(p=min(task.theorem_p, float(T)))
     policies = [*(ContextualEpsilonGreedy(p=each) for each in (*grid, task.law_p, p)), theorem]
-    entries = [together.Entry.of(policy, world) for policy in policies]
-    runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
+    entries = [together.Entry.of(policy, environment) for policy in policies]
+    runs = [together.play(environment, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {
         "grid": regret[:, :-3].copy(),
@@ -211,20 +209,20 @@ def _advise(source: Source, task: Law, *problem: int) -> tuple[float, Float64]:
     return trial.ps[trial.best], np.array(predictive(trial.sample(trial.best), gap * task.horizon))
 
 
-def _asked(world: LinearArms) -> float:
+def _asked(environment: LinearArms) -> float:
     """Return the p of Theorem 2, repaired where contexts are longer than the printed one allows; inf if none."""
-    table = world.table()
+    table = environment.table()
     if table is None:
         return math.inf  # contexts without end: the smallest gap is 0
-    asked = asked_p(table, theta=np.array(world.theta))
+    asked = asked_p(table, theta=np.array(environment.theta))
     condition = asked.printed or asked.repaired
     return math.inf if condition is None else condition.p
 
 
-def _pilot(world: LinearArms, rows: int, rng: np.random.Generator) -> Pilot:
+def _pilot(environment: LinearArms, rows: int, rng: np.random.Generator) -> Pilot:
     """Play at random for a while."""
-    X, arms = world.contexts(rng, rows), rng.integers(world.n_arms, size=rows)
-    return Pilot(X, arms, world.rewards(rng, X)[np.arange(rows), arms])
+    X, arms = environment.contexts(rng, rows), rng.integers(environment.n_arms, size=rows)
+    return Pilot(X, arms, environment.rewards(rng, X)[np.arange(rows), arms])
 
 
 def _family(law: Law, told: Arrays, found: Sequence[Arrays]) -> Family:

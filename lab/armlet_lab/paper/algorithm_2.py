@@ -20,11 +20,9 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.report import plots
-from armlet.report.numbers import show
-from armlet.report.tables import Table
+from armlet.report.document import Table, show
 from armlet.simulation import play as playing
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Float64, Policy
 from armlet_lab.runner.arena import Brief, brief
 from armlet_lab.runner.experiment import (
@@ -53,7 +51,7 @@ FAMILIES: Final[dict[str, Callable[[np.random.Generator, int], Float64]]] = {  #
 }
 SHORT: Final = 5  # of them, with contexts of length at most 1, as the paper assumes
 
-WORLDS: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
+ENVIRONMENTS: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
     "I = 10": lambda rng: Section7.draw(rng, I=10),
     "I = 2 + log^2 t": lambda rng: Section7Growing.draw(rng, rate="log2"),
     "I = 2 + sqrt t": lambda rng: Section7Growing.draw(rng, rate="sqrt"),
@@ -82,7 +80,7 @@ NOTES: Final = (
     "Contexts longer than 1, which the paper excludes, make the minimum harder to find: see the last two kinds of row.",
 )
 
-Regret: TypeAlias = Mapping[str, Mapping[str, Float64]]  # by world, then policy: (runs,)
+Regret: TypeAlias = Mapping[str, Mapping[str, Float64]]  # by environment, then policy: (runs,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +142,7 @@ class Play:
     """One policy on some problems of one kind."""
 
     seeds: Seeds
-    world: str
+    environment: str
     policy: str
     horizon: int
     first: int
@@ -155,10 +153,12 @@ def play(task: Play) -> Arrays:
     """Return the regret at T of every run, each another theta, the same for all policies."""
     regret = []
     for run in range(task.first, task.first + task.runs):
-        world = WORLDS[task.world](task.seeds.rng("worlds", task.world, run))
-        policy = POLICIES[task.policy](brief(world, task.horizon))
-        seed = task.seeds.seed("runs", task.world, run)
-        job = playing.Job(world=world, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python")
+        environment = ENVIRONMENTS[task.environment](task.seeds.rng("worlds", task.environment, run))
+        policy = POLICIES[task.policy](brief(environment, task.horizon))
+        seed = task.seeds.seed("runs", task.environment, run)
+        job = playing.Job(
+            environment=environment, policy=policy, horizon=task.horizon, runs=1, seed=seed, method="python"
+        )
         regret.append(playing.play(job, 0).regret[-1])
     return {"regret": np.array(regret)}
 
@@ -224,12 +224,12 @@ def find(settings: Settings, lab: Lab) -> Findings:
     small = [Small(seeds=lab.seeds, family=name, rows=settings.rows, histories=settings.histories) for name in FAMILIES]
     searched = lab.map("small", search_small, small, "Algorithm 2: searches against brute force")
     plays = [
-        Play(seeds=lab.seeds, world=world, policy=policy, horizon=settings.horizon, first=first, runs=5)
-        for world in WORLDS
+        Play(seeds=lab.seeds, environment=environment, policy=policy, horizon=settings.horizon, first=first, runs=5)
+        for environment in ENVIRONMENTS
         for policy in POLICIES
         for first in range(0, settings.runs, 5)
     ]
-    found = lab.map("play", play, plays, f"Algorithm 2: {len(POLICIES)} policies in {len(WORLDS)} worlds")
+    found = lab.map("play", play, plays, f"Algorithm 2: {len(POLICIES)} policies in {len(ENVIRONMENTS)} environments")
     timings = [
         *(Timing(seeds=lab.seeds, search="relaxed", rows=n, dim=10) for n in settings.lengths),
         *(Timing(seeds=lab.seeds, search="exact", rows=n, dim=3) for n in settings.doubling),
@@ -239,7 +239,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
         memory={m: remembered(m) for m in settings.rare},
         ratios={task.family: as_floats(arrays["ratios"]) for task, arrays in zip(small, searched, strict=True)},
         agreed={task.family: as_floats(arrays["agreed"]) for task, arrays in zip(small, searched, strict=True)},
-        regret=_by_world(plays, found),
+        regret=_by_environment(plays, found),
         seconds={
             (task.search, task.rows): float(as_floats(arrays["seconds"]).min())
             for task, arrays in zip(timings, timed, strict=True)
@@ -254,11 +254,15 @@ def _unit(rows: Float64) -> Float64:
     return scaled
 
 
-def _by_world(tasks: Sequence[Play], found: Sequence[Arrays]) -> dict[str, dict[str, Float64]]:
-    out: dict[str, dict[str, list[Float64]]] = {world: {name: [] for name in POLICIES} for world in WORLDS}
+def _by_environment(tasks: Sequence[Play], found: Sequence[Arrays]) -> dict[str, dict[str, Float64]]:
+    out: dict[str, dict[str, list[Float64]]] = {
+        environment: {name: [] for name in POLICIES} for environment in ENVIRONMENTS
+    }
     for task, arrays in zip(tasks, found, strict=True):
-        out[task.world][task.policy].append(as_floats(arrays["regret"]))
-    return {world: {name: np.concatenate(parts) for name, parts in mine.items()} for world, mine in out.items()}
+        out[task.environment][task.policy].append(as_floats(arrays["regret"]))
+    return {
+        environment: {name: np.concatenate(parts) for name, parts in mine.items()} for environment, mine in out.items()
+    }
 
 
 def judge(
@@ -388,24 +392,29 @@ def _regret(regret: Regret, horizon: int, rng: np.random.Generator) -> tuple[Ver
     )
     statistics = (
         *(
-            Statistic(f"relative to Algorithm 1, {world}", _ratio(regret[world], OURS, rng), Criterion("below", 1))
-            for world in GROWING
+            Statistic(
+                f"relative to Algorithm 1, {environment}", _ratio(regret[environment], OURS, rng), Criterion("below", 1)
+            )
+            for environment in GROWING
         ),
         *(
             Statistic(
-                f"LinUCB relative to Algorithm 1, {world}",
-                _ratio(regret[world], "LinUCB", rng),
+                f"LinUCB relative to Algorithm 1, {environment}",
+                _ratio(regret[environment], "LinUCB", rng),
                 Criterion("below", 1),
                 Role.CONTROL,
             )
-            for world in GROWING
+            for environment in GROWING
         ),
     )
-    better = [world for world in regret if regret[world]["LinUCB"].mean() < regret[world][OURS].mean()]
+    better = [
+        environment for environment in regret if regret[environment]["LinUCB"].mean() < regret[environment][OURS].mean()
+    ]
     why = {
         Outcome.HOLDS: (
             "It explores by its widths, which rare rows keep wide. So does LinUCB, which regrets less in "
-            f"{len(better)} of {len(regret)} of these worlds at a fraction of the cost: under a fixed ridge more rows "
+            f"{len(better)} of {len(regret)} of these environments at a fraction of the cost: under a fixed ridge "
+            "more rows "
             "never widen an interval, the whole history is the best subset, and there is nothing to search for. That "
             "is the better answer to Section 7."
         ),

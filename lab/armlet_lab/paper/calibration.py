@@ -18,14 +18,12 @@ import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.kernel import AutoEvidence, Tuned
-from armlet.parallel.pool import make_pool
-from armlet.parallel.progress import reporter
+from armlet.parallel.pool import make_pool, reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START
-from armlet.report.tables import Table
-from armlet.simulation.lab import Lab
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.runner import hindsight, together
 
@@ -46,14 +44,14 @@ class Task:
 
 def play(task: Task) -> Arrays:
     """Return regret with each caution, (5,), and with every p, (runs, grid), in units of what random play loses."""
-    world, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
-    fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(world.n_arms, T, 2.0)]
-    entries = [together.Entry.of(policy, world) for policy in fixed]
+    environment, T = draw_problem(task.family, SEEDS, task.problem), task.horizon
+    fixed = [ContextualEpsilonGreedy(p=p) for p in hindsight.grid_of_p(environment.n_arms, T, 2.0)]
+    entries = [together.Entry.of(policy, environment) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoEvidence(horizon=float(T), caution=caution, start=START, most=MOST, even=EVEN)
-        entries.append(together.Entry(rule, Tuned(world.n_arms, world.dim, units="free")))
+        entries.append(together.Entry(rule, Tuned(environment.n_arms, environment.dim, units="free")))
     which = (task.family, task.problem, T)
-    runs = [together.play(world, entries, T, SEEDS, *which, run) for run in range(task.runs)]
+    runs = [together.play(environment, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])
     return {"auto": regret[:, len(fixed) :].mean(axis=0), "grid": regret[:, : len(fixed)].copy()}
 

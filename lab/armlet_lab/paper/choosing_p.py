@@ -20,11 +20,9 @@ from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.report import plots
-from armlet.report.tables import Table
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import Block, InPython, draw
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import Block, InPython, draw, run_streams
 from armlet.types import Float64, Int64, Policy
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.runner import hindsight, together
@@ -152,13 +150,13 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 def play(task: Task) -> Arrays:
     """Return regret of every p of the grid, (runs, grid), and of "auto", (runs,), by what it was told; and its p."""
-    world, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
-    grid = hindsight.grid_of_p(world.n_arms, T, task.ratio)
+    environment, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
+    grid = hindsight.grid_of_p(environment.n_arms, T, task.ratio)
     told = [AutoEpsilonGreedy(horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
     policies: list[Policy] = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
-    entries = [together.Entry.of(policy, world) for policy in policies]
+    entries = [together.Entry.of(policy, environment) for policy in policies]
     which = (task.family, task.problem, T)
-    runs = [together.play(world, entries, T, task.seeds, *which, run) for run in range(task.runs)]
+    runs = [together.play(environment, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {
         "grid": regret[:, : len(grid)].copy(),
@@ -170,14 +168,14 @@ def play(task: Task) -> Arrays:
 
 def play_literal(task: Slow) -> Arrays:
     """Return p and regret at 40 steps, (40,), of the running minimum and of "auto", and the regret of the best p."""
-    world = draw_problem(FIRST, task.seeds, task.problem)
+    environment = draw_problem(FIRST, task.seeds, task.problem)
     T, steps = task.horizon, np.geomspace(20, task.horizon, 40).round().astype(np.int64)
     one = play(Task(seeds=task.seeds, family=FIRST, problem=task.problem, runs=1, horizon=T, ratio=task.ratio))
-    contexts, noise, coins = streams.of_run(task.seeds, FIRST, task.problem, T, 0)  # the very run of `one`
-    whole = next(draw(world, contexts, noise, T, size=T))
+    contexts, noise, coins = run_streams(task.seeds, FIRST, task.problem, T, 0)  # the very run of `one`
+    whole = next(draw(environment, contexts, noise, T, size=T))
     outcome = {}
     for name, policy in _two(T).items():
-        outcome[name] = _path(InPython(world, policy, coins), policy, whole, np.unique(steps))
+        outcome[name] = _path(InPython(environment, policy, coins), policy, whole, np.unique(steps))
     return {
         "steps": steps,
         "best": one["grid"].min(axis=1),

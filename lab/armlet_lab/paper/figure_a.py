@@ -15,19 +15,17 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from armlet.environments.figure_a import FigureA, Zero
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import FiniteEnvironment
+from armlet.environments.paper import FigureA, Zero
 from armlet.inference.intervals import Estimate, band
 from armlet.inputs.settings import RidgeLike
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1 as Policy
 from armlet.report import plots
-from armlet.report.numbers import show
-from armlet.simulation import streams
-from armlet.simulation.growth import doubling_ratio, log_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import play_table
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import show
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import play_table, table_seeds
+from armlet.simulation.results import doubling_ratio, log_slope
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -120,7 +118,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How regret grew in one world at one p."""
+    """How regret grew in one environment at one p."""
 
     steps: Int64  # (checkpoints,)
     regret: Float64  # (runs, checkpoints)
@@ -139,10 +137,12 @@ Grid: TypeAlias = Mapping[int, Mapping[float, Growth]]  # by theta, then by p
 
 def play(task: Task) -> Arrays:
     """Play a task; seeds depend on the theta and the run, not on the policy."""
-    table = cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table())  # with 3 dimensions there always is one
+    table = cast(
+        FiniteEnvironment, _draw(task.seeds, task.theta, task.zero).table()
+    )  # with 3 dimensions there always is one
     policy = Policy(p=task.p, ridge=task.ridge)
     pairs, steps = (
-        [streams.of_table(task.seeds, task.theta, run) for run in range(task.runs)],
+        [table_seeds(task.seeds, task.theta, run) for run in range(task.runs)],
         _checkpoints(task.horizon),
     )
     runs = [play_table(table, policy, steps, pair, jumps=True) for pair in pairs]
@@ -203,8 +203,8 @@ def _draw(seeds: Seeds, index: int, zero: Zero = "keep") -> FigureA:
     return FigureA.draw(seeds.rng("worlds", index), zero=zero)
 
 
-def _ease(world: FigureA) -> float:
-    constants = world.constants()
+def _ease(environment: FigureA) -> float:
+    constants = environment.constants()
     return constants.delta_min / constants.Q
 
 
@@ -223,7 +223,7 @@ def _grid(lab: Lab, stage: str, tasks: Sequence[Task], label: str) -> Grid:
 
 def _measure(task: Task, arrays: Arrays) -> Growth:
     regret, steps, rng = as_floats(arrays["regret"]), _checkpoints(task.horizon), _resampling(task.seeds)
-    unit = task.p * cast(FiniteWorld, _draw(task.seeds, task.theta, task.zero).table()).gap
+    unit = task.p * cast(FiniteEnvironment, _draw(task.seeds, task.theta, task.zero).table()).gap
     ratio = doubling_ratio(steps, regret, rng)
     slope = log_slope(steps, regret, rng, start=10 * task.p, unit=unit)
     return Growth(steps, regret, as_floats(arrays["exploring"]), unit, ratio, slope)
@@ -271,10 +271,10 @@ def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seed
     read = [found[i][READING_P] for i in chosen]
     shares = [each.exploring[:, -1].sum() / each.regret[:, -1].sum() for each in read]
     weak = ", ".join(show(found[i][WEAK_P].slope) for i in chosen)
-    worlds = "; ".join(f"theta {i}: {_ease(_draw(seeds, i)):.4f}" for i in found)
+    environments = "; ".join(f"theta {i}: {_ease(_draw(seeds, i)):.4f}" for i in found)
     straight = sum(found[i][READING_P].straight() for i in first)
     return [
-        f"delta_min / Q of each theta, numbered by draw: {worlds}. Selected: {', '.join(map(str, chosen))}.",
+        f"delta_min / Q of each theta, numbered by draw: {environments}. Selected: {', '.join(map(str, chosen))}.",
         "Bounds, p and the rules for theta were set before these runs, on pilot runs with other seeds.",
         f"At p = 600, {straight} of the {len(first)} first theta, whatever they are, meet both criteria.",
         f"Slopes at p = 24, theta by theta: {weak}. The control was first asked of each of them. It was changed to "

@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from armlet.environments.figure_b import FigureB
+from armlet.environments.paper import FigureB
 from armlet.inference.intervals import Estimate, bootstrap, paired_difference
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.report.numbers import show
-from armlet.simulation import streams
-from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import play_table
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import show
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import play_table, table_seeds
+from armlet.simulation.results import power_slope
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -164,7 +162,7 @@ def play(task: Task) -> Arrays:
     steps, policy, rows = np.array([math.ceil(task.p), task.horizon]), Algorithm1(p=task.p), []
     for index in range(task.thetas):
         table = FigureB.draw(task.seeds.rng("worlds", index), I=task.rarity, n_arms=N_ARMS).table()
-        pairs = [streams.of_table(task.seeds, index, run) for run in range(task.runs)]
+        pairs = [table_seeds(task.seeds, index, run) for run in range(task.runs)]
         runs = [play_table(table, policy, steps, pair, jumps=True) for pair in pairs]
         warmup, total = np.mean([run.regret for run in runs], axis=0)
         _, exploring = np.mean([run.exploring for run in runs], axis=0)

@@ -14,15 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from armlet.environments.figure_a import FigureA
+from armlet.environments.paper import FigureA
 from armlet.inference.intervals import bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import play_table
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Float64
 from armlet_lab.paper.proof import count_chances, lemma2_printed, lemma2_repaired, lemma2_turn
 from armlet_lab.runner.experiment import (
@@ -95,7 +93,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """Runs of Algorithm 1 in a world of Figure (a), by their numbers."""
+    """Runs of Algorithm 1 in an environment of Figure (a), by their numbers."""
 
     seeds: Seeds
     p: int
@@ -121,9 +119,9 @@ def play(task: Runs) -> Arrays:
     """Return the explored rows of every arm at the end of every run: (runs, K)."""
     table = FigureA.draw(task.seeds.rng("world"), n_arms=task.n_arms).table()
     if table is None:
-        raise ValueError("the world of Figure (a) has no table")
+        raise ValueError("the environment of Figure (a) has no table")
     policy, end = Algorithm1(p=task.p), np.array([task.horizon])
-    pairs = [streams.of_table(task.seeds, run) for run in range(task.first, task.last)]
+    pairs = [table_seeds(task.seeds, run) for run in range(task.first, task.last)]
     return {"rows": np.array([play_table(table, policy, end, pair, jumps=True).statistics.n for pair in pairs])}
 
 

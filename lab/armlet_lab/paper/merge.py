@@ -21,12 +21,10 @@ from armlet.kernel import Statistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet.report.plots import Curve
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import InKernel, draw
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import InKernel, draw, run_streams
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -78,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the world brings in one run, for every player."""
+    """What the environment brings in one run, for every player."""
 
     contexts: Float64  # (T, d)
     rewards: Float64  # (T, K)
@@ -184,8 +182,8 @@ def _checkpoints(horizon: int) -> Int64:
 
 
 def _draw(task: Task) -> Steps:
-    world, run = FigureA.draw(task.seeds.rng("worlds", task.run)), streams.of_run(task.seeds, task.run)
-    whole = next(draw(world, run.contexts, run.noise, task.horizon, size=task.horizon))
+    environment, run = FigureA.draw(task.seeds.rng("worlds", task.run)), run_streams(task.seeds, task.run)
+    whole = next(draw(environment, run.contexts, run.noise, task.horizon, size=task.horizon))
     return Steps(whole.X, whole.rewards, whole.losses)
 
 
@@ -245,7 +243,7 @@ def _judge_regret(settings: Settings, ratios: list[Estimate], more: list[Estimat
         where="Section 4, a consequence",
         says="Workers that share what they learn regret no more together than one policy on all steps.",
         reading="Ours: the paper speaks of one policy. "
-        f"{W} workers share T = {settings.horizon:,} steps of the world of Figure (a), p = {settings.p:g}, and "
+        f"{W} workers share T = {settings.horizon:,} steps of the environment of Figure (a), p = {settings.p:g}, and "
         f"merge whenever their clocks have grown by a factor of {settings.factor:g}; each has p/{W}, as its clock is "
         f"{W} times slower. With p each, which is the control, they must be seen to explore too much.",
     )

@@ -3,7 +3,7 @@
 sigma_min has a formula, checked against the eigenvalues of E xx' summed over all contexts. delta_min is computed, not
 sampled: a minimum over all 2^d contexts for every draw of theta. A quantity divided by its claimed order
 must not fall by a constant factor with every dimension; a control that is polynomial in d shows that it need not.
-O(worlds 2^d K d) time for the largest d, a task for each; O(2^d (K + d)) memory.
+O(environments 2^d K d) time for the largest d, a task for each; O(2^d (K + d)) memory.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.environments.constants import Constants, scaled_bits_eigenvalue
-from armlet.environments.linear_arms import scale_bits
-from armlet.environments.section41 import Entries, Section41
+from armlet.environments.environment import Constants, scaled_bits_eigenvalue
+from armlet.environments.linear import scale_bits
+from armlet.environments.paper import Entries, Section41
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.inputs.settings import number, positive, whole
 from armlet.parallel.seeds import Seeds
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.document import show
 from armlet.report.plots import Series
-from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.results import power_slope
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -53,7 +52,7 @@ class Settings:
 
     dims: tuple[int, ...]  # where every context is listed
     long_dims: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)  # where formulas and draws suffice
-    worlds: int  # draws of theta for each d
+    environments: int  # draws of theta for each d
     draws: int  # rewards for each d
     n_arms: int = 6
     w: float = 0.5
@@ -62,8 +61,8 @@ class Settings:
 
 
 SCALES: Final[dict[Scale, Settings]] = {
-    "quick": Settings(dims=tuple(range(3, 11)), worlds=200, draws=1_000),
-    "full": Settings(dims=tuple(range(3, 15)), worlds=500, draws=1_000),
+    "quick": Settings(dims=tuple(range(3, 11)), environments=200, draws=1_000),
+    "full": Settings(dims=tuple(range(3, 15)), environments=500, draws=1_000),
 }
 
 
@@ -85,7 +84,7 @@ class Losses:
 
     seeds: Seeds
     dim: int
-    worlds: int
+    environments: int
     n_arms: int
     w: float
 
@@ -163,13 +162,13 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
     Examples
     --------
-    >>> tiny = Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), worlds=20, draws=50)
+    >>> tiny = Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), environments=20, draws=50)
     >>> [verdict.claim.key.removeprefix("section41-") for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['sigma-min', 'noise', 'delta-min', 'implied-p']
     """
-    K, w, worlds = settings.n_arms, settings.w, settings.worlds
-    tasks = [Losses(seeds=lab.seeds, dim=d, worlds=worlds, n_arms=K, w=w) for d in settings.dims]
-    label = f"Section 4.1: delta_min of {worlds} worlds in up to {settings.dims[-1]} dimensions"
+    K, w, environments = settings.n_arms, settings.w, settings.environments
+    tasks = [Losses(seeds=lab.seeds, dim=d, environments=environments, n_arms=K, w=w) for d in settings.dims]
+    label = f"Section 4.1: delta_min of {environments} environments in up to {settings.dims[-1]} dimensions"
     found = lab.map("losses", smallest_losses, tasks, label)
     losses, entries = ([as_floats(arrays[name]) for arrays in found] for name in ("losses", "entries"))
     dims, n, F = settings.long_dims, settings.draws, settings.F
@@ -253,19 +252,19 @@ def _noise(settings: Settings, found: Sequence[Arrays], seeds: Seeds) -> tuple[V
 def draw_noise(task: Noise) -> Arrays:
     """Return the noise in the context of ones, and the largest |noise| / (F sqrt d) in any context drawn."""
     rng, d = task.seeds.rng("rewards", task.entries, task.dim), task.dim
-    world = Section41.draw(rng, n_arms=1, dim=d, w=task.w, F=task.F, entries=task.entries)
+    environment = Section41.draw(rng, n_arms=1, dim=d, w=task.w, F=task.F, entries=task.entries)
     largest, noise = 0.0, np.empty(0)
-    for X in (world.contexts(rng, task.draws), np.full((task.draws, d), 1 / np.sqrt(d))):
-        noise = (world.rewards(rng, X) - world.means(X))[:, 0]
+    for X in (environment.contexts(rng, task.draws), np.full((task.draws, d), 1 / np.sqrt(d))):
+        noise = (environment.rewards(rng, X) - environment.means(X))[:, 0]
         largest = max(largest, float(np.abs(noise).max()))
     return {"noise": noise, "reach": np.array([largest / (task.F * np.sqrt(d))])}
 
 
 def smallest_losses(task: Losses) -> Arrays:
-    """Return the delta_min of every world, and the smallest difference between entries of two theta."""
+    """Return the delta_min of every environment, and the smallest difference between entries of two theta."""
     rng, X = task.seeds.rng("worlds", task.dim), scale_bits(_bits(task.dim)[1:])  # in the context of zeros all arms tie
-    worlds = [Section41.draw(rng, n_arms=task.n_arms, dim=task.dim, w=task.w) for _ in range(task.worlds)]
-    theta = np.array([world.theta for world in worlds])  # (worlds, K, d)
+    environments = [Section41.draw(rng, n_arms=task.n_arms, dim=task.dim, w=task.w) for _ in range(task.environments)]
+    theta = np.array([environment.theta for environment in environments])  # (environments, K, d)
     losses = np.array([_smallest_lead(X @ each.T) for each in theta])
     return {"losses": losses, "entries": np.diff(np.sort(theta, axis=1), axis=1).min(axis=(1, 2))}
 
@@ -348,7 +347,7 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
 
 
 def _printed_p(settings: Settings, d: int, losses: Float64) -> Float64:
-    """Return the condition of Theorem 2 with C = 1 for each delta_min: (worlds,)."""
+    """Return the condition of Theorem 2 with C = 1 for each delta_min: (environments,)."""
     known = {"sigma_min": sigma_min(dim=d, w=settings.w), "sigma": settings.F * math.sqrt(d / 3)}  # entries together
     unused = {"delta_max": math.nan, "Q": math.nan}  # not in the condition; if they were, nan would tell
     each = (Constants(delta_min=loss, **known, **unused) for loss in losses.tolist())

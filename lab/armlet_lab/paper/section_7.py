@@ -2,8 +2,8 @@
 
 With fixed I, the rows an arm needs before the rare context is played right are found by drawing estimates, not
 steps: with gaussian noise the sums behind an estimate are gaussian given how often the rare context came, so a
-million rows cost as much as ten. O(worlds repeats K log(MOST)) for each I.
-With growing I, the world is no table: contexts and rewards are drawn in chunks and played by the kernel. O(T K).
+million rows cost as much as ten. O(environments repeats K log(MOST)) for each I.
+With growing I, the environment is no table: contexts and rewards are drawn in chunks and played by the kernel. O(T K).
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.environments.linear_arms import Theta, as_rows, draw_rewards
-from armlet.environments.section7 import SUPPORT, Section7
-from armlet.environments.section7_growing import WORDS, Rate, Section7Growing
+from armlet.environments.linear import Theta, as_rows, draw_rewards
+from armlet.environments.paper import RATE_WORDS, SECTION_7_CONTEXTS, Rate, Section7, Section7Growing
 from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import streams
-from armlet.simulation.growth import doubling_ratio, power_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import player
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import player, run_streams
+from armlet.simulation.results import doubling_ratio, power_slope
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -43,7 +40,7 @@ MOST: Final = 2**26  # rows: where the search for enough of them ends
 RATES: Final[tuple[Rate | None, ...]] = (None, "log", "log2", "sqrt")  # at first I is fixed
 BOUNDED: Final = 2  # of them the last two: the sum of p / (t I(t)), explored steps in (1, 1), is finite
 N_ARMS, FIXED = 6, 5.0  # K, and the I that does not grow
-GAP: Final = 0.3  # smallest loss of a wrong arm in the worlds with growing I
+GAP: Final = 0.3  # smallest loss of a wrong arm in the environments with growing I
 ERRORS: Final = 0.05  # the share of wrong arms that is seldom enough
 TOGETHER: Final = 10  # runs in a task
 CHUNK: Final = 100_000  # steps drawn at a time
@@ -57,10 +54,10 @@ CASES: Final[dict[str, tuple[RidgeName, float]]] = {  # ridge, and the deviation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`worlds` and `repeats` are for the rows that estimates need at each I; `p`, `horizon` and `runs` for regret."""
+    """`environments` and `repeats` count rows that estimates need at each I; `p`, `horizon`, `runs` are for regret."""
 
     rarities: tuple[int, ...] = (5, 10, 20, 40, 80, 160)
-    worlds: int  # draws of theta, the same for every I
+    environments: int  # draws of theta, the same for every I
     repeats: int  # estimates for each number of rows
     p: float = 1200.0
     horizon: int
@@ -68,19 +65,19 @@ class Settings:
 
 
 SCALES: Final[dict[Scale, Settings]] = {
-    "quick": Settings(worlds=100, repeats=100, horizon=30_000, runs=120),
-    "full": Settings(worlds=400, repeats=400, horizon=1_000_000, runs=200),
+    "quick": Settings(environments=100, repeats=100, horizon=30_000, runs=120),
+    "full": Settings(environments=400, repeats=400, horizon=1_000_000, runs=200),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A task: the rows that every world needs at one I."""
+    """A task: the rows that every environment needs at one I."""
 
     seeds: Seeds
     case: str  # of CASES
     rarity: int
-    worlds: int
+    environments: int
     repeats: int
 
 
@@ -112,8 +109,10 @@ def judge(settings: Settings, rows: list[plots.Series], played: list[Played], rn
 
 
 def _rows(settings: Settings, lab: Lab) -> list[plots.Series]:
-    I, n, seeds = settings.rarities, settings.worlds, lab.seeds  # noqa: E741
-    tasks = [Search(seeds=seeds, case=case, rarity=i, worlds=n, repeats=settings.repeats) for i in I for case in CASES]
+    I, n, seeds = settings.rarities, settings.environments, lab.seeds  # noqa: E741
+    tasks = [
+        Search(seeds=seeds, case=case, rarity=i, environments=n, repeats=settings.repeats) for i in I for case in CASES
+    ]
     found, series = lab.map("rows", rows_needed, tasks, f"Section 7: rows needed at I = {I[0]} to {I[-1]}"), []
     for index, case in enumerate(CASES):
         columns, rng = (
@@ -126,13 +125,13 @@ def _rows(settings: Settings, lab: Lab) -> list[plots.Series]:
     return series
 
 
-def _draw_theta(rng: np.random.Generator, worlds: int, gap: float) -> Float64:
-    """Draw worlds where (1, 1) and (1, 0) have different best arms, both ahead by `gap`: (worlds, K, 2).
+def _draw_theta(rng: np.random.Generator, environments: int, gap: float) -> Float64:
+    """Draw environments where (1, 1) and (1, 0) have different best arms, both ahead by `gap`: (environments, K, 2).
 
     In the others, an estimate that ignores the rare context is right in it all the same.
     """
     found: list[Float64] = []
-    while len(found) < worlds:
+    while len(found) < environments:
         theta = rng.standard_normal((N_ARMS, 2))
         means = np.stack([theta.sum(axis=1), theta[:, 0]])
         best = np.sort(means, axis=1)[:, -2:]
@@ -148,7 +147,7 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
         says="When the context (1, 1) comes once in I steps, regret is O(I^2 log T).",
         reading="An upper bound, by way of p: the rows each arm needs, to which p is proportional, until the wrong arm "
         f"is chosen in (1, 1) at most {ERRORS:.0%} of the time, may grow as I^2 at most. Median over "
-        f"{settings.worlds} draws of {N_ARMS} arms of which not the same is best in both contexts; rewards are "
+        f"{settings.environments} draws of {N_ARMS} arms of which not the same is best in both contexts; rewards are "
         "gaussian with deviation 1.",
     )
     paper, mild, bias = (one.slope for one in series)
@@ -165,14 +164,14 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
     }
     figure = plots.power_law(series, xlabel="I", ylabel="rows for each arm")
     alt = "Rows needed against I: growing about as I with ridge 1/n, faster with ridge 1/sqrt n, as its square by bias"
-    picture = plots.picture(figure, key=claim.key, alt=alt, caption="Median over worlds with 95 % intervals.")
+    picture = plots.picture(figure, key=claim.key, alt=alt, caption="Median over environments with 95 % intervals.")
     section = Section(claim=claim.key, heading="What a rare context costs", pictures=(picture,))
     return Verdict(claim=claim, statistics=rules, explanations=why), section
 
 
 def rows_needed(task: Search) -> Arrays:
-    """Return for every world the rows from which on the wrong arm is chosen seldom enough: (worlds,)."""
-    theta = _draw_theta(task.seeds.rng("worlds"), task.worlds, gap=0.0)  # the same for every task
+    """Return for every environment the rows from which on the wrong arm is chosen seldom enough: (environments,)."""
+    theta = _draw_theta(task.seeds.rng("worlds"), task.environments, gap=0.0)  # the same for every task
     (ridge, noise), rng = CASES[task.case], task.seeds.rng("estimates", task.case, task.rarity)
     sizes = np.unique(np.geomspace(2, MOST, 51).astype(np.int64))
     often, best = np.empty((len(sizes), len(theta)), dtype=bool), theta.sum(axis=2).argmax(axis=1)
@@ -186,7 +185,7 @@ def rows_needed(task: Search) -> Arrays:
 def predictions(
     theta: Float64, n: int, rarity: float, ridge: RidgeName, noise: float, repeats: int, rng: np.random.Generator
 ) -> Float64:
-    """Draw what n rows for every arm make ridge regression predict in (1, 1): (repeats, worlds, K).
+    """Draw what n rows for every arm make ridge regression predict in (1, 1): (repeats, environments, K).
 
     Examples
     --------
@@ -207,7 +206,7 @@ def predictions(
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What runs came to in one kind of world."""
+    """What runs came to in one kind of environment."""
 
     label: str
     steps: Int64  # (C,)
@@ -221,7 +220,7 @@ def _runs(settings: Settings, lab: Lab) -> list[Played]:
     parts = [(first, min(first + TOGETHER, n), rate) for first in range(0, n, TOGETHER) for rate in RATES]
     tasks = [Runs(seeds=lab.seeds, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
     found = lab.map("play", play, tasks, f"Section 7: {n} runs of {T:,} steps with each kind of I")
-    labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {WORDS[rate]}" for rate in RATES]
+    labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {RATE_WORDS[rate]}" for rate in RATES]
     return [_join(label, T, found[index :: len(RATES)]) for index, label in enumerate(labels)]
 
 
@@ -247,15 +246,15 @@ def play(task: Runs) -> Arrays:
 
 def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
     rate, policy, steps = task.rate, Algorithm1(p=task.p), _checkpoints(task.horizon)
-    world = Section7(theta=theta, I=FIXED) if rate is None else Section7Growing(theta=theta, rate=rate)
-    contexts, noise, coins = streams.of_run(task.seeds, index)
-    plays = player(world, policy, coins)
-    total, kept, means = np.zeros(3), np.empty((3, len(steps))), world.means(SUPPORT)
+    environment = Section7(theta=theta, I=FIXED) if rate is None else Section7Growing(theta=theta, rate=rate)
+    contexts, noise, coins = run_streams(task.seeds, index)
+    plays = player(environment, policy, coins)
+    total, kept, means = np.zeros(3), np.empty((3, len(steps))), environment.means(SECTION_7_CONTEXTS)
     losses = means.max(axis=1, keepdims=True) - means  # (2, K): there are two contexts only
     for start, end in pairwise([*range(0, task.horizon, CHUNK), task.horizon]):
-        X = world.contexts(contexts, end - start, start=start)
-        row = (X[:, 1] == 0).astype(np.int64)  # of SUPPORT, the rare one first
-        rewards = draw_rewards(noise, means[row], world.noise, world.scale)
+        X = environment.contexts(contexts, end - start, start=start)
+        row = (X[:, 1] == 0).astype(np.int64)  # of SECTION_7_CONTEXTS, the rare one first
+        rewards = draw_rewards(noise, means[row], environment.noise, environment.scale)
         arms, explored = plays.play(X, rewards)
         loss, rare = losses[row, arms], (row == 0) & ~explored
         sums = np.cumsum([loss, rare & (loss > 0), rare], axis=1) + total[:, None]

@@ -20,9 +20,8 @@ from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation.growth import power_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.results import power_slope
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,

@@ -3,7 +3,7 @@
 The formulas are those of `armlet.theory`, to the letter and in the unit of the rewards. The theorem leaves its constant
 C open. The proof needs p >= 128 K L^2 / (Delta_min Sigma_min)^2 among others, so C is at least 128, and 128 is what is
 used here: the smallest p for which the proof could work. Three claims: the bound where its p is small, the bound and
-the growth at that p in a world of Figure (a), and whether that p is smaller than the figure's horizon.
+the growth at that p in an environment of Figure (a), and whether that p is smaller than the figure's horizon.
 Runs jump from one exploration to the next: O(p log T) for each.
 """
 
@@ -17,18 +17,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armlet import theory
-from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.figure_a import FigureA
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
+from armlet.environments.paper import FigureA
 from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.simulation import streams
-from armlet.simulation.growth import doubling_ratio, log_slope
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.player import play_table
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import play_table, table_seeds
+from armlet.simulation.results import doubling_ratio, log_slope
 from armlet.types import Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -51,21 +48,21 @@ BATCH: Final = 250  # runs of a task where p is small
 
 
 @dataclass(frozen=True, slots=True)
-class KnownWorld:
-    """A world that is a table, and what the theorem needs to know of it."""
+class KnownEnvironment:
+    """An environment that is a table, and what the theorem needs to know of it."""
 
     name: str
-    table: FiniteWorld
+    table: FiniteEnvironment
     known: theory.Problem
 
     @classmethod
-    def of(cls, name: str, table: FiniteWorld, theta: Float64) -> KnownWorld:
+    def of(cls, name: str, table: FiniteEnvironment, theta: Float64) -> KnownEnvironment:
         """Compute the constants of a table whose means are x'theta."""
         return cls(name, table, theory.Problem.of(table, theta, sigma=noise_sigma(table)))
 
     @property
     def constants(self) -> Constants:
-        """The constants of the world."""
+        """The constants of the environment."""
         return self.known.constants
 
     @property
@@ -102,7 +99,7 @@ class KnownWorld:
         return np.array([theory.theorem_bound(self.known, p=p, horizon=int(T), C=least).total for T in steps])
 
 
-def one_context() -> KnownWorld:
+def one_context() -> KnownEnvironment:
     """Return K = 2, d = 1, x = 1, a gap of 1, and as much noise as p = 256 covers, L = 1.
 
     Examples
@@ -112,11 +109,11 @@ def one_context() -> KnownWorld:
     """
     theta = np.array([[0.0], [1.0]])
     sure, means = np.ones(1), np.array([[0.0, 1.0]])
-    table = FiniteWorld(contexts=sure[:, None], chances=sure, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return KnownWorld.of("one context", table, theta)
+    table = FiniteEnvironment(contexts=sure[:, None], chances=sure, means=means, noise="gaussian", scale=math.sqrt(2.0))
+    return KnownEnvironment.of("one context", table, theta)
 
 
-def two_contexts() -> KnownWorld:
+def two_contexts() -> KnownEnvironment:
     """Return K = 2, d = 2, x one of the two unit vectors, each arm better in one of them.
 
     Examples
@@ -125,21 +122,21 @@ def two_contexts() -> KnownWorld:
     1024
     """
     even, means = np.full(2, 0.5), np.eye(2)
-    table = FiniteWorld(contexts=np.eye(2), chances=even, means=means, noise="gaussian", scale=math.sqrt(2.0))
-    return KnownWorld.of("two contexts", table, np.eye(2))
+    table = FiniteEnvironment(contexts=np.eye(2), chances=even, means=means, noise="gaussian", scale=math.sqrt(2.0))
+    return KnownEnvironment.of("two contexts", table, np.eye(2))
 
 
-def figure_a(rng: np.random.Generator) -> KnownWorld:
-    """Draw a world of Figure (a)."""
-    world = FigureA.draw(rng)
-    table = world.table()
+def figure_a(rng: np.random.Generator) -> KnownEnvironment:
+    """Draw an environment of Figure (a)."""
+    environment = FigureA.draw(rng)
+    table = environment.table()
     if table is None:
-        raise ValueError("the world of Figure (a) has no table")
-    return KnownWorld.of("Figure (a)", table, np.array(world.theta))
+        raise ValueError("the environment of Figure (a) has no table")
+    return KnownEnvironment.of("Figure (a)", table, np.array(environment.theta))
 
 
-def figure_a_that_can_be_run(seeds: Seeds) -> KnownWorld:
-    """Draw worlds of Figure (a) until the theorem's p is at most 10^7: a run costs p log T, and some p are 10^11.
+def figure_a_that_can_be_run(seeds: Seeds) -> KnownEnvironment:
+    """Draw environments of Figure (a) until the theorem's p is at most 10^7: a run costs p log T, and some p are 10^11.
 
     Examples
     --------
@@ -154,7 +151,7 @@ def figure_a_that_can_be_run(seeds: Seeds) -> KnownWorld:
 
 SMALL: Final = (one_context(), two_contexts())
 CONTROL, WEAK_P = "control", 2.0  # where the comparison with the bound must fail
-WORLDS: Final[dict[str, Callable[[Seeds], KnownWorld]]] = {  # given seeds, if they are drawn
+ENVIRONMENTS: Final[dict[str, Callable[[Seeds], KnownEnvironment]]] = {  # given seeds, if they are drawn
     "one context": lambda _: one_context(),
     "two contexts": lambda _: two_contexts(),
     "Figure (a)": figure_a_that_can_be_run,
@@ -163,7 +160,7 @@ WORLDS: Final[dict[str, Callable[[Seeds], KnownWorld]]] = {  # given seeds, if t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much to run: the small worlds, and Figure (a) with p capped, or at its own p if there is no cap."""
+    """How much to run: the small environments, and Figure (a) with p capped, or at its own p if there is no cap."""
 
     runs: int = 200
     horizon: int = 10**8
@@ -181,10 +178,10 @@ SCALES: Final[dict[Scale, Settings]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Runs of Algorithm 1 in one world, by their numbers."""
+    """Runs of Algorithm 1 in one environment, by their numbers."""
 
     seeds: Seeds
-    world: str  # a key of WORLDS
+    environment: str  # a key of ENVIRONMENTS
     p: float
     horizon: int
     first: int = 0
@@ -193,14 +190,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """Worlds of Figure (a) whose p is asked for."""
+    """Environments of Figure (a) whose p is asked for."""
 
     seeds: Seeds
     thetas: int
 
 
 class Played(NamedTuple):
-    """All runs in one world, each (runs, checkpoints)."""
+    """All runs in one environment, each (runs, checkpoints)."""
 
     regret: Float64
     exploiting: Float64  # the part of it that was lost while exploiting
@@ -212,7 +209,7 @@ def run(lab: Lab) -> Findings:
 
 
 def find(settings: Settings, lab: Lab) -> Findings:
-    """Play where the theorem's p is small and at its own p, ask for the p of many worlds, and judge.
+    """Play where the theorem's p is small and at its own p, ask for the p of many environments, and judge.
 
     Examples
     --------
@@ -225,10 +222,10 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 def play_small(settings: Settings, lab: Lab) -> dict[str, Played]:
-    """Play both worlds whose p is small; and, as a control, the first with p = 2."""
+    """Play both environments whose p is small; and, as a control, the first with p = 2."""
     played = {}
     for name, problem, p in (*((each.name, each, each.p) for each in SMALL), (CONTROL, SMALL[0], WEAK_P)):
-        task = Task(seeds=lab.seeds, world=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
+        task = Task(seeds=lab.seeds, environment=problem.name, p=p, horizon=settings.horizon, last=settings.runs)
         played[name] = _play(lab, name.replace(" ", "-"), task, BATCH)
     return played
 
@@ -236,19 +233,19 @@ def play_small(settings: Settings, lab: Lab) -> dict[str, Played]:
 def play_own(settings: Settings, lab: Lab) -> Played:
     """Play Figure (a) at the theorem's p, or at the cap."""
     problem, p = _own_p(settings, lab.seeds)
-    task = Task(seeds=lab.seeds, world=problem.name, p=p, horizon=settings.long_horizon, last=settings.long_runs)
+    task = Task(seeds=lab.seeds, environment=problem.name, p=p, horizon=settings.long_horizon, last=settings.long_runs)
     return _play(lab, "own", task, 1)  # a run explores p log T times, and takes that long
 
 
-def _own_p(settings: Settings, seeds: Seeds) -> tuple[KnownWorld, int]:
-    problem = WORLDS["Figure (a)"](seeds)
+def _own_p(settings: Settings, seeds: Seeds) -> tuple[KnownEnvironment, int]:
+    problem = ENVIRONMENTS["Figure (a)"](seeds)
     p = math.ceil(problem.p)
     return problem, p if settings.cap is None else min(settings.cap, p)
 
 
 def ask(settings: Settings, lab: Lab) -> Float64:
-    """Return the theorem's p of many worlds of Figure (a): (thetas,)."""
-    draws, label = Draws(seeds=lab.seeds, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} worlds"
+    """Return the theorem's p of many environments of Figure (a): (thetas,)."""
+    draws, label = Draws(seeds=lab.seeds, thetas=settings.thetas), f"Theorem 2: the p of {settings.thetas} environments"
     (found,) = lab.map("size", ask_all, [draws], label)
     return as_floats(found["p"])
 
@@ -263,15 +260,15 @@ def checkpoints(horizon: int) -> Int64:
 
 def play(task: Task) -> Arrays:
     """Return regret at the checkpoints, and the part of it that was lost while exploiting: (runs, checkpoints) each."""
-    table, policy = WORLDS[task.world](task.seeds).table, Algorithm1(p=task.p)
-    pairs = [streams.of_table(task.seeds, task.world, run) for run in range(task.first, task.last)]
+    table, policy = ENVIRONMENTS[task.environment](task.seeds).table, Algorithm1(p=task.p)
+    pairs = [table_seeds(task.seeds, task.environment, run) for run in range(task.first, task.last)]
     runs = [play_table(table, policy, checkpoints(task.horizon), pair, jumps=True) for pair in pairs]
     regret = np.array([run.regret for run in runs])
     return {"regret": regret, "exploiting": regret - np.array([run.exploring for run in runs])}
 
 
 def ask_all(draws: Draws) -> Arrays:
-    """Return the theorem's p of every world: (thetas,)."""
+    """Return the theorem's p of every environment: (thetas,)."""
     rngs = (draws.seeds.rng("worlds", index) for index in range(draws.thetas))
     return {"p": np.array([figure_a(rng).p for rng in rngs])}
 
@@ -280,7 +277,7 @@ def _play(lab: Lab, stage: str, whole: Task, batch: int) -> Played:
     """Play all runs of a task in batches."""
     n = whole.last
     tasks = [replace(whole, first=run, last=min(run + batch, n)) for run in range(0, n, batch)]
-    label = f"Theorem 2, {whole.world}: {n} runs of T = {whole.horizon:.0e} at p = {whole.p:,.0f}"
+    label = f"Theorem 2, {whole.environment}: {n} runs of T = {whole.horizon:.0e} at p = {whole.p:,.0f}"
     found = lab.map(stage, play, tasks, label)
     parts = (np.concatenate([as_floats(each[name]) for each in found]) for name in ("regret", "exploiting"))
     return Played(*parts)
@@ -294,7 +291,7 @@ def judge(settings: Settings, seeds: Seeds, *, small: Mapping[str, Played], own:
 
 
 def judge_small(settings: Settings, played: Mapping[str, Played], seeds: Seeds) -> tuple[Verdict, Section]:
-    """Compare regret with the bound in two worlds whose p is small; with p = 2 the comparison must fail."""
+    """Compare regret with the bound in two environments whose p is small; with p = 2 the comparison must fail."""
     steps, rng = checkpoints(settings.horizon), seeds.rng("intervals where p is small")
     statistics: list[Statistic] = []
     pictures, notes = [], []
@@ -351,10 +348,12 @@ def judge_size(settings: Settings, p: Float64, seeds: Seeds) -> tuple[Verdict, S
     logs = [Estimate(math.log10(q), math.log10(q), math.log10(q)) for q in quantiles]
     names = ("smallest", "first quarter", "median", "third quarter", "largest")
     figure = plots.bars(names, logs, xlabel="log10 of the p that Theorem 2 asks for", marks={"T of Section 6": 5.0})
-    alt = f"The p of Theorem 2 over {settings.thetas} worlds of Figure (a), and the horizon of the paper's figures."
+    alt = (
+        f"The p of Theorem 2 over {settings.thetas} environments of Figure (a), and the horizon of the paper's figures."
+    )
     picture = plots.picture(figure, key="theorem-2-size", alt=alt, caption=alt)
     share = np.mean(p >= FIGURE_HORIZON)
-    notes = (f"In {share:.1%} of the worlds, a run of T = 100,000 at the theorem's p ends inside the warm-up.",)
+    notes = (f"In {share:.1%} of the environments, a run of T = 100,000 at the theorem's p ends inside the warm-up.",)
     heading = "How large the theorem's p is"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,), notes=notes)
 
@@ -364,7 +363,7 @@ def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
 
 
 def _picture(
-    key: str, problem: KnownWorld, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
+    key: str, problem: KnownEnvironment, steps: Int64, regret: Float64, bound: Float64, rng: np.random.Generator
 ) -> plots.Picture:
     at = steps.astype(np.float64)
     means, limit = band(regret, rng), np.tile(bound, (3, 1))
@@ -398,15 +397,15 @@ SIZE_WHY: Final = {
 
 def _small_claim() -> Claim:
     reading = (
-        "C = 128, from the proof's first condition, since the theorem leaves it open. Two worlds with K = 2, gap 1 and "
-        "gaussian noise of L = 1: one context (p = 256), and the two unit vectors of the plane (p = 1,024)."
+        "C = 128, from the proof's first condition, since the theorem leaves it open. Two environments with K = 2, gap "
+        "1 and gaussian noise of L = 1: one context (p = 256), and the two unit vectors of the plane (p = 1,024)."
     )
     return Claim(key="theorem-2-small", where="Theorem 2", says=SAYS, reading=reading)
 
 
-def _own_claim(problem: KnownWorld, p: int, settings: Settings) -> Claim:
+def _own_claim(problem: KnownEnvironment, p: int, settings: Settings) -> Claim:
     reading = (
-        "The first world of Figure (a) with a p of at most 10^7, "
+        "The first environment of Figure (a) with a p of at most 10^7, "
         f"delta_min = {problem.constants.delta_min:.3g}: C = 128 gives p = {problem.p:,.0f}. "
         f"Run at p = {p:,} up to T = {settings.long_horizon:.0e}; exploiting must lose nothing, and the slope is "
         "compared with p times the mean gap."

@@ -1,7 +1,7 @@
-"""Where policies are compared: nine worlds, and what a contender is told of each before it starts.
+"""Where policies are compared: nine environments, and what a contender is told of each before it starts.
 
 A brief holds what the theory of some policies assumes known: the size of the noise, of theta, and of rewards. It is
-computed from the world itself; that is more than a user knows, and the same for all.
+computed from the environment itself; that is more than a user knows, and the same for all.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ARENAS: Final[dict[str, Maker]] = {
 """K x d for the last two: contexts on the unit sphere, gaussian theta and noise."""
 
 DRAWS = 4000  # rewards looked at for their range
-LOOK: Final = Seeds(0, "brief")  # not the experiment's seed: all know the same of a world
+LOOK: Final = Seeds(0, "brief")  # not the experiment's seed: all know the same of an environment
 FEW = 512  # contexts: more are too many for a table
 
 
@@ -64,50 +64,50 @@ class Brief:
     theorem_p: float  # what Theorem 2 asks for with C = 128; the horizon if that is less, or if it is not known
 
 
-def draw_world(name: str, seeds: Seeds, index: int = 0) -> LinearArms:
-    """Draw one of the worlds; every index is another theta.
+def draw_environment(name: str, seeds: Seeds, index: int = 0) -> LinearArms:
+    """Draw one of the environments; every index is another theta.
 
     Examples
     --------
-    >>> draw_world("gaussian 10 x 10", Seeds(1)).dim
+    >>> draw_environment("gaussian 10 x 10", Seeds(1)).dim
     10
     """
     return ARENAS[name](seeds.rng("worlds", name, index))
 
 
 @lru_cache(maxsize=1024)  # every contender asks for the same
-def brief(world: LinearArms, horizon: int) -> Brief:
-    """Look at a world before the policies meet it.
+def brief(environment: LinearArms, horizon: int) -> Brief:
+    """Look at an environment before the policies meet it.
 
     Examples
     --------
-    >>> told = brief(draw_world("display ads", Seeds(1)), 1000)
+    >>> told = brief(draw_environment("display ads", Seeds(1)), 1000)
     >>> told.binary, told.rewards
     (True, (0.0, 1.0))
     """
-    X = world.contexts(LOOK.rng("contexts looked at"), DRAWS)
-    rewards, means = world.rewards(LOOK.rng("rewards looked at"), X), world.means(X)
+    X = environment.contexts(LOOK.rng("contexts looked at"), DRAWS)
+    rewards, means = environment.rewards(LOOK.rng("rewards looked at"), X), environment.means(X)
     kinds = np.unique(X, axis=0)
     low, high = float(rewards.min()), float(rewards.max())
-    gap, asked = _theorem(world)
+    gap, asked = _theorem(environment)
     spread = max(float((rewards - means)[(x == X).all(axis=1)].std()) for x in kinds) if len(kinds) < FEW else 0.0
     return Brief(
-        n_arms=world.n_arms,
-        dim=world.dim,
+        n_arms=environment.n_arms,
+        dim=environment.dim,
         horizon=horizon,
         noise=max(spread, float((rewards - means).std(axis=0).max())),
-        bound=float(np.linalg.norm(np.array(world.theta), axis=1).max()),
+        bound=float(np.linalg.norm(np.array(environment.theta), axis=1).max()),
         rewards=(low, high),
         contexts=len(kinds) if len(kinds) < FEW else None,
         binary=bool(np.isin(rewards, (0.0, 1.0)).all()),
         gap=gap,
-        theorem_p=float(max(world.n_arms, min(horizon, asked))),
+        theorem_p=float(max(environment.n_arms, min(horizon, asked))),
     )
 
 
-def _theorem(world: LinearArms) -> tuple[float | None, float]:
+def _theorem(environment: LinearArms) -> tuple[float | None, float]:
     try:
-        c = world.constants()
-    except ValueError:  # some worlds have no smallest gap
+        c = environment.constants()
+    except ValueError:  # some environments have no smallest gap
         return None, math.inf
-    return c.delta_min, theory.theorem_p(c, n_arms=world.n_arms, C=128)
+    return c.delta_min, theory.theorem_p(c, n_arms=environment.n_arms, C=128)

@@ -18,9 +18,8 @@ from enum import StrEnum
 from typing import Literal, Self
 
 from armlet.inference.intervals import Estimate
-from armlet.report.numbers import show
-from armlet.report.pictures import Picture
-from armlet.report.tables import Table
+from armlet.report.document import Table, show
+from armlet.report.plots import Picture
 from armlet.simulation.lab import Lab
 
 SEED = 12073024

@@ -28,15 +28,11 @@ from typing import Any, Final
 from armlet.disk import write_atomically
 from armlet.errors import choices
 from armlet.log.tables import load_pyarrow
-from armlet.parallel.pool import Pool, PoolLike, WorkerError, opened
-from armlet.parallel.progress import Progress, reporter
-from armlet.report.document import check_pictures, document, figure, lines
-from armlet.report.numbers import show
-from armlet.report.pictures import require_matplotlib
-from armlet.report.tables import table as html_table
-from armlet.simulation.lab import Archive, Lab, Scale, Unfinished
-from armlet.simulation.manifest import new_session, read_manifest, versions
-from armlet.simulation.shelf import Shelf
+from armlet.parallel.pool import Pool, PoolLike, Progress, WorkerError, opened, reporter
+from armlet.report.document import check_pictures, document, figure, lines, show
+from armlet.report.document import table as html_table
+from armlet.report.plots import require_matplotlib
+from armlet.simulation.lab import Archive, Lab, Scale, Shelf, Unfinished, new_session, read_manifest, versions
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner.experiment import SEED, Experiment, Finding, Findings, Outcome, Section, Statistic, Verdict
 

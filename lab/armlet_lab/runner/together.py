@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armlet.environments.world import World, check_still
+from armlet.environments.environment import Environment, check_still
 from armlet.errors import InvalidValueError
 from armlet.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
-from armlet.simulation import streams
-from armlet.simulation.player import InKernel, draw
+from armlet.simulation.play import InKernel, draw, run_streams
 from armlet.types import Float64, Policy, State
 
 
@@ -27,12 +26,12 @@ class Entry(NamedTuple):
     start: Any  # a state that the kernel knows
 
     @classmethod
-    def of(cls, policy: Policy, world: World) -> Entry:
+    def of(cls, policy: Policy, environment: Environment) -> Entry:
         """Enter a compiled policy as it is."""
         rule = compiled_rule(policy)
         if rule is None:
             raise InvalidValueError(f"{type(policy).__name__} is not compiled, so it cannot play together with others")
-        return cls(rule, policy.init(world.n_arms, world.dim))
+        return cls(rule, policy.init(environment.n_arms, environment.dim))
 
 
 class Run(NamedTuple):
@@ -43,24 +42,24 @@ class Run(NamedTuple):
     random: float  # what playing at random loses
 
 
-def play(world: World, entries: Sequence[Entry], horizon: int, seeds: Seeds, *run: int | str) -> Run:
+def play(environment: Environment, entries: Sequence[Entry], horizon: int, seeds: Seeds, *run: int | str) -> Run:
     """Play one run with every entry, all with the same coins; the numbers and names at the end say which run.
 
     Examples
     --------
     >>> from armlet import Algorithm1
     >>> from armlet.environments import FigureA
-    >>> world = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
-    >>> entries = [Entry.of(Algorithm1(p=p), world) for p in (4, 4, 1000)]
-    >>> played = play(world, entries, 1000, Seeds(1), 0)
+    >>> environment = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
+    >>> entries = [Entry.of(Algorithm1(p=p), environment) for p in (4, 4, 1000)]
+    >>> played = play(environment, entries, 1000, Seeds(1), 0)
     >>> bool(played.regret[0] == played.regret[1]), bool(played.regret[2] > played.regret[0])
     (True, True)
     """
-    check_still(world, "together.play")
-    contexts, noise, coins = streams.of_run(seeds, *run)
+    check_still(environment, "together.play")
+    contexts, noise, coins = run_streams(seeds, *run)
     players = [InKernel(entry.rule, entry.start, coins) for entry in entries]
     regret, random = np.zeros(len(entries)), 0.0
-    for _, X, rewards, losses in draw(world, contexts, noise, horizon):
+    for _, X, rewards, losses in draw(environment, contexts, noise, horizon):
         random += float(losses.mean(axis=1).sum())
         for i, player in enumerate(players):
             regret[i] += losses[np.arange(len(X)), player.play(X, rewards)[0]].sum()

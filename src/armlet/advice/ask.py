@@ -1,4 +1,4 @@
-"""`armlet.advise`: from what is known of a problem to the policy to take, and to the p that loses least.
+"""The advice, and how it is found: from what is known of a problem to the policy and the p that lose least.
 
 Plays the default and other policies step by step, and ContextualEpsilonGreedy (free units, evidence as the clock)
 exactly in law, in jumps, so that long horizons cost little more than short ones. About ten seconds on two cores for
@@ -11,26 +11,121 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 
-from armlet.advice.answer import Advice, Bill, Row, Saving, Sureness, Wrong
+from armlet.advice import words
 from armlet.advice.comparison import Comparison, compare
-from armlet.advice.pilot import ArmCheck
-from armlet.advice.posterior import Posterior
+from armlet.advice.pilot import ArmCheck, Posterior, SourceLike, as_source
 from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
-from armlet.advice.runs import Bench, Progress, checkpoints
-from armlet.advice.search import BUDGET, MOST_PROBLEMS, Search
-from armlet.advice.sources import SourceLike, as_source
-from armlet.advice.spread import mean_interval
-from armlet.advice.trial import Trial
+from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, Trial, checkpoints, mean_interval
 from armlet.errors import InvalidValueError
-from armlet.inference.intervals import spread
+from armlet.inference.intervals import Interval, spread
 from armlet.inputs.settings import Objective, check_seed, one_of, optional, whole
 from armlet.parallel.seeds import Seeds
 from armlet.types import Float64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one p came to."""
+
+    p: float
+    mean: float  # regret, averaged over problems and runs
+    interval: Interval  # 95 %, of the mean over such problems: what more simulation would narrow
+    spread: Interval  # 5 to 95 % of single runs on single problems
+    runs: int  # in all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What exploration takes."""
+
+    explored: float  # decisions, on average over runs
+    share: float  # of the horizon
+    lost: float  # reward, in the user's units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """What another p would cost."""
+
+    p: float
+    mean: float
+    extra: float  # relative to the recommended p: 0.2 is 20 % more regret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sureness:
+    """How sure the recommendation is."""
+
+    low: float  # p from here
+    high: float  # to here regret within 10 % of the best on the grid
+    chance: float  # bootstrap probability that the recommended p does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """The most that knowing the problem could save through another p of the grid, from an eighth to twice."""
+
+    regret: float
+    share: float  # of what the recommended p loses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Which policy to take, what it loses, and how much to explore by p; `armlet.advise` makes one."""
+
+    policies: Comparison  # the policy to take among them
+    p: float  # of ContextualEpsilonGreedy, for a log to evaluate other policies from
+    horizon: int
+    n_arms: int  # the largest, if problems differ
+    dim: int
+    unit: str
+    source: str
+    problems: int
+    runs: int  # all p of the grid together
+    grid: tuple[Row, ...]  # every p on the same problems and seeds; every number below is taken from these runs
+    bill: Bill
+    found_by: int | None  # from here on 95 % of the runs earn 95 % of what is to be gained over random play
+    half: Wrong | None  # None if half of p would not try every arm
+    double: Wrong | None
+    theorem_p: float | None  # what Theorem 2 asks for as printed: the median over problems
+    theorem_reason: str  # why there is none, else empty
+    sureness: Sureness
+    more_data: Saving
+    checks: tuple[ArmCheck, ...]  # of a pilot with propensities
+    notes: tuple[str, ...]  # approximations and warnings
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold, with the answer in the words of the terminal and the page."""
+        document = {"answer": words.headline(self), "for_a_log": words.for_a_log(self), **asdict(self)}
+        for check, values in zip(self.checks, document["checks"], strict=True):
+            values["agrees"] = check.agrees
+        plain: dict[str, Any] = _plain(document)
+        return plain
+
+    @property
+    def row(self) -> Row:
+        """The recommended p on all problems and runs."""
+        return next(row for row in self.grid if row.p == self.p)
+
+    def lines(self, per_day: int | None = None) -> list[str]:
+        """Put the advice into words; with traffic, times are told in days too."""
+        return words.lines(self, per_day)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return None
+    return value
 
 
 def silent(done: int, total: int) -> None:
@@ -54,19 +149,19 @@ def advise(
     Parameters
     ----------
     source
-        What is known: a world, a function that draws worlds from a generator (`FigureA.draw`), a `Prior` of ranges, or
-        a `Pilot`, a log.
+        What is known: an environment, a function that draws environments from a generator (`FigureA.draw`), a `Prior`
+        of ranges, or a `Pilot`, a log.
     horizon
         How many decisions there will be.
     seed
-        Of everything that is drawn; the same seed gives the same advice, whatever the executor.
+        Of everything that is drawn; the same seed gives the same advice, on any executor.
     problems, runs
         How many problems are sampled, and how often each is played with each p near the best; left out, as many as
         about ten seconds on two cores allow, by a count of operations.
     unit
         What rewards are counted in, for the words.
     objective
-        "min" if a pilot's rewards are costs; worlds and priors are rewards anyway.
+        "min" if a pilot's rewards are costs; environments and priors are rewards anyway.
     executor
         Where runs take place; threads, one for each processor, if left out.
     progress
@@ -170,7 +265,7 @@ def _bill(trial: Trial, gap: float) -> Bill:
 
 
 def found_by(trial: Trial, gaps: Float64) -> int | None:
-    """Give the step from which on exploitation is good in 95 % of the runs.
+    """Return the step from which on exploitation is good in 95 % of the runs.
 
     Good: between any two later checkpoints, exploiting steps lose at most 5 % of what random play would have lost in
     as many steps. None if fewer than 95 % of the runs get there before the last stretch. `gaps` is what random play

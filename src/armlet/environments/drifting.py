@@ -1,4 +1,4 @@
-"""A world that drifts: arms turn slowly, or exchange their parameters at stated steps.
+"""An environment that drifts: arms turn slowly, or exchange their parameters at stated steps.
 
 Outside the paper, whose arms never change: a policy that keeps all its evidence must go wrong here.
 Drawing n steps is O(n (d + K)), their means O(n K d).
@@ -13,8 +13,8 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.linear_arms import LinearArms, as_rows, check_between, check_steps, draw_rewards
+from armlet.environments.environment import Constants, Noise
+from armlet.environments.linear import LinearArms, as_rows, check_between, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 
@@ -37,8 +37,8 @@ class Drifting(LinearArms):
 
     Examples
     --------
-    >>> world = Drifting(theta=((1.0, 0.0), (0.0, 2.0)), jumps=(3,))
-    >>> world.means(np.array([[1.0, 0.0]] * 4))
+    >>> environment = Drifting(theta=((1.0, 0.0), (0.0, 2.0)), jumps=(3,))
+    >>> environment.means(np.array([[1.0, 0.0]] * 4))
     array([[1., 0.],
            [1., 0.],
            [0., 1.],
@@ -73,7 +73,7 @@ class Drifting(LinearArms):
         return cls(theta=as_rows(rng.standard_normal((n_arms, dim))), turn=turn, jumps=jumps, scale=scale)
 
     def theta_at(self, t: int) -> Float64:
-        """Give the parameters as they are at step t: (K, d).
+        """Return the parameters as they are at step t: (K, d).
 
         Examples
         --------
@@ -95,7 +95,7 @@ class Drifting(LinearArms):
         return X / lengths
 
     def means(self, X: Float64, *, start: int = 0) -> Float64:
-        """Give the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
+        """Return the expected reward of every arm in every context, the first of them at step start + 1: (n, K)."""
         self.check_contexts(X, start)
         t = np.arange(start + 1, start + len(X) + 1)
         cos, sin = np.cos(self.turn * (t - 1)), np.sin(self.turn * (t - 1))
@@ -107,16 +107,15 @@ class Drifting(LinearArms):
         mu: Float64 = np.take_along_axis(turned @ np.array(self.theta).T, whose, axis=1)
         return mu
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context, the first of them at step start + 1: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "gaussian", self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "gaussian", self.scale
 
     def constants(self) -> Constants:
         """Refuse: Theorem 2 knows only arms that stay, and on the sphere gaps come arbitrarily close to 0."""
         raise InvalidValueError("delta_min does not exist: the arms change, and gaps come arbitrarily close to 0")
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------

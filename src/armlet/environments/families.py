@@ -1,6 +1,6 @@
 """The families of problems on which ways of choosing p are calibrated and judged.
 
-A family is a law of worlds: every draw has its own theta. Calibration, trials and published figures draw from
+A family is a law of environments: every draw has its own theta. Calibration, trials and published figures draw from
 different seeds.
 """
 

@@ -1,4 +1,4 @@
-"""Group activity, Example 3: whoever is present does something together, then votes in a secret ballot.
+"""Group activity, Example 3: those present do something together, then vote in a secret ballot.
 
 A context says who of d people is present; an arm is an activity; theta holds the probability that each
 person likes it. The reward is the number of yes votes among those present: independent votes, of which
@@ -14,15 +14,15 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.constants import Constants, bernoulli_sigma
-from armlet.environments.linear_arms import MAX_BITS, LinearArms, as_rows, bit_law, check_chances, check_steps
+from armlet.environments.environment import Constants, bernoulli_sigma
+from armlet.environments.linear import MAX_BITS, LinearArms, as_rows, bit_law, check_chances, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupActivity(LinearArms):
-    """Choose one of K activities for whoever of d people is present.
+    """Choose one of K activities for those of d people who are present.
 
     A tally is no noise that a table can name, so `table()` is None; up to 16 people the constants are exact,
     but for sigma, which is a valid constant and may not be the smallest.
@@ -36,8 +36,8 @@ class GroupActivity(LinearArms):
 
     Examples
     --------
-    >>> world = GroupActivity(theta=((1.0, 0.0, 0.5), (0.2, 0.9, 0.5)), attendance=(0.5, 0.5, 0.9))
-    >>> world.means(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))  # expected yes votes
+    >>> environment = GroupActivity(theta=((1.0, 0.0, 0.5), (0.2, 0.9, 0.5)), attendance=(0.5, 0.5, 0.9))
+    >>> environment.means(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))  # expected yes votes
     array([[1.5, 0.7],
            [0. , 0.9]])
     """
@@ -75,7 +75,7 @@ class GroupActivity(LinearArms):
         return tally
 
     def constants(self) -> Constants:
-        """Give the exact constants, up to 16 people.
+        """Return the exact constants, up to 16 people.
 
         The votes of those present are independent, so the squares of their sub-gaussian constants add up;
         the sum is largest when everyone who ever comes is there.
@@ -86,10 +86,10 @@ class GroupActivity(LinearArms):
         comes = np.array(self.attendance) > 0
         votes = np.square(bernoulli_sigma(np.array(self.theta))) @ comes
         sigma = math.sqrt(float(votes.max()))
-        return Constants.of(self.tabulate(rows, chances, "none", 0.0), np.array(self.theta), sigma)
+        return Constants.of(self.tabulate(rows, chances), np.array(self.theta), sigma)
 
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

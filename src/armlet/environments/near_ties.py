@@ -1,7 +1,7 @@
-"""Near-ties beside bad arms: some arms differ by a hair, the others are clearly worse.
+"""Near-ties next to bad arms: some arms differ by a hair, the others are clearly worse.
 
 What exploring buys here is next to nothing, and what it costs is the bad arms: a policy that explores until it knows
-the best arm explores for ever. Contexts are (1, s) with fair signs s, so E xx' is the identity and every loss is 0,
+the best arm explores forever. Contexts are (1, s) with fair signs s, so E xx' is the identity and every loss is 0,
 `gap` or `bad`: sigma_min is 1 and delta_min is `gap`, exactly. Outside the paper.
 Drawing n steps is O(n (d + K)), their means O(n K d).
 """
@@ -14,15 +14,14 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import (
+from armlet.environments.environment import FiniteEnvironment, Noise
+from armlet.environments.linear import (
     MAX_BITS,
     LinearArms,
     as_rows,
     bit_law,
     check_between,
     check_steps,
-    draw_rewards,
 )
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
@@ -41,8 +40,8 @@ class NearTies(LinearArms):
 
     Examples
     --------
-    >>> world = NearTies.draw(np.random.default_rng(0), gap=0.5, bad=2.0)
-    >>> mu = world.means(np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]))
+    >>> environment = NearTies.draw(np.random.default_rng(0), gap=0.5, bad=2.0)
+    >>> mu = environment.means(np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]))
     >>> mu.max(axis=1, keepdims=True) - mu
     array([[0. , 0.5, 2. ],
            [0.5, 0. , 2. ]])
@@ -91,32 +90,30 @@ class NearTies(LinearArms):
         signs = 2.0 * rng.integers(0, 2, size=(n, self.dim - 1)) - 1.0
         return np.hstack([np.ones((n, 1)), signs])
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "gaussian", self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "gaussian", self.scale
 
-    def table(self) -> FiniteWorld | None:
-        """Give the world as a table of its signs, up to 16 of them."""
+    def table(self) -> FiniteEnvironment | None:
         if self.dim - 1 > MAX_BITS:
             return None
         bits, chances = bit_law((0.5,) * (self.dim - 1))
         X = np.hstack([np.ones((len(bits), 1)), 2.0 * bits - 1.0])
-        return self.tabulate(X, chances, "gaussian", self.scale)
+        return self.tabulate(X, chances)
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------
         >>> for line in NearTies.draw(np.random.default_rng(0)).describe()[:4]:
         ...     print(line)
-        Near-ties beside bad arms: 3 arms
+        Near-ties next to bad arms: 3 arms
         contexts: a 1 and 2 fair signs
         rewards: gaussian noise of standard deviation 1 around x'theta, without unit
         sigma_min = 1, the smallest non-zero eigenvalue of E xx'
         """
         return [
-            f"Near-ties beside bad arms: {self.n_arms} arms",
+            f"Near-ties next to bad arms: {self.n_arms} arms",
             f"contexts: a 1 and {self.dim - 1} fair signs",
             f"rewards: gaussian noise of standard deviation {self.scale:g} around x'theta, without unit",
             *self.describe_constants(),

@@ -15,8 +15,8 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.linear_arms import LinearArms, Theta, as_rows, check_between, check_steps, draw_rewards
+from armlet.environments.environment import Constants, Noise
+from armlet.environments.linear import LinearArms, Theta, as_rows, check_between, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Bool, Float64
 
@@ -46,8 +46,8 @@ class News(LinearArms):
 
     Examples
     --------
-    >>> world = News(theta=((1.0, 0.0), (0.0, 2.0)), births=(1, 3), deaths=(5, 9))
-    >>> world.present(6).tolist()[1:5]
+    >>> environment = News(theta=((1.0, 0.0), (0.0, 2.0)), births=(1, 3), deaths=(5, 9))
+    >>> environment.present(6).tolist()[1:5]
     [[True, False], [True, True], [True, True], [False, True]]
     """
 
@@ -105,15 +105,14 @@ class News(LinearArms):
         raise InvalidValueError(f"alive is {alive:g}, but with so few arms some step is left without any; give more")
 
     def present(self, n: int, *, start: int = 0) -> Bool:
-        """Say which arms can be played at steps start + 1 to start + n: (n, K)."""
+        """Return which arms can be played at steps start + 1 to start + n: (n, K)."""
         check_steps(n, start)
-        # the last to die stay for ever, so that a run may go on
+        # the last to die stay forever, so that a run may go on
         t = np.minimum(np.arange(start + 1, start + n + 1), max(self.deaths) - 1)[:, None]
         mask: Bool = (np.array(self.births) <= t) & (t < np.array(self.deaths))
         return mask
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n contexts: (n, d)."""
         check_steps(n, start)
         if self.noise == "bernoulli":
             signs = 2.0 * rng.integers(0, 2, size=(n, self.dim - 1)) - 1.0
@@ -122,20 +121,19 @@ class News(LinearArms):
         lengths: Float64 = np.linalg.norm(X, axis=1, keepdims=True)
         return X / lengths
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw what every arm that ever comes would pay in every context: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), self.noise, self.scale)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return self.noise, self.scale
 
     def constants(self) -> Constants:
         """Refuse: Theorem 2 knows only arms that stay."""
         raise InvalidValueError("delta_min does not exist: the arms come and go")
 
     def sigma_min(self) -> float:
-        """Give sigma_min in closed form: 1/d on the sphere, 1 for a constant and fair signs."""
+        """Return sigma_min in closed form: 1/d on the sphere, 1 for a constant and fair signs."""
         return 1.0 if self.noise == "bernoulli" else 1.0 / self.dim
 
     def describe(self) -> list[str]:
-        """Say what the world means, and what its constants are.
+        """Describe what the environment means, and what its constants are.
 
         Examples
         --------

@@ -13,16 +13,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.linear_arms import (
+from armlet.environments.environment import Noise
+from armlet.environments.linear import (
     LinearArms,
+    ListedContexts,
     Theta,
     as_rows,
     check_between,
     check_chances,
-    check_steps,
-    draw_rewards,
-    draw_rows,
 )
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import Objective
@@ -35,7 +33,7 @@ SHARES = (0.3, 0.35, 0.15, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduling(LinearArms):
+class Scheduling(ListedContexts):
     """Send every job to one of K processors, and wait.
 
     Parameters
@@ -54,9 +52,9 @@ class Scheduling(LinearArms):
 
     Examples
     --------
-    >>> world = Scheduling(theta=((-1.0, -4.0), (-3.0, -2.0)), jobs=((1.0, 0.0), (1.0, 2.0)), shares=(0.5, 0.5),
+    >>> environment = Scheduling(theta=((-1.0, -4.0), (-3.0, -2.0)), jobs=((1.0, 0.0), (1.0, 2.0)), shares=(0.5, 0.5),
     ...     subtasks=("computation in 10^9 operations", "disk in 100 MB"))
-    >>> world.means(np.array(world.jobs))  # minus seconds
+    >>> environment.means(np.array(environment.jobs))  # minus seconds
     array([[-1., -3.],
            [-9., -7.]])
     """
@@ -101,25 +99,19 @@ class Scheduling(LinearArms):
         """The seconds that each processor takes for a unit of each sub-task, on average: (K, d)."""
         return -np.array(self.theta)
 
-    def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
-        """Draw n jobs, in units of each sub-task: (n, d)."""
-        check_steps(n, start)
-        return draw_rows(rng, n, np.array(self.jobs), np.array(self.shares))
+    def context_law(self) -> tuple[Float64, Float64]:
+        """Return the kinds of job, in units of each sub-task, and their shares."""
+        return np.array(self.jobs), np.array(self.shares)
 
-    def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
-        """Draw minus the seconds that every processor would take for every job: (n, K)."""
-        return draw_rewards(rng, self.means(X, start=start), "proportional", self.spread)
+    def reward_noise(self) -> tuple[Noise, float]:
+        return "proportional", self.spread
 
     def delays(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw the seconds that every processor would take for every job: (n, K), minus the rewards."""
         return -self.rewards(rng, X, start=start)
 
-    def table(self) -> FiniteWorld:
-        """Give the world as a table of its kinds of job."""
-        return self.tabulate(np.array(self.jobs), np.array(self.shares), "proportional", self.spread)
-
     def describe(self) -> list[str]:
-        """Say what the world means, in which units, and what its constants are.
+        """Describe what the environment means, in which units, and what its constants are.
 
         Examples
         --------

@@ -27,8 +27,7 @@ from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import in_range
 from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
-from armlet.parallel.pool import PoolLike, map_in_order, opened
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.pool import PoolLike, Progress, map_in_order, opened, silent
 
 Spans: TypeAlias = Literal["fixed", "both"]
 """Which intervals are computed: those of one look, or also those that hold at every look."""

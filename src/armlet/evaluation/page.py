@@ -12,10 +12,8 @@ from armlet.evaluation import plots
 from armlet.evaluation.checks.check import Check, Word, shown
 from armlet.evaluation.plots import Line, Path, Weighed
 from armlet.inference.intervals import LEVEL, Estimate, Interval
-from armlet.report.document import check_pictures, document, figure
-from armlet.report.numbers import show
-from armlet.report.pictures import Picture
-from armlet.report.tables import Table, table
+from armlet.report.document import Table, check_pictures, document, figure, show, table
+from armlet.report.plots import Picture
 
 CLASSES: Final = {Word.FINE: "yes", Word.WARNING: "partly", Word.REFUSED: "no"}
 SIGNS: Final = {Word.FINE: "✓", Word.WARNING: "!", Word.REFUSED: "✗"}
@@ -217,5 +215,5 @@ def limits(story: Story) -> list[str]:
     if not any(each.anytime for each in story.policies):
         told.append("No range of rewards was declared, so there is no interval that holds at any look.")
     if any(check.name.startswith("drift") and check.word is not Word.FINE for check in story.checks):
-        told.append("The world changed during this log, so that no value here need hold for its end.")
+        told.append("The environment changed during this log, so that no value here need hold for its end.")
     return told

@@ -11,9 +11,8 @@ import numpy as np
 
 from armlet.inference.intervals import LEVEL, Estimate, Interval
 from armlet.report import plots
-from armlet.report.numbers import show
-from armlet.report.pictures import INK, Picture
-from armlet.report.plots import COLOURS, DASHES, MARKERS, legend, short
+from armlet.report.document import show
+from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, short
 from armlet.types import Float64, Int64
 
 if TYPE_CHECKING:

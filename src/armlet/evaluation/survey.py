@@ -20,7 +20,7 @@ from armlet.evaluation.sums import running_sums
 from armlet.evaluation.targets import Law, Target
 from armlet.inputs.columns import LEAST_CHANCE
 from armlet.inputs.settings import Range
-from armlet.parallel.progress import Progress, silent
+from armlet.parallel.pool import Progress, silent
 from armlet.types import Bool, Float64
 
 Look = Callable[[Rows, Mapping[str, Law]], None]

@@ -205,7 +205,7 @@ KINDS: Final[Mapping[str, Fields]] = {
 DECIDE: Final = tuple(_DECIDE)
 """The fields of a decision, in the order in which they are written."""
 OPTIONAL: Final = frozenset(name for name, check in _DECIDE.items() if isinstance(check, Optional))
-"""Left out where they are not known: the probabilities of all arms, and what the world calls the decision."""
+"""Left out where they are not known: the probabilities of all arms, and what the environment calls the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
 UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})

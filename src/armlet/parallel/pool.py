@@ -1,23 +1,31 @@
 """Where tasks run: here, in a pool of processes, or on a Dask cluster; the results are the same.
 
 Anything that is a `concurrent.futures.Executor` will do, such as a Dask client's, `client.get_executor()`. What this
-module adds is that results come back in the order of the tasks whatever the order they finished in, and that an
-interrupt stops at once and keeps what was finished. Workers that die are not our business: Dask gives their tasks to
-others, a pool of processes ends the run with one sentence, and a run that kept what it finished goes on from there.
+module adds is that results come back in the order of the tasks, in whichever order they finish, that an interrupt stops
+at once and keeps what was finished, and a report of how far it is. Dask gives the tasks of a dead worker to others; a
+pool of processes ends the run with one sentence, and a run that kept what it finished continues from there.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
-from typing import Self, TypeAlias, TypeVar
+from types import ModuleType
+from typing import ParamSpec, Protocol, Self, TextIO, TypeAlias, TypeVar
 
-from armlet.errors import ArmletError, InvalidValueError
-from armlet.parallel import workers as local
+from armlet.errors import ArmletError, InvalidValueError, load_package
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -30,7 +38,7 @@ class WorkerError(ArmletError):
 
 
 class Pool:
-    """An executor that is made when first needed, and made anew after a call that failed.
+    """An executor that is made when first needed, and made again after a call that failed.
 
     Get one from `make_pool`; use it in a `with` statement to keep its workers over several calls.
     """
@@ -50,7 +58,7 @@ class Pool:
         self._stack = ExitStack()
 
     def executor(self) -> Executor:
-        """Give the executor, made now if there is none."""
+        """Return the executor, made now if there is none."""
         if self._executor is None:
             self._executor = self._make(self._stack)
         return self._executor
@@ -101,17 +109,17 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
         raise InvalidValueError(f"workers is {workers}; give at least 1, or leave it out")
     if "://" in name:
         return _scheduler(name, workers)
-    n = workers or local.processors()
+    n = workers or processors()
     match name:
         case "processes":
-            return Pool(lambda stack: local.start_pool(stack, n), name=name, width=2 * n, kill=local.kill_pool)
+            return Pool(lambda stack: start_pool(stack, n), name=name, width=2 * n, kill=kill_pool)
         case "threads":
             return Pool(lambda stack: stack.enter_context(ThreadPoolExecutor(n)), name=name, width=2 * n)
         case "serial":
-            return Pool(lambda _: local.Serial(), name=name, width=1)
+            return Pool(lambda _: Serial(), name=name, width=1)
         case "dask":
-            local.distributed()  # better now than later, if it is missing
-            return Pool(lambda stack: local.start_dask(stack, n), name=name)
+            distributed()  # better now than later, if it is missing
+            return Pool(lambda stack: start_dask(stack, n), name=name)
     raise InvalidValueError(
         f"engine is {name!r}; choose 'processes', 'threads', 'serial' or 'dask', "
         "or give a scheduler's address as in 'tcp://host:8786'"
@@ -121,8 +129,8 @@ def make_pool(name: str = "processes", *, workers: int | None = None) -> Pool:
 def _scheduler(address: str, workers: int | None) -> Pool:
     if workers is not None:
         raise InvalidValueError(f"workers is {workers}, but the scheduler at {address} has its own; leave it out")
-    local.distributed()
-    return Pool(lambda stack: local.join_dask(stack, address), name=address)
+    distributed()
+    return Pool(lambda stack: join_dask(stack, address), name=address)
 
 
 @contextmanager
@@ -161,7 +169,7 @@ def map_in_order(
     pool
         Where to run them.
     on_done
-        Told the index and result of each task as it finishes, in the calling thread. Whatever was told is
+        Told the index and result of each task as it finishes, in the calling thread. What was told is
         all that remains after an interrupt or an error, which cancel the rest.
 
     Examples
@@ -236,3 +244,172 @@ def _lost(error: BrokenExecutor | CancelledError, pool: Pool, left: int) -> str:
         f"a worker of {pool.name} died with tasks still to be done: {left}; is memory short, or does a script lack "
         "`if __name__ == '__main__':` around its calls? What was kept in a folder is not computed again"
     )
+
+
+def processors() -> int:
+    """Count those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Serial(Executor):
+    """Runs a task when it is submitted.
+
+    Examples
+    --------
+    >>> Serial().submit(abs, -3).result()
+    3
+    """
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Run it before returning: the future holds its result, or its exception."""
+        future: Future[R] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def start_pool(stack: ExitStack, workers: int) -> ProcessPoolExecutor:
+    """Start processes that know nothing of this one but its modules; the stack ends them."""
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that threads of ours hold
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # for the children: BLAS threads of many workers stand in each other's way
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    stack.callback(pool.shutdown, cancel_futures=True)
+    return pool
+
+
+def kill_pool(pool: Executor) -> None:
+    """End the processes of a pool at once."""
+    # there is no public way to end running workers before Python 3.14
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.kill()
+
+
+def _start_worker() -> None:
+    """Leave interrupts to the parent, and end when it ends, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def start_dask(stack: ExitStack, workers: int) -> Executor:
+    """Start a Dask cluster of processes on this machine; the stack ends it."""
+    # a port of its own choice, as another cluster on this machine may have the usual one
+    cluster = distributed().LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+    return join_dask(stack, stack.enter_context(cluster))
+
+
+def join_dask(stack: ExitStack, where: object) -> Executor:
+    """Connect to a Dask scheduler, given by its address or its cluster; the stack disconnects."""
+    client = stack.enter_context(distributed().Client(where, set_as_default=False))
+    executor: Executor = client.get_executor()
+    return executor
+
+
+def distributed() -> ModuleType:
+    """Import Dask's distributed engine, or say how to get it."""
+    return load_package("distributed", "this engine needs Dask's")
+
+
+Clock: TypeAlias = Callable[[], float]
+
+BAR = 24  # characters
+PAUSE = 5.0  # seconds between two lines where a line cannot be renewed
+
+
+class Progress(Protocol):
+    """Told how much is done of how much; `done` may start above 0 if some was done before."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take note; called in the thread that waits for results, whenever there are more."""
+
+
+def silent(done: int, total: int) -> None:
+    """Say nothing.
+
+    Examples
+    --------
+    >>> silent(1, 2)
+    """
+
+
+def reporter(what: str, *, stream: TextIO | None = None, clock: Clock = time.monotonic) -> Progress:
+    """Report on a stream, stderr if left out: in place on a terminal, in lines otherwise.
+
+    Examples
+    --------
+    >>> ticks = iter([0.0, 10.0, 40.0])
+    >>> report = reporter("runs", stream=sys.stdout, clock=lambda: next(ticks))
+    >>> for done in (0, 5, 20):
+    ...     report(done, 20)
+    runs: 0 of 20
+    runs: 5 of 20, about 30 s left
+    runs: 20 of 20 in 40 s
+    """
+    out = sys.stderr if stream is None else stream
+    return _Line(what, out, clock) if out.isatty() else _Lines(what, out, clock)
+
+
+def spell(seconds: float) -> str:
+    """Put a time into words.
+
+    Examples
+    --------
+    >>> spell(0.24), spell(42), spell(200), spell(7300)
+    ('0.2 s', '42 s', '3 min 20 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class _Report:
+    """What both kinds know: when it began, with how much, and so how fast it goes."""
+
+    def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
+        self._what, self._stream, self._clock = what, stream, clock
+        self._now = 0.0
+        self._began: tuple[float, int] | None = None
+
+    def _words(self, done: int, total: int) -> str:
+        now = self._now = self._clock()
+        if self._began is None:
+            self._began = now, done
+        start, before = self._began
+        words = f"{self._what}: {done} of {total}"
+        if done == total:
+            return f"{words} in {spell(now - start)}"
+        if done == before:  # what was done earlier says nothing of today's speed
+            return words
+        return f"{words}, about {spell((now - start) / (done - before) * (total - done))} left"
+
+
+class _Line(_Report):
+    def __call__(self, done: int, total: int) -> None:
+        filled = BAR * done // max(total, 1)
+        line = f"[{'#' * filled:{BAR}}] {self._words(done, total)}"
+        width = shutil.get_terminal_size().columns - 1  # a full line would wrap and could not be renewed
+        self._stream.write(f"\r{line[:width]:{width}}" + ("\n" if done == total else ""))
+        self._stream.flush()
+
+
+class _Lines(_Report):
+    def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
+        super().__init__(what, stream, clock)
+        self._told: float | None = None  # when the last line was written
+
+    def __call__(self, done: int, total: int) -> None:
+        words = self._words(done, total)
+        if self._told is None or done == total or self._now - self._told >= PAUSE:
+            self._stream.write(words + "\n")
+            self._stream.flush()
+            self._told = self._now

@@ -18,7 +18,7 @@ from armlet.inputs.settings import check_seed
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """All the randomness of one place, to be handed to whatever draws; frozen and small, so tasks can carry it.
+    """All the randomness of one place, to be handed to what draws; frozen and small, so tasks can carry it.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class Seeds:
         object.__setattr__(self, "root", check_seed(self.root))
 
     def rng(self, word: str, *which: int | str) -> np.random.Generator:
-        """Give the generator of a word, and of the number or name of what is drawn."""
+        """Return the generator of a word, and of the number or name of what is drawn."""
         return np.random.default_rng(self._sequence(word, which))
 
     def seed(self, word: str, *which: int | str) -> int:
-        """Give 64 bits instead, for what takes a seed; a word is asked for one or the other, not both."""
+        """Return 64 bits instead, for what takes a seed; a word is asked for one or the other, not both."""
         return int(self._sequence(word, which).generate_state(1, np.uint64)[0])
 
     def _sequence(self, word: str, which: tuple[int | str, ...]) -> np.random.SeedSequence:

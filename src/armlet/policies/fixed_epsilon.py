@@ -4,8 +4,8 @@ Explores every step with the same probability, else plays what ridge regression 
 Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propensities are exact, from
 epsilon / K up.
 
-Theory: exploration never ends, so regret is linear, epsilon times the mean gap at least; it suits worlds that drift,
-and logs for off-policy evaluation. Any rewards, no horizon.
+Theory: exploration never ends, so regret is linear, epsilon times the mean gap at least; it suits environments that
+drift, and logs for off-policy evaluation. Any rewards, no horizon.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ is worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x
 own rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
 sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
 may have any scale.
-What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
-own law. Theorem 2 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
-analysis of LinUCB, whose widths are exact and whose estimates are fresh.
-Propensities are exact. What an arm was last solved for depends on the order of its rows, so states do not merge and
-rows cannot be taken back.
+What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the
+environment's own law. Theorem 2 does not hold, since estimates rest on contexts that earlier estimates chose, and
+neither does the analysis of LinUCB, whose widths are exact and whose estimates are fresh. Propensities are exact. What
+an arm was last solved for depends on the order of its rows, so states do not merge and rows cannot be taken back.
 Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, mostly none to four; update O(d^2), of
 eight rows at a time; a solve is O(d^3), at most 1 + log(n) / log(1 + growth) times for an arm with n rows of weight 1;
 memory O(K d^2) whatever t, three times that of Algorithm 1.

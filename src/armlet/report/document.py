@@ -1,21 +1,24 @@
-"""An HTML page that opens from disk, with its figures.
+"""An HTML page that opens from disk, with its figures, tables and numbers.
 
-Nothing is loaded: styles and figures are inside, and the page's own policy forbids the rest. Every text is
-escaped; a figure, which cannot be, is read through first. The same input gives the same bytes.
+Nothing is loaded: styles and figures are inside, and the page's own policy forbids the rest. Every text is escaped; a
+figure, which cannot be, is checked first. The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Final
 from xml.etree import ElementTree
 
 from armlet.errors import InvalidValueError
-from armlet.report.pictures import Picture
+from armlet.inference.intervals import Estimate
+from armlet.report.plots import Picture
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -63,7 +66,7 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 
 
 def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[str, object]) -> str:
-    """Give a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
+    """Return a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
 
     Examples
     --------
@@ -104,7 +107,7 @@ def _head(title: str) -> str:
 
 
 def figure(picture: Picture) -> str:
-    """Give a picture with its caption."""
+    """Return a picture with its caption."""
     return f"<figure>{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 
@@ -136,5 +139,62 @@ def _value(value: object) -> str:
 
 
 def lines(parts: Iterable[str]) -> str:
-    """Give each part a line of its own."""
+    """Return each part a line of its own."""
     return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Words and numbers in columns; the first column names the row.
+
+    Examples
+    --------
+    >>> print(Table(caption="Costs", head=("policy", "regret"), rows=(("LinUCB", "12"),)).markdown())
+    | policy | regret |
+    |---|---|
+    | LinUCB | 12 |
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """Return it as a table in Markdown."""
+        lines = [" | ".join(cell.replace("|", "\\|") for cell in cells) for cells in (self.head, *self.rows)]
+        ruler = "|".join("---" for _ in self.head)
+        return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
+
+
+def table(given: Table) -> str:
+    """Return a table as HTML; on a narrow screen its cells stack, and roles keep it a table for those who hear it."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.head)
+    rows = [
+        f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
+        + "".join(
+            f'<td role="cell" class="number" data-name="{escape(column)}">{escape(cell)}</td>'
+            for column, cell in zip(given.head[1:], cells, strict=True)
+        )
+        + "</tr>"
+        for name, *cells in given.rows
+    ]
+    body = "\n".join(rows)
+    return (
+        f'<div class="wide"><table class="stack" role="table"><caption>{escape(given.caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def show(estimate: Estimate | None) -> str:
+    """Write an estimate with as many digits as can be read, and its interval unless it is exact.
+
+    Examples
+    --------
+    >>> show(Estimate(1.0512, 0.97, 1.118)), show(Estimate(20501.0, 20501.0, 20501.0)), show(None)
+    ('1.05 [0.97 to 1.12]', '20,501', 'not defined')
+    """
+    if estimate is None:
+        return "not defined"
+    size = max(abs(estimate.value), abs(estimate.low), abs(estimate.high))
+    spec = f",.{max(0, 2 - math.floor(math.log10(size)))}f" if 1e-3 <= size < 1e9 else ".3g"
+    return f"{estimate.value:{spec}}" if estimate.low == estimate.high else f"{estimate:{spec}}"

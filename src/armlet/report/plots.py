@@ -1,25 +1,26 @@
 """Figures that a phone can show and a dark page too: SVG with text as text, and PNG.
 
-Backgrounds are transparent, ink takes the colour of the page around it, and curves have colours that stand out
-on white and on near-black alike; dashes and markers tell them apart without colour. The same numbers give the
-same bytes: no dates, no random names. A figure is 360 units wide, so that on a phone its letters keep their size.
+Backgrounds are transparent, ink takes the colour of the page around it, and curves have colours that stand out on white
+and on near-black; dashes and markers tell them apart without colour. The same numbers give the same bytes: no dates, no
+random names. A figure is 360 units wide, so that on a phone its letters keep their size.
 Needs matplotlib, `armlet[plots]`, imported when something is drawn.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree
 
 import numpy as np
 
-from armlet.errors import InvalidValueError
+from armlet.errors import InvalidValueError, require_package
 from armlet.inference.intervals import Estimate
-from armlet.report.pictures import INK, STYLE, Picture, picture, png, svg
 from armlet.types import Float64
 
 if TYPE_CHECKING:
@@ -27,7 +28,121 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Picture", "Series", "bars", "picture", "png", "power_law", "regret", "svg"]
+
+INK: Final = "#1a1b1c"  # text, axes and grid; in an SVG it becomes the colour of the text around
+NEUTRAL: Final = "#7b7b7b"  # what that colour is where there is no page around: legible on white and on black
+SVG: Final = "{http://www.w3.org/2000/svg}"
+XLINK: Final = "{http://www.w3.org/1999/xlink}"
+
+STYLE: Final[Any] = {  # matplotlib's own type for it lists every key it knows
+    "svg.hashsalt": "armlet",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 12,
+    "legend.fontsize": 11.5,
+    "legend.frameon": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.alpha": 0.15,
+    "lines.linewidth": 2,
+    **{f"{name}.color": INK for name in ("text", "xtick", "ytick", "grid")},
+    **{f"axes.{name}color": INK for name in ("edge", "label")},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure for a page and for a file: an SVG element that names what it shows, a PNG, and a caption."""
+
+    svg: str
+    png: bytes
+    caption: str
+
+
+def require_matplotlib() -> None:
+    """Describe how to get what draws, if it is not there: better before a computation than after it."""
+    require_package("matplotlib", "plots need")
+
+
+def picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
+    """Return a figure as SVG and PNG; see `svg` for the key and the alternative text.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> picture(Figure(), key="one", alt="Nothing", caption="Empty.").caption
+    'Empty.'
+    """
+    return Picture(svg(figure, key=key, alt=alt), png(figure), caption)
+
+
+def svg(figure: Figure, *, key: str, alt: str) -> str:
+    """Return a figure as an SVG element that can stand in a file or, with others, in a page.
+
+    Parameters
+    ----------
+    key
+        Put before every name inside, so that the names of two figures on one page differ.
+    alt
+        What the figure shows, for those who cannot see it.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure()
+    >>> _ = figure.text(0, 0, "word", color=INK)
+    >>> text = svg(figure, key="one", alt="A bar")
+    >>> "currentColor" in text, 'aria-label="A bar"' in text
+    (True, True)
+    """
+    root = ElementTree.fromstring(_save(figure, "svg", transparent=True, metadata=dict.fromkeys(_METADATA)))
+    for parent in list(root.iter()):
+        for child in [child for child in parent if child.tag in (f"{SVG}metadata", f"{SVG}style")]:
+            parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(SVG)
+        element.attrib = {name.removeprefix(XLINK): _own(name, value, key) for name, value in element.items()}
+    # what the page says of svg { color } comes before the attribute; in a file of its own there is only this
+    about = {"role": "img", "aria-label": alt, "color": NEUTRAL, "stroke-linejoin": "round"}
+    root.attrib = {"xmlns": SVG.strip("{}"), **about, **root.attrib}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as a PNG, dark on white.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> png(Figure())[1:4]
+    b'PNG'
+    """
+    return _save(figure, "png", dpi=220, facecolor="white", metadata={"Software": None})
+
+
+_METADATA: Final = ("Date", "Creator", "Format", "Type")
+
+
+def _save(figure: Figure, kind: str, **options: Any) -> bytes:
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(buffer, format=kind, **options)
+    return buffer.getvalue()
+
+
+def _own(name: str, value: str, key: str) -> str:
+    """Prefix names and the references to them, and let ink follow the page."""
+    if name == "id":
+        return f"{key}-{value}"
+    if name.endswith("href"):
+        return value.replace("#", f"#{key}-")
+    value = value.replace("url(#", f"url(#{key}-")
+    return value.replace(INK, "currentColor") if name == "style" else value
+
 
 COLOURS: Final = ("#1f7fc4", "#d55e00", "#0a9372", "#c2609a", "#a17a00", "#7b6fd0")
 DASHES: Final[tuple[Any, ...]] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1.5)), (0, (8, 2, 2, 2)))
@@ -162,7 +277,7 @@ def bars(
 
 @contextmanager
 def frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Axes]]:
-    """Give an empty figure, with room for a legend below."""
+    """Return an empty figure, with room for a legend below."""
     import matplotlib as mpl  # heavy, and only drawing needs it
     from matplotlib.figure import Figure
 
@@ -179,7 +294,7 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Write numbers in full beside a log scale, and some in between if few powers of ten are in sight."""
+    """Write numbers in full on a log scale, and some in between if few powers of ten are in sight."""
     axis.set_major_formatter(lambda value, _: short(value))
     axis.set_minor_formatter(lambda value, _: short(value) if _leads(value, axis.get_view_interval()) else "")
 
@@ -224,6 +339,6 @@ def short(value: float) -> str:
 
 
 def _leads(value: float, limits: Sequence[float] | Float64) -> bool:
-    """Say whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
+    """Return whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
     few = math.log10(limits[1] / limits[0]) < 1.7
     return few and re.match(r"[25]", f"{value:e}") is not None

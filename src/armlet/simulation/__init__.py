@@ -1,1 +1,1 @@
-"""Policies in worlds: one run, many runs, and what they found, kept in a folder."""
+"""Policies in environments: one run, many runs, and what they found, kept in a folder."""

@@ -1,26 +1,102 @@
-"""What simulations in a folder found, as one page: regret against time, and what every policy paid."""
+"""Policies of one environment in the order of their regret, and the page of a folder of results."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from armlet.disk import write_atomically
-from armlet.inference.intervals import band
+from armlet.environments import ENVIRONMENTS
+from armlet.inference.intervals import Estimate, band, paired_difference
 from armlet.model_file.encoding import Json
 from armlet.parallel.seeds import Seeds
+from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
-from armlet.report.document import check_pictures, document, figure
-from armlet.report.numbers import show
-from armlet.report.tables import Table, table
-from armlet.simulation.folder import read
-from armlet.simulation.manifest import ResultsError, read_manifest
-from armlet.simulation.ranking import Place, describe, exact, rank
-from armlet.simulation.results import Result
+from armlet.report.document import Table, check_pictures, document, figure, show, table
+from armlet.simulation.lab import ResultsError, read_manifest
+from armlet.simulation.results import SHORTEST, Result, doubling_ratio
+from armlet.simulation.run import read
 from armlet.types import Float64
+
+
+class Place(NamedTuple):
+    """A policy in a ranking."""
+
+    result: Result
+    regret: Estimate  # at T
+    more: Estimate | None  # than that of the first, paired by run; None if their runs are not the same
+    ratio: Estimate | None  # of doubling; None of runs too few or too short to say
+
+    @classmethod
+    def of(cls, result: Result, first: Result) -> Place:
+        """Estimate what it regrets, exactly if there is but one run."""
+        return cls(result, result.estimate(int(result.steps[-1])), _more(result, first), _ratio(result))
+
+    @property
+    def name(self) -> str:
+        """The policy and its settings."""
+        return describe(self.result.settings["policy"])
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it has enough runs for an interval."""
+        return len(self.result.runs) > 1
+
+
+def rank(results: Sequence[Result]) -> list[Place]:
+    """Put the least regret first."""
+    ordered = sorted(results, key=lambda each: float(each.mean[-1]))
+    return [Place.of(each, ordered[0]) for each in ordered]
+
+
+def _more(result: Result, first: Result) -> Estimate | None:
+    T = int(result.steps[-1])
+    if int(first.steps[-1]) != T or result.runs.tolist() != first.runs.tolist():
+        return None
+    if len(result.runs) > 1:
+        return paired_difference(result.at(T), first.at(T), result.rng("difference interval"))
+    return exact(float(result.mean[-1] - first.mean[-1]))
+
+
+def _ratio(result: Result) -> Estimate | None:
+    if len(result.runs) < 2 or result.steps[-1] < SHORTEST:
+        return None
+    return doubling_ratio(result.steps, result.regret, result.rng("growth interval"))
+
+
+def exact(value: float) -> Estimate:
+    """Return a number that needs no interval."""
+    return Estimate(value, value, value)
+
+
+def describe(thing: Json) -> str:
+    """Name an environment or policy with its settings, without long ones and those left at their default.
+
+    Examples
+    --------
+    >>> describe({"name": "LinUCB", "settings": {"alpha": 0.5, "delta": 0.05, "theta": [1, 2]}})
+    'LinUCB(alpha=0.5)'
+    """
+    match thing:
+        case {"name": str(name), "settings": dict(settings)}:
+            usual = _defaults(name)
+            short = {key: value for key, value in settings.items() if isinstance(value, str | int | float)}
+            told = [f"{key}={value!r}" for key, value in short.items() if usual.get(key) != value]
+            return f"{name}({', '.join(told)})"
+        case {"name": str(name)}:
+            return name
+    return str(thing)
+
+
+def _defaults(name: str) -> dict[str, object]:
+    kind = POLICIES.get(name) or ENVIRONMENTS.get(name) or plugged_policies().get(name)
+    return {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
+
 
 TITLE = "What simulations found"
 PAGE = Seeds(0, "page")  # the same folder gives the same page
@@ -56,10 +132,10 @@ def draw(results: Sequence[Result]) -> plots.Picture:
 
 
 def render_overview(results: Sequence[Result], manifest: dict[str, Json], shown: plots.Picture) -> str:
-    """Give the page: a figure of all curves, and a table, least regret first."""
+    """Return the page: a figure of all curves, and a table, least regret first."""
     check_pictures([shown])
-    world, runs = describe(results[0].settings["world"]), sum(len(each.runs) for each in results)
-    subtitle = f"{world}: {runs} runs in all, up to step {results[0].steps[-1]:,}."
+    environment, runs = describe(results[0].settings["environment"]), sum(len(each.runs) for each in results)
+    subtitle = f"{environment}: {runs} runs in all, up to step {results[0].steps[-1]:,}."
     rows = tuple(_row(place, number) for number, place in enumerate(rank(results)))
     head = (
         "Policy",

@@ -1,4 +1,4 @@
-"""Run policies in worlds, many times, on any engine: the same settings give the same numbers, bit for bit.
+"""Run policies in environments, many times, on any engine: the same settings give the same numbers, bit for bit.
 
 A task is a few runs of one job, about two seconds of work. How jobs are cut into tasks follows from the jobs alone, not
 from the number of workers, so a store that was filled by one engine can be completed by another.
@@ -6,41 +6,39 @@ from the number of workers, so a store that was filled by one engine can be comp
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from armlet.environments.world import World, is_still
-from armlet.errors import InvalidValueError
-from armlet.model_file.encoding import Json
-from armlet.parallel.pool import PoolLike, WorkerError, opened
-from armlet.parallel.progress import Progress, silent
+from armlet.environments.environment import Environment, is_still
+from armlet.errors import InvalidValueError, ModelFileError
+from armlet.model_file.encoding import Json, read_model
+from armlet.parallel.pool import PoolLike, Progress, WorkerError, opened, silent
 from armlet.policies.dispatch import compiled_rule
-from armlet.simulation.folder import STAGE, as_curves
-from armlet.simulation.lab import Lab
-from armlet.simulation.manifest import Manifest, versions
+from armlet.simulation.lab import Arrays, Lab, Manifest, Shelf, read_manifest, versions
 from armlet.simulation.play import Curves, Job, Method, play
 from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
-from armlet.simulation.shelf import Arrays, Shelf
 from armlet.types import Policy
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+STAGE = "results"
 TASK_SECONDS = 2.0
 SECONDS = {"steps": 5e-8, "events": 1e-6, "python": 3e-7}  # a step, an exploration, a step; roughly
 SECONDS_LEARNING = 3e-7  # a step that is learned from, in the kernel
 SECONDS_IN_PYTHON = 2.5e-5  # a step of a policy that is not compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # a world need not be hashable, and no two are alike
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # an environment need not be hashable, and no two are alike
 class Task:
     """Some runs of one job: what a worker is sent."""
 
@@ -48,11 +46,11 @@ class Task:
     job: Job
     first: int
     last: int  # not included
-    versions: dict[str, Json]  # of whoever asks: a worker with others would give other numbers
+    versions: dict[str, Json]  # of the caller: a worker with others would give other numbers
 
 
 def simulate(
-    world: World,
+    environment: Environment,
     policy: Policy,
     *,
     horizon: int,
@@ -65,20 +63,22 @@ def simulate(
     store: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> Result:
-    """Run one policy in one world; see `Job` for the settings and `simulate_all` for the rest.
+    """Run one policy in one environment; see `Job` for the settings and `simulate_all` for the rest.
 
     Examples
     --------
     >>> import armlet
     >>> from armlet.environments import FigureA
-    >>> world = FigureA.draw(np.random.default_rng(1))
+    >>> environment = FigureA.draw(np.random.default_rng(1))
     >>> policy = armlet.Algorithm1(p=60)
-    >>> result = simulate(world, policy, horizon=1000, runs=4, seed=1, engine="serial")
+    >>> result = simulate(environment, policy, horizon=1000, runs=4, seed=1, engine="serial")
     >>> result.regret.shape == (4, len(result.steps)), int(result.steps[-1])
     (True, 1000)
     """
     steps = () if checkpoints is None else tuple(np.asarray(checkpoints).tolist())
-    job = Job(world=world, policy=policy, horizon=horizon, runs=runs, seed=seed, checkpoints=steps, method=method)
+    job = Job(
+        environment=environment, policy=policy, horizon=horizon, runs=runs, seed=seed, checkpoints=steps, method=method
+    )
     return simulate_all([job], engine=engine, workers=workers, store=store, progress=progress)[0]
 
 
@@ -105,7 +105,7 @@ def simulate_all(
         A folder that keeps every finished task, and the table of all at the end. The same call goes on where an
         interrupted one stopped.
     progress
-        Told how many runs are done; `armlet.parallel.progress.reporter` prints it.
+        Told how many runs are done; `armlet.parallel.pool.reporter` prints it.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def simulate_all(
     --------
     >>> import armlet
     >>> from armlet.environments import FigureA
-    >>> world = FigureA.draw(np.random.default_rng(1))
-    >>> settings = {"world": world, "horizon": 1000, "runs": 4, "seed": 1}
+    >>> environment = FigureA.draw(np.random.default_rng(1))
+    >>> settings = {"environment": environment, "horizon": 1000, "runs": 4, "seed": 1}
     >>> jobs = [Job(policy=policy, **settings) for policy in (armlet.Algorithm1(p=60), armlet.Uniform())]
     >>> greedy, uniform = simulate_all(jobs, engine="serial")
     >>> bool((greedy.at(1000) < uniform.at(1000)).all())
@@ -154,8 +154,8 @@ def split(index: int, job: Job) -> list[Task]:
     --------
     >>> import armlet
     >>> from armlet.environments import FigureA
-    >>> world = FigureA.draw(np.random.default_rng(1))
-    >>> job = Job(world=world, policy=armlet.Uniform(), horizon=10**6, runs=20, seed=1, method="python")
+    >>> environment = FigureA.draw(np.random.default_rng(1))
+    >>> job = Job(environment=environment, policy=armlet.Uniform(), horizon=10**6, runs=20, seed=1, method="python")
     >>> [(task.first, task.last) for task in split(0, job)]
     [(0, 7), (7, 14), (14, 20)]
     """
@@ -178,7 +178,7 @@ def _runs_a_task(job: Job) -> int:
     if job.method == "events":
         p = float(getattr(job.policy, "p", 1.0))
         units = p * (1 + math.log(max(job.horizon / p, 1.0)))
-    elif compiled_rule(job.policy) is None or not is_still(job.world):
+    elif compiled_rule(job.policy) is None or not is_still(job.environment):
         each = SECONDS_IN_PYTHON
     elif job.policy.learns_from == "every step":
         each = SECONDS_LEARNING
@@ -219,3 +219,37 @@ class RunShelf(Shelf):
             index: {name: curve[task.first : task.last] for name, curve in whole[task.index].items()}
             for index, task in enumerate(asked)
         }
+
+
+def read(folder: str | os.PathLike[str]) -> list[Result]:
+    """Read the results in a folder: of all jobs, or of the runs that were finished before an interrupt.
+
+    Jobs of which no run is finished are left out.
+    """
+    manifest, table = read_manifest(folder), Path(folder) / f"{STAGE}.parquet"
+    if table.exists():
+        return read_parquet(table)
+    tasks = sorted(_finished(Path(folder) / STAGE), key=lambda task: task[:2])
+    found = []
+    for job, settings in enumerate(manifest["jobs"]):
+        mine = [(np.arange(first, first + len(curves.regret)), curves) for j, first, curves in tasks if j == job]
+        if mine:
+            runs = np.concatenate([numbers for numbers, _ in mine])
+            steps = np.array(settings["checkpoints"], dtype=np.int64)
+            found.append(Result(settings=settings, runs=runs, steps=steps, curves=joined([c for _, c in mine])))
+    return found
+
+
+def as_curves(arrays: Mapping[str, Any]) -> Curves:
+    """Return what a task found as the curves that it was."""
+    return Curves(arrays["regret"], arrays["exploring"], arrays["explored"])
+
+
+def _finished(folder: Path) -> Iterator[tuple[int, int, Curves]]:
+    for path in folder.glob("*.armlet"):
+        try:
+            header, arrays = read_model(path)
+        except ModelFileError:
+            continue
+        task = json.loads(str(header["task"]))
+        yield task["index"], task["first"], as_curves(arrays)

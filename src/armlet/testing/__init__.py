@@ -1,4 +1,4 @@
-"""Contracts that ship: run them over a policy, a world or a store of your own."""
+"""Contracts that ship: run them over a policy, an environment or a store of your own."""
 
 from armlet.testing.environments import ENVIRONMENT_CHECKS, check_environment
 from armlet.testing.policies import CHECKS, check_policy

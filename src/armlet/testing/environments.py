@@ -1,7 +1,7 @@
-"""What every world promises, as checks that can be run over any of them.
+"""What every environment promises, as checks that can be run over any of them.
 
-`check_environment` runs over Armlet's own registry in its tests; run it over a world of your own in yours.
-Checks of frequencies and means use fixed seeds and allow six standard errors: a correct world fails such
+`check_environment` runs over Armlet's own registry in its tests; run it over an environment of your own in yours.
+Checks of frequencies and means use fixed seeds and allow six standard errors: a correct environment fails such
 a comparison with probability 2e-9, and it then fails always or never.
 """
 
@@ -15,106 +15,101 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from armlet.environments.finite import FiniteWorld
-from armlet.environments.world import World, present
+from armlet.environments.environment import Environment, FiniteEnvironment, present
+from armlet.testing.policies import require
 from armlet.types import Float64
 
-EnvironmentCheck: TypeAlias = Callable[[World], None]
+EnvironmentCheck: TypeAlias = Callable[[Environment], None]
 
 STEPS = 40_000
 CONTEXTS, NOISE = 41, 43  # seeds
 
 
-def _require(holds: object, promise: str) -> None:
-    if not holds:
-        raise AssertionError(promise)
-
-
-def _play(world: World, n: int = STEPS, start: int = 0) -> tuple[Float64, Float64]:
+def _play(environment: Environment, n: int = STEPS, start: int = 0) -> tuple[Float64, Float64]:
     """Draw contexts and rewards, each from a stream of its own."""
-    X = world.contexts(np.random.default_rng(CONTEXTS), n, start=start)
-    return X, world.rewards(np.random.default_rng(NOISE), X, start=start)
+    X = environment.contexts(np.random.default_rng(CONTEXTS), n, start=start)
+    return X, environment.rewards(np.random.default_rng(NOISE), X, start=start)
 
 
 def _agree(a: Float64, b: Float64) -> bool:
-    """Tell whether two arrays are the same up to the rounding of sums of another length."""
+    """Return whether two arrays are the same up to the rounding of sums of another length."""
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
-def check_arrays(world: World) -> None:
+def check_arrays(environment: Environment) -> None:
     """Arrays have the promised shapes, are what the kernel takes, and hold finite numbers."""
     for n in (0, 1, 17):
-        X, rewards = _play(world, n, start=5)
+        X, rewards = _play(environment, n, start=5)
         for name, array, columns in (
-            ("contexts", X, world.dim),
-            ("means", world.means(X, start=5), world.n_arms),
-            ("rewards", rewards, world.n_arms),
+            ("contexts", X, environment.dim),
+            ("means", environment.means(X, start=5), environment.n_arms),
+            ("rewards", rewards, environment.n_arms),
         ):
-            _require(array.shape == (n, columns), f"{name} have shape {array.shape}, not {(n, columns)}")
-            _require(array.dtype == np.float64, f"{name} are {array.dtype}, not float64")
-            _require(array.flags.c_contiguous, f"{name} are not contiguous")
-            _require(np.isfinite(array).all(), f"{name} hold a value that is not finite")
+            require(array.shape == (n, columns), f"{name} have shape {array.shape}, not {(n, columns)}")
+            require(array.dtype == np.float64, f"{name} are {array.dtype}, not float64")
+            require(array.flags.c_contiguous, f"{name} are not contiguous")
+            require(np.isfinite(array).all(), f"{name} hold a value that is not finite")
 
 
-def check_seeds_repeat_worlds(world: World) -> None:
+def check_seeds_repeat_environments(environment: Environment) -> None:
     """The same seeds give the same contexts and rewards."""
-    X, rewards = _play(world, 500)
-    again, rewards_again = _play(world, 500)
-    _require(np.array_equal(X, again), "two draws of contexts from one seed differ")
-    _require(np.array_equal(rewards, rewards_again), "two draws of rewards from one seed differ")
+    X, rewards = _play(environment, 500)
+    again, rewards_again = _play(environment, 500)
+    require(np.array_equal(X, again), "two draws of contexts from one seed differ")
+    require(np.array_equal(rewards, rewards_again), "two draws of rewards from one seed differ")
 
 
-def check_streams_stay_apart(world: World) -> None:
-    """Contexts are the same whatever rewards are drawn between."""
+def check_streams_stay_apart(environment: Environment) -> None:
+    """Contexts are the same for any rewards drawn between."""
     runs = []
     for noise in (None, 1, 2):
         rng, parts = np.random.default_rng(CONTEXTS), []
         for block in range(10):
-            parts.append(world.contexts(rng, 30, start=30 * block))
+            parts.append(environment.contexts(rng, 30, start=30 * block))
             if noise is not None:
-                world.rewards(np.random.default_rng([noise, block]), parts[-1], start=30 * block)
+                environment.rewards(np.random.default_rng([noise, block]), parts[-1], start=30 * block)
         runs.append(np.vstack(parts))
-    _require(np.array_equal(runs[0], runs[1]), "drawing rewards changed the contexts")
-    _require(np.array_equal(runs[1], runs[2]), "the seed of the noise changed the contexts")
+    require(np.array_equal(runs[0], runs[1]), "drawing rewards changed the contexts")
+    require(np.array_equal(runs[1], runs[2]), "the seed of the noise changed the contexts")
 
 
-def check_start(world: World) -> None:
+def check_start(environment: Environment) -> None:
     """A stretch of steps is the same drawn at once or in blocks, each told where it starts."""
     n, cut = 300, 130
-    X, rewards = _play(world, n)
+    X, rewards = _play(environment, n)
     rng, noise = np.random.default_rng(CONTEXTS), np.random.default_rng(NOISE)
     for start, stop in ((0, cut), (cut, n)):
         part = X[start:stop]
         where = f"for steps {start + 1} to {stop} alone"
-        _require(_agree(world.contexts(rng, stop - start, start=start), part), f"contexts differ {where}")
-        _require(_agree(world.means(part, start=start), world.means(X)[start:stop]), f"means differ {where}")
-        _require(_agree(world.rewards(noise, part, start=start), rewards[start:stop]), f"rewards differ {where}")
+        require(_agree(environment.contexts(rng, stop - start, start=start), part), f"contexts differ {where}")
+        require(_agree(environment.means(part, start=start), environment.means(X)[start:stop]), f"means differ {where}")
+        require(_agree(environment.rewards(noise, part, start=start), rewards[start:stop]), f"rewards differ {where}")
 
 
-def check_means(world: World) -> None:
+def check_means(environment: Environment) -> None:
     """Rewards are as large as `means` says: what is left over averages to 0, also along every coordinate of x."""
-    X, rewards = _play(world, start=1000)
-    left = rewards - world.means(X, start=1000)
-    for name, weights in (("", np.ones(len(X))), *((f" times x[{j}]", X[:, j]) for j in range(world.dim))):
+    X, rewards = _play(environment, start=1000)
+    left = rewards - environment.means(X, start=1000)
+    for name, weights in (("", np.ones(len(X))), *((f" times x[{j}]", X[:, j]) for j in range(environment.dim))):
         terms = weights[:, None] * left
         # the mean of n independent terms with mean 0 has standard error sqrt(E terms^2 / n)
         error = np.sqrt(np.square(terms).mean(axis=0) / len(X))
         off = np.abs(terms.mean(axis=0)) - 6 * error
-        _require((off <= 1e-9).all(), f"rewards minus means{name} average to {terms.mean(axis=0)}")
+        require((off <= 1e-9).all(), f"rewards minus means{name} average to {terms.mean(axis=0)}")
 
 
 def _key(x: Float64) -> tuple[float, ...]:
     return tuple((x.round(9) + 0.0).tolist())  # + 0.0 turns -0.0 into 0.0
 
 
-def check_table_of_contexts(world: World) -> None:
+def check_table_of_contexts(environment: Environment) -> None:
     """A table lists the contexts with their chances, and the means of `means`."""
-    if (table := world.table()) is None:
+    if (table := environment.table()) is None:
         return
     chances: Counter[tuple[float, ...]] = Counter()
     for x, chance in zip(table.contexts, table.chances, strict=True):
         chances[_key(x)] += chance
-    X, _ = _play(world)
+    X, _ = _play(environment)
     rows, counts = np.unique(X.round(9), axis=0, return_counts=True)
     seen: Counter[tuple[float, ...]] = Counter()
     for row, count in zip(rows, counts.tolist(), strict=True):
@@ -124,11 +119,13 @@ def check_table_of_contexts(world: World) -> None:
     for x, chance in chances.items():
         # the count is binomial; 6 more, because for rare contexts it is skewed
         slack = 6 * np.sqrt(STEPS * chance * (1 - chance)) + 6
-        _require(abs(seen[x] - STEPS * chance) <= slack, f"context {x} came {seen[x]} times, expected {STEPS * chance}")
-    _require(np.allclose(table.means, world.means(table.contexts), rtol=1e-9, atol=1e-12), "the table has other means")
+        require(abs(seen[x] - STEPS * chance) <= slack, f"context {x} came {seen[x]} times, expected {STEPS * chance}")
+    require(
+        np.allclose(table.means, environment.means(table.contexts), rtol=1e-9, atol=1e-12), "the table has other means"
+    )
 
 
-def _variances(table: FiniteWorld, mu: Float64) -> Float64:
+def _variances(table: FiniteEnvironment, mu: Float64) -> Float64:
     if table.noise == "proportional":
         return np.square(table.scale * mu) / 3
     if table.noise == "bernoulli":
@@ -136,15 +133,15 @@ def _variances(table: FiniteWorld, mu: Float64) -> Float64:
     return np.full_like(mu, table.scale**2 if table.noise == "gaussian" else 0.0)
 
 
-def check_table_of_noise(world: World) -> None:
+def check_table_of_noise(environment: Environment) -> None:
     """Rewards spread as the table's noise does, to their second moment."""
-    if (table := world.table()) is None:
+    if (table := environment.table()) is None:
         return
-    X, rewards = _play(world)
-    mu = world.means(X)
+    X, rewards = _play(environment)
+    mu = environment.means(X)
     left = np.square(rewards - mu) - _variances(table, mu)
     off = np.abs(left.mean(axis=0)) - 6 * left.std(axis=0) / np.sqrt(len(X))
-    _require((off <= 1e-9).all(), f"the table says noise {table.noise!r}, but squares differ by {left.mean(axis=0)}")
+    require((off <= 1e-9).all(), f"the table says noise {table.noise!r}, but squares differ by {left.mean(axis=0)}")
 
 
 def _are_linear(X: Float64, means: Float64) -> bool:
@@ -152,23 +149,23 @@ def _are_linear(X: Float64, means: Float64) -> bool:
     return np.allclose(X @ theta, means, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(means).max()))
 
 
-def check_constants_of_table(world: World) -> None:
+def check_constants_of_table(environment: Environment) -> None:
     """Where there is a table, the constants are those that follow from it by brute force.
 
     They may be refused only where means are not linear in the contexts: theta, and with it Q, does not exist then.
     """
-    if (table := world.table()) is None:
+    if (table := environment.table()) is None:
         return
     occurs = table.chances > 0
     X, means = table.contexts[occurs], table.means[occurs]
     if not _are_linear(X, means):
         try:
-            world.constants()
+            environment.constants()
         except ValueError as reason:
-            _require("Q does not exist" in str(reason), f"means are not linear in x, which is not said: {reason}")
+            require("Q does not exist" in str(reason), f"means are not linear in x, which is not said: {reason}")
             return
         raise AssertionError("means are not linear in x, yet there are constants")
-    found = world.constants()
+    found = environment.constants()
     spectrum = np.linalg.svd(np.sqrt(table.chances[occurs])[:, None] * X, compute_uv=False)
     spectrum = spectrum[spectrum > 1e-9 * spectrum[0]]
     gaps = [max(row) - mean for row in means.tolist() for mean in row]
@@ -179,84 +176,87 @@ def check_constants_of_table(world: World) -> None:
         "sigma_min": (found.sigma_min, spectrum[-1] ** 2),
         "delta_min": (found.delta_min, min(gap for gap in gaps if gap > 1e-12)),
     }
-    if rank == world.dim:
+    if rank == environment.dim:
         exact |= {"Q": (found.Q, max(lengths)), "delta_max": (found.delta_max, max(apart))}
     for name, (said, true) in exact.items():
-        _require(np.isclose(said, true, rtol=1e-6), f"{name} is {said}, by brute force {true}")
-    _require(max(lengths) * (1 - 1e-6) <= found.Q, f"Q is {found.Q}, but an arm has length {max(lengths)}")
-    _require(found.delta_max >= max(apart) * (1 - 1e-6), f"delta_max is {found.delta_max}, below {max(apart)}")
+        require(np.isclose(said, true, rtol=1e-6), f"{name} is {said}, by brute force {true}")
+    require(max(lengths) * (1 - 1e-6) <= found.Q, f"Q is {found.Q}, but an arm has length {max(lengths)}")
+    require(found.delta_max >= max(apart) * (1 - 1e-6), f"delta_max is {found.delta_max}, below {max(apart)}")
     deviation = float(np.sqrt(_variances(table, means).max()))
-    _require(found.sigma >= deviation * (1 - 1e-9), f"sigma is {found.sigma}, below a standard deviation {deviation}")
+    require(found.sigma >= deviation * (1 - 1e-9), f"sigma is {found.sigma}, below a standard deviation {deviation}")
 
 
-def check_constants_of_noise(world: World) -> None:
+def check_constants_of_noise(environment: Environment) -> None:
     """Where constants exist, E exp(Z / sigma) <= exp(1/2) for the noise Z and for -Z, and L is sigma / sqrt 2."""
     try:
-        found = world.constants()
+        found = environment.constants()
     except ValueError as reason:
         names = ("sigma_min", "delta_min", "delta_max", "Q", "L", "sigma")
-        _require(any(name in str(reason) for name in names), f"constants() does not say which is missing: {reason}")
+        require(any(name in str(reason) for name in names), f"constants() does not say which is missing: {reason}")
         return
-    _require(np.isclose(found.L, found.sigma / np.sqrt(2)), f"L is {found.L} but sigma is {found.sigma}")
-    X, rewards = _play(world)
-    Z = rewards - world.means(X)
+    require(np.isclose(found.L, found.sigma / np.sqrt(2)), f"L is {found.L} but sigma is {found.sigma}")
+    X, rewards = _play(environment)
+    Z = rewards - environment.means(X)
     if found.sigma == 0:
-        _require(np.allclose(Z, 0), "sigma is 0 but there is noise")
+        require(np.allclose(Z, 0), "sigma is 0 but there is noise")
         return
     for sign in (1, -1):
         moments = np.exp(sign * Z / found.sigma)
         off = moments.mean(axis=0) - np.exp(0.5) - 6 * moments.std(axis=0) / np.sqrt(len(X))
-        _require((off <= 1e-9).all(), f"sigma is {found.sigma}, but E exp(Z / sigma) is {moments.mean(axis=0)}")
+        require((off <= 1e-9).all(), f"sigma is {found.sigma}, but E exp(Z / sigma) is {moments.mean(axis=0)}")
 
 
 def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _remade(world: Any, settings: dict[str, Any]) -> Any:
-    """Make a world from what JSON kept of its settings; a world among them likewise."""
-    inner = {name: getattr(world, name) for name in settings if is_dataclass(getattr(world, name))}
+def _remade(environment: Any, settings: dict[str, Any]) -> Any:
+    """Make an environment from what JSON kept of its settings; also those of an environment among them."""
+    inner = {name: getattr(environment, name) for name in settings if is_dataclass(getattr(environment, name))}
     values = {name: _tuples(value) for name, value in settings.items()}
-    return replace(world, **values | {name: _remade(each, settings[name]) for name, each in inner.items()})
+    return replace(environment, **values | {name: _remade(each, settings[name]) for name, each in inner.items()})
 
 
-def check_settings(world: World) -> None:
-    """A world is a frozen dataclass, and its settings survive JSON."""
-    _require(is_dataclass(world), "a world is a frozen dataclass of its settings")
-    if is_dataclass(world) and not isinstance(world, type):
+def check_settings(environment: Environment) -> None:
+    """An environment is a frozen dataclass, and its settings survive JSON."""
+    require(is_dataclass(environment), "an environment is a frozen dataclass of its settings")
+    if is_dataclass(environment) and not isinstance(environment, type):
         try:
-            settings = json.loads(json.dumps(asdict(world), allow_nan=False))
-            hash(world)
+            settings = json.loads(json.dumps(asdict(environment), allow_nan=False))
+            hash(environment)
         except (TypeError, ValueError) as reason:
             raise AssertionError(
                 f"settings must be frozen and fit into JSON, with tuples for lists: {reason}"
             ) from None
-        twin = _remade(world, settings)
-        _require(twin == world, "after JSON the world is another")
+        twin = _remade(environment, settings)
+        require(twin == environment, "after JSON the environment is another")
 
 
-def check_presence(world: World) -> None:
+def check_presence(environment: Environment) -> None:
     """Where arms come and go, some arm is there at every step, and a stretch of steps is the same in blocks."""
-    if (whole := present(world, STEPS)) is None:
+    if (whole := present(environment, STEPS)) is None:
         return
-    _require(whole.shape == (STEPS, world.n_arms), f"presence has shape {whole.shape}, not {(STEPS, world.n_arms)}")
-    _require(whole.dtype == np.bool_, f"presence is {whole.dtype}, not bool")
-    _require(whole.any(axis=1).all(), "at some step there is no arm to play")
+    require(
+        whole.shape == (STEPS, environment.n_arms),
+        f"presence has shape {whole.shape}, not {(STEPS, environment.n_arms)}",
+    )
+    require(whole.dtype == np.bool_, f"presence is {whole.dtype}, not bool")
+    require(whole.any(axis=1).all(), "at some step there is no arm to play")
     for start, n in ((0, 1), (130, 170), (STEPS - 1, 1)):
-        part = present(world, n, start=start)
-        _require(part is not None and np.array_equal(part, whole[start : start + n]), "presence differs in blocks")
+        part = present(environment, n, start=start)
+        require(part is not None and np.array_equal(part, whole[start : start + n]), "presence differs in blocks")
 
 
-def check_description(world: World) -> None:
+def check_description(environment: Environment) -> None:
     """A description has a few lines of text."""
-    lines = world.describe()
-    _require(2 <= len(lines) <= 12, f"the description has {len(lines)} lines")
-    _require(all(isinstance(line, str) and line.strip() for line in lines), "a line of the description is empty")
+    lines = environment.describe()
+    require(2 <= len(lines) <= 12, f"the description has {len(lines)} lines")
+    require(all(isinstance(line, str) and line.strip() for line in lines), "a line of the description is empty")
 
 
 ENVIRONMENT_CHECKS: tuple[EnvironmentCheck, ...] = (
     check_arrays,
-    check_seeds_repeat_worlds,
+    check_seeds_repeat_environments,
     check_streams_stay_apart,
     check_start,
     check_means,
@@ -270,8 +270,8 @@ ENVIRONMENT_CHECKS: tuple[EnvironmentCheck, ...] = (
 )
 
 
-def check_environment(world: World) -> None:
-    """Run every check over a world; the first promise that is broken raises AssertionError.
+def check_environment(environment: Environment) -> None:
+    """Run every check over an environment; the first promise that is broken raises AssertionError.
 
     Examples
     --------
@@ -279,4 +279,4 @@ def check_environment(world: World) -> None:
     >>> check_environment(FigureB.draw(np.random.default_rng(0)))
     """
     for check in ENVIRONMENT_CHECKS:
-        check(world)
+        check(environment)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.testing.plays import new_bandit, require
+from armlet.testing.policies import new_bandit, require
 from armlet.types import Float64, Policy
 
 STEPS: Final = 600
@@ -36,17 +36,17 @@ class Change:
 
     @property
     def is_of_rewards(self) -> bool:
-        """Tell whether rewards change, which those of a range or of 0 and 1 cannot."""
+        """Return whether rewards change, which those of a range or of 0 and 1 cannot."""
         return (self.scale, self.level) != (1.0, 0.0)
 
     def contexts(self, X: Float64) -> Float64:
-        """Give contexts in the new units."""
+        """Return contexts in the new units."""
         dim = X.shape[-1]
         shown: Float64 = X * np.resize(self.scales, dim) + np.resize(self.offsets, dim)
         return shown
 
     def rewards(self, rewards: Float64) -> Float64:
-        """Give rewards, or expected rewards, in the new units."""
+        """Return rewards, or expected rewards, in the new units."""
         return self.scale * rewards + self.level
 
 
@@ -96,7 +96,7 @@ def check_change(policy: Policy, change: Change, n_arms: int, dim: int) -> None:
     """Play once as it is and once in other units."""
     if change.is_of_rewards and policy.rewards != "any":
         return
-    X, rewards = _world(policy, n_arms, dim)
+    X, rewards = _environment(policy, n_arms, dim)
     one, other = (new_bandit(policy, n_arms, dim) for _ in range(2))
     first, second = _play(one, X, rewards), _play(other, change.contexts(X), change.rewards(rewards))
     close = 0.0 if change.exact else CLOSE
@@ -125,7 +125,7 @@ def _play(bandit: Bandit, X: Float64, rewards: Float64) -> list[tuple[int, float
     return played
 
 
-def _world(policy: Policy, n_arms: int, dim: int) -> tuple[Float64, Float64]:
+def _environment(policy: Policy, n_arms: int, dim: int) -> tuple[Float64, Float64]:
     """Draw gaussian contexts and rewards, squeezed or cut where a policy asks for that."""
     rng = np.random.default_rng(29)
     X = rng.standard_normal((STEPS, dim))

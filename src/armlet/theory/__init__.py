@@ -3,7 +3,7 @@
 Arrays in, numbers out, and no number where an assumption fails. docs/explanation/theory.md derives what is repaired.
 """
 
-from armlet.environments.constants import Constants, bernoulli_sigma, noise_sigma
+from armlet.environments.environment import Constants, bernoulli_sigma, noise_sigma
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.theory.estimation import Estimate, estimate_constants
 from armlet.theory.problem import AssumptionError, Problem, finite_problem, problem_constants

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import Ridge, RidgeLike, number, whole
 from armlet.theory.problem import Problem
@@ -93,7 +92,7 @@ def estimate_constants(
     bounded = None if reward_range is None else _half(reward_range)
     kinds, counts = np.unique(X, axis=0, return_counts=True)
     means = _with_ties(kinds, theta_hat, ties * spread * _errors(kinds, gram))
-    table = FiniteWorld(contexts=kinds, chances=counts / len(X), means=means)
+    table = FiniteEnvironment(contexts=kinds, chances=counts / len(X), means=means)
     problem = Problem.of(table, theta_hat, sigma=spread if bounded is None else bounded)
     return Estimate(problem=problem, theta_hat=theta_hat, rows=rows, spread=spread, bounded=bounded)
 

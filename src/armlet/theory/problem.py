@@ -13,8 +13,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.environments.constants import Constants
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.errors import ArmletError, InvalidValueError, MissingConstantError
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Float64
@@ -92,12 +91,12 @@ class Problem:
         _check_constants(self.constants, self.rank, self.radius)
 
     @classmethod
-    def of(cls, table: FiniteWorld, theta: Float64, *, sigma: float) -> Self:
+    def of(cls, table: FiniteEnvironment, theta: Float64, *, sigma: float) -> Self:
         """Compute constants and size of a table; `sigma` is the standard sub-gaussian constant of its noise.
 
         Examples
         --------
-        >>> table = FiniteWorld(contexts=2 * np.eye(3)[:2], chances=np.full(2, 0.5), means=2 * np.eye(2))
+        >>> table = FiniteEnvironment(contexts=2 * np.eye(3)[:2], chances=np.full(2, 0.5), means=2 * np.eye(2))
         >>> problem = Problem.of(table, np.eye(3)[:2], sigma=1.0)
         >>> problem.dim, problem.rank, problem.radius, problem.constants.sigma_min
         (3, 2, 2.0, 2.0)
@@ -158,12 +157,12 @@ def finite_problem(X: Float64, theta: Float64, *, sigma: float, chances: Float64
     return Problem.of(as_table(X, theta, chances), theta, sigma=sigma)
 
 
-def as_table(X: Float64, theta: Float64, chances: Float64 | None) -> FiniteWorld:
+def as_table(X: Float64, theta: Float64, chances: Float64 | None) -> FiniteEnvironment:
     """Put contexts and linear arms into a table."""
     if X.ndim != 2 or theta.ndim != 2 or X.shape[1] != theta.shape[1] or 0 in (*X.shape, *theta.shape):
         raise InvalidValueError(f"X and theta have shapes {X.shape} and {theta.shape}; give (M, d) and (K, d)")
     even = np.full(len(X), 1 / len(X))
-    return FiniteWorld(contexts=X, chances=even if chances is None else chances, means=X @ theta.T)
+    return FiniteEnvironment(contexts=X, chances=even if chances is None else chances, means=X @ theta.T)
 
 
 def context_rank(second_moment: Float64) -> int:
@@ -191,7 +190,7 @@ def check_length(problem: Problem) -> None:
         )
 
 
-def _constants(table: FiniteWorld, theta: Float64, sigma: float) -> Constants:
+def _constants(table: FiniteEnvironment, theta: Float64, sigma: float) -> Constants:
     try:
         return Constants.of(table, theta, sigma)
     except MissingConstantError as error:

@@ -24,8 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.environments.constants import Constants, noise_sigma
-from armlet.environments.finite import FiniteWorld
+from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import RidgeName, one_of, positive, whole
 from armlet.theory.problem import MEANINGS, AssumptionError, Problem, check_length
@@ -315,7 +314,7 @@ class Asked:
     plainly: tuple[str, ...]  # the reasons without symbols
 
 
-def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | None = None) -> Asked:
+def asked_p(table: FiniteEnvironment, *, theta: Float64 | None = None, sigma: float | None = None) -> Asked:
     """Return the p that each theorem asks for, or the reasons why there is none; a failed assumption does not raise.
 
     Parameters
@@ -330,11 +329,11 @@ def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | 
 
     Examples
     --------
-    >>> table = FiniteWorld(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.eye(2), noise="gaussian", scale=1.0)
+    >>> table = FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.eye(2), noise="gaussian")
     >>> asked = asked_p(table)
     >>> asked.printed.whole, asked.repaired.whole, asked.repaired.binding
     (1024, 1024, 'noise')
-    >>> asked_p(FiniteWorld(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.ones((2, 3)))).reasons
+    >>> asked_p(FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.ones((2, 3)))).reasons
     ('delta_min does not exist: every arm is best in every context',)
     """
     try:
@@ -349,13 +348,13 @@ def asked_p(table: FiniteWorld, *, theta: Float64 | None = None, sigma: float | 
         return Asked(problem=problem, printed=None, repaired=repaired, reasons=(str(error),), plainly=(error.plainly,))
 
 
-def linear_arms(table: FiniteWorld) -> Float64:
+def linear_arms(table: FiniteEnvironment) -> Float64:
     """Return the shortest theta with means x'theta in every context that occurs, (K, d).
 
     Examples
     --------
     >>> means = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 0.0]])
-    >>> table = FiniteWorld(contexts=np.array([[1.0, 0], [0, 1], [1, 1]]), chances=np.full(3, 1 / 3), means=means)
+    >>> table = FiniteEnvironment(contexts=np.array([[1.0, 0], [0, 1], [1, 1]]), chances=np.full(3, 1 / 3), means=means)
     >>> linear_arms(table)
     Traceback (most recent call last):
     armlet.theory.problem.AssumptionError: expected rewards are not linear in the context: x'theta misses one by

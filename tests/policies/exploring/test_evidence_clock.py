@@ -157,7 +157,7 @@ def test_newcomer_of_the_printed_algorithm_waits() -> None:
     assert sum(bandit.decide([1.0]).arm == "new" for _ in range(300)) < 3
 
 
-def test_closed_world_explores_as_often_as_algorithm_1_but_for_its_start() -> None:
+def test_closed_environment_explores_as_often_as_algorithm_1_but_for_its_start() -> None:
     """p (1 + log(T/q)) rows, which is Algorithm 1's p (1 + log(T/p)) and p log(K) more, whatever T is.
 
     A step explores at rate 1 until the weights of all arms, K exp(1 - n/q), sum to 1: n = q (1 + log K) rows each, at

@@ -1,1 +1,1 @@
-"""Whether intervals of evaluations cover as often as they say: eight worlds, sequences, own values, coefficients."""
+"""Whether intervals of evaluations cover as often as they say: environments, sequences, own values, coefficients."""

@@ -1,4 +1,4 @@
-"""How often intervals of coefficients and contrasts cover, and anytime ones at all looks: one run of a small world.
+"""How often intervals of coefficients and contrasts cover, and anytime ones: one run of a small environment.
 
 K = d = 3, contexts normal, and a constant; rewards linear with normal noise, or 0 and 1. Run as a module it
 plays some thousand runs and prints a table: python -m armlet_lab.validation.coverage.coefficients --runs 2000
@@ -19,9 +19,9 @@ from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.types import Bool, Float64, Policy
 
-World: TypeAlias = Literal["equal arms", "gaps", "0/1"]
+Environment: TypeAlias = Literal["equal arms", "gaps", "0/1"]
 
-WORLDS: Final[tuple[World, ...]] = ("equal arms", "gaps", "0/1")
+ENVIRONMENTS: Final[tuple[Environment, ...]] = ("equal arms", "gaps", "0/1")
 POLICIES: Final[dict[str, Policy]] = {
     "p/t": Algorithm1(p=60, warmup="uniform", units="free"),
     "evidence": ContextualEpsilonGreedy(p=60),
@@ -43,20 +43,20 @@ class Covered:
     anytime: Bool  # (K, D)
 
 
-def truth(world: World) -> Float64:
+def truth(environment: Environment) -> Float64:
     """Return constants and slopes, (K, 1 + d)."""
-    if world == "equal arms":
+    if environment == "equal arms":
         return np.tile([0.2, 0.4, -0.3, 0.1], (3, 1))
-    if world == "gaps":
+    if environment == "gaps":
         return np.array([[0.5, 0.4, -0.3, 0.1], [0.2, -0.4, 0.3, 0.1], [0.0, 0.1, 0.1, -0.5]])
     return np.array([[0.5, 0.08, -0.06, 0.02], [0.4, -0.08, 0.06, 0.02], [0.3, 0.02, 0.02, -0.1]])
 
 
-def run(world: World, policy: Policy, seed: int, *, delay: int = 0) -> Covered:
+def run(environment: Environment, policy: Policy, seed: int, *, delay: int = 0) -> Covered:
     """Play one run, rewards coming so many steps late, and look at its intervals."""
-    rng, theta = Seeds(seed, "coefficients").rng("rows and noise"), truth(world)
-    X = rng.uniform(-1, 1, (HORIZON, DIM)) if world == "0/1" else rng.standard_normal((HORIZON, DIM))
-    noise = rng.random(HORIZON) if world == "0/1" else rng.standard_normal(HORIZON)
+    rng, theta = Seeds(seed, "coefficients").rng("rows and noise"), truth(environment)
+    X = rng.uniform(-1, 1, (HORIZON, DIM)) if environment == "0/1" else rng.standard_normal((HORIZON, DIM))
+    noise = rng.random(HORIZON) if environment == "0/1" else rng.standard_normal(HORIZON)
     bandit = Bandit(range(len(theta)), DIM, policy=policy, seed=seed)
     true = theta if bandit.units == "free" else theta[:, 1:]
     anytime = np.ones(true.shape, dtype=np.bool_)
@@ -65,7 +65,7 @@ def run(world: World, policy: Policy, seed: int, *, delay: int = 0) -> Covered:
         decision = bandit.decide(X[t])
         constant, *slopes = theta[int(decision.arm)]
         mean = (constant if bandit.units == "free" else 0.0) + float(X[t] @ slopes)
-        reward = float(noise[t] < mean) if world == "0/1" else mean + 0.5 * noise[t]
+        reward = float(noise[t] < mean) if environment == "0/1" else mean + 0.5 * noise[t]
         pending.append((decision, reward))
         if len(pending) > delay:
             bandit.learn(*pending.pop(0))
@@ -98,9 +98,9 @@ def _contrasts(bandit: Bandit, theta: Float64) -> Bool:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Shares of runs, of one world and one policy."""
+    """Shares of runs, of one environment and one policy."""
 
-    world: str
+    environment: str
     policy: str
     runs: int
     coefficients: float  # mean over all coefficients
@@ -109,7 +109,7 @@ class Coverage:
     anytime: float  # all looks, the coefficient that is covered least often
 
 
-def coverage(world: World, policy: str, seeds: Iterable[int]) -> Coverage:
+def coverage(environment: Environment, policy: str, seeds: Iterable[int]) -> Coverage:
     """Play a run for every seed, and count.
 
     Examples
@@ -119,10 +119,10 @@ def coverage(world: World, policy: str, seeds: Iterable[int]) -> Coverage:
     (3, True)
     """
     delay = 40 if "late" in policy else 0
-    runs = [run(world, POLICIES[policy], seed, delay=delay) for seed in seeds]
+    runs = [run(environment, POLICIES[policy], seed, delay=delay) for seed in seeds]
     single = np.mean([each.coefficients for each in runs], axis=0)
     return Coverage(
-        world,
+        environment,
         policy,
         len(runs),
         float(single.mean()),
@@ -135,16 +135,16 @@ def coverage(world: World, policy: str, seeds: Iterable[int]) -> Coverage:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="How often intervals of coefficients cover.")
-    parser.add_argument("--runs", type=int, default=400, help="runs of each world and policy")
+    parser.add_argument("--runs", type=int, default=400, help="runs of each environment and policy")
     arguments = parser.parse_args()
-    print(f"{'world':<12} {'policy':<24} runs  coefficients  worst  contrasts  anytime, all looks")
-    for world in WORLDS:
+    print(f"{'environment':<12} {'policy':<24} runs  coefficients  worst  contrasts  anytime, all looks")
+    for environment in ENVIRONMENTS:
         for policy in POLICIES:
-            if policy == "Algorithm 1" and world == "0/1":
+            if policy == "Algorithm 1" and environment == "0/1":
                 continue  # it has no constant, and clicks need one
-            c = coverage(world, policy, range(arguments.runs))
+            c = coverage(environment, policy, range(arguments.runs))
             print(
-                f"{world:<12} {policy:<24} {c.runs:>4} {c.coefficients:>13.3f} {c.worst:>6.3f} "
+                f"{environment:<12} {policy:<24} {c.runs:>4} {c.coefficients:>13.3f} {c.worst:>6.3f} "
                 f"{c.contrasts:>10.3f} {c.anytime:>19.3f}",
                 flush=True,
             )

@@ -1,7 +1,7 @@
-"""How often intervals of evaluations cover: eight worlds, all looks, own values, coefficients, and false accusations.
+"""How often intervals of evaluations cover: eight environments, all looks, own values, coefficients, false alarms.
 
-Every log is that of a bandit that decides and learns step by step. A task plays some logs of one world, one after the
-other; all that it finds follows from the seed, the world and the number of the log.
+Every log is that of a bandit that decides and learns step by step. A task plays some logs of one environment, one after
+the other; all that it finds follows from the seed, the environment and the number of the log.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from armlet.evaluation.rows import Rows
 from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
-from armlet.report.tables import Table
-from armlet.simulation import streams
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
+from armlet.simulation.play import run_streams
 from armlet.testing.logs import Held, play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
@@ -35,6 +34,15 @@ from armlet_lab.runner.experiment import (
     certain,
 )
 from armlet_lab.validation.coverage import coefficients
+from armlet_lab.validation.coverage.environments import (
+    BY_EVIDENCE,
+    KINDS,
+    OWN_ROWS,
+    draw_environment,
+    draw_steps,
+    own_values,
+    values,
+)
 from armlet_lab.validation.coverage.shares import (
     Columns,
     bias,
@@ -47,15 +55,6 @@ from armlet_lab.validation.coverage.shares import (
     rmse_ratio,
     share,
 )
-from armlet_lab.validation.coverage.worlds import (
-    BY_EVIDENCE,
-    KINDS,
-    OWN_ROWS,
-    draw_steps,
-    draw_world,
-    own_values,
-    values,
-)
 
 A_TASK: Final = 25  # logs
 WRONG: Final = 1.25  # times too much, or too little
@@ -64,10 +63,10 @@ TRUSTED: Final = {
     "Algorithm 1": Algorithm1(p=60, warmup="uniform"),
     "evidence": ContextualEpsilonGreedy(p=60),
 }
-EACH: Final = (0.91, 0.98)  # fixed intervals of level .95, in every world
-ALL: Final = (0.93, 0.97)  # and on average over worlds
+EACH: Final = (0.91, 0.98)  # fixed intervals of level .95, in every environment
+ALL: Final = (0.93, 0.97)  # and on average over environments
 LEVEL: Final = 0.95
-RMSE: Final = 0.8  # of explored rows, in the world of the study
+RMSE: Final = 0.8  # of explored rows, in the environment of the study
 STUDY: Final = "p/t"
 OWN: Final = 0.92
 COEFFICIENTS: Final = (0.935, 0.965)
@@ -80,7 +79,7 @@ SPOILT: Final = "uniform, 25 % wrong on one arm"
 class Settings:
     """How many logs of each kind, and how long."""
 
-    worlds: tuple[str, ...] = tuple(KINDS)
+    environments: tuple[str, ...] = tuple(KINDS)
     logs: int = 25
     own: int = 25
     runs: int = 25  # of coefficients
@@ -90,7 +89,7 @@ class Settings:
 
 
 SCALES: Final[dict[Scale, Settings]] = {
-    "quick": Settings(worlds=("p/t", "3 % clicks", "auto", "eligible sets")),
+    "quick": Settings(environments=("p/t", "3 % clicks", "auto", "eligible sets")),
     "full": Settings(logs=600, own=600, runs=150, tested=200, horizon=5_000),
 }
 
@@ -119,13 +118,13 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play, then judge."""
     s = settings
-    worlds = _map(lab, "worlds", play_worlds, s.worlds, s.logs, s.horizon)
+    environments = _map(lab, "environments", play_environments, s.environments, s.logs, s.horizon)
     own = _map(lab, "own", play_own, ("noise", "signal"), s.own, OWN_ROWS)
-    kinds = [f"{world}, {law}" for world in coefficients.WORLDS for law in s.laws]
+    kinds = [f"{environment}, {law}" for environment in coefficients.ENVIRONMENTS for law in s.laws]
     slopes = _map(lab, "coefficients", play_coefficients, kinds, s.runs, coefficients.HORIZON)
     tested = _map(lab, "propensities", play_tested, (*TRUSTED, SPOILT), s.tested, TESTED)
     return judge(
-        worlds=worlds,
+        environments=environments,
         own=own,
         slopes=slopes,
         propensities=tested,
@@ -156,18 +155,20 @@ def _columns(rows: Sequence[dict[str, float]]) -> Arrays:
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def play_worlds(task: Task) -> Arrays:
-    """Value another policy by every log of one world, in all ways that are compared."""
-    world = draw_world(task.kind, task.seeds)
-    world = replace(world, kind=replace(world.kind, horizon=task.horizon))
-    truth = world.value()
+def play_environments(task: Task) -> Arrays:
+    """Value another policy by every log of one environment, in all ways that are compared."""
+    environment = draw_environment(task.kind, task.seeds)
+    environment = replace(environment, kind=replace(environment.kind, horizon=task.horizon))
+    truth = environment.value()
     rows = []
     for log in task.numbers:
-        points, rewards, eligible = draw_steps(world, task.seeds.rng("steps", task.kind, log))
-        seed = streams.of_run(task.seeds, task.kind, log).coins
-        decided, _ = play(world.kind.policy, world.contexts[points], rewards, seed, eligible)
-        bounds = (0.0, 1.0) if world.kind.paid == "0 or 1" else None
-        rows.append({"truth": truth, **values(Held(decided, range(world.kind.n_arms), bounds), world.target, truth)})
+        points, rewards, eligible = draw_steps(environment, task.seeds.rng("steps", task.kind, log))
+        seed = run_streams(task.seeds, task.kind, log).coins
+        decided, _ = play(environment.kind.policy, environment.contexts[points], rewards, seed, eligible)
+        bounds = (0.0, 1.0) if environment.kind.paid == "0 or 1" else None
+        rows.append(
+            {"truth": truth, **values(Held(decided, range(environment.kind.n_arms), bounds), environment.target, truth)}
+        )
     return _columns(rows)
 
 
@@ -184,10 +185,10 @@ def play_own(task: Task) -> Arrays:
 def play_coefficients(task: Task) -> Arrays:
     """Return which coefficients every run's intervals cover."""
     name, _, law = task.kind.partition(", ")
-    (world,) = (each for each in coefficients.WORLDS if each == name)
+    (environment,) = (each for each in coefficients.ENVIRONMENTS if each == name)
     rows = []
     for log in task.numbers:
-        found = coefficients.run(world, coefficients.POLICIES[law], task.seeds.seed("slopes", task.kind, log))
+        found = coefficients.run(environment, coefficients.POLICIES[law], task.seeds.seed("slopes", task.kind, log))
         rows.append(
             {
                 "coefficients": float(found.coefficients.mean()),
@@ -226,7 +227,7 @@ def _spoilt(rows: Rows, log: int) -> Rows:
 
 def judge(
     *,
-    worlds: Mapping[str, Columns],
+    environments: Mapping[str, Columns],
     own: Mapping[str, Columns],
     slopes: Mapping[str, Columns],
     propensities: Mapping[str, Columns],
@@ -235,10 +236,10 @@ def judge(
 ) -> Findings:
     """Return the verdicts and their sections."""
     parts = (
-        _fixed(worlds, horizon),
-        _looks(worlds),
-        _errors(worlds, rng),
-        _past(worlds, rng),
+        _fixed(environments, horizon),
+        _looks(environments),
+        _errors(environments, rng),
+        _past(environments, rng),
         _own(own, rng),
         _coefficients(slopes, rng),
         _propensities(propensities),
@@ -250,36 +251,47 @@ def _claim(key: str, says: str, reading: str) -> Claim:
     return Claim(key=f"coverage-{key}", where="Beyond the paper", says=says, reading=reading, source="Armlet")
 
 
-def _fixed(worlds: Mapping[str, Columns], horizon: int) -> tuple[Verdict, Section]:
+def _fixed(environments: Mapping[str, Columns], horizon: int) -> tuple[Verdict, Section]:
     """Judge intervals at one look."""
     claim = _claim(
         "fixed",
         "An interval of level 95 % for the value of another policy covers 91 % to 98 % of the time in each of eight "
-        "worlds, and 93 % to 97 % on average.",
+        "environments, and 93 % to 97 % on average.",
         "What `armlet.evaluate` chooses by itself, at the end of each log. The truth is exact: contexts come from a "
         "table. Control: the same interval about the mean of all rows in which the target's arm was played, as if they "
         "were a random sample. A log that exploits plays an arm where it pays, so that this mean is too high wherever "
-        "what arms pay depends on the context: its coverage, on average over worlds as above, is below what each must "
-        "have.",
+        "what arms pay depends on the context: its coverage, on average over environments as above, is below what "
+        "each must have.",
     )
-    hits = {name: covers(columns, "auto") for name, columns in worlds.items()}
+    hits = {name: covers(columns, "auto") for name, columns in environments.items()}
     found = {name: share(each) for name, each in hits.items()}
-    naive = mean_share({name: covers(columns, "naive") for name, columns in worlds.items()})
+    naive = mean_share({name: covers(columns, "naive") for name, columns in environments.items()})
     statistics = (
         *(Statistic(name, each, Criterion("within", *EACH)) for name, each in found.items()),
-        Statistic("mean over worlds", mean_share(hits), Criterion("within", *ALL)),
+        Statistic("mean over environments", mean_share(hits), Criterion("within", *ALL)),
         Statistic(
-            "control: played rows as a sample, mean over worlds", naive, Criterion("below", EACH[0]), Role.CONTROL
+            "control: played rows as a sample, mean over environments", naive, Criterion("below", EACH[0]), Role.CONTROL
         ),
     )
-    rows = tuple(_row(name, columns) for name, columns in worlds.items())
-    n = len(next(iter(worlds.values()))["truth"])
+    rows = tuple(_row(name, columns) for name, columns in environments.items())
+    n = len(next(iter(environments.values()))["truth"])
     table = Table(
-        caption=f"Values of another policy, {n:,} logs of {horizon:,} decisions in each world",
-        head=("world", "truth", "bias / RMSE", "covers", "half-width", "explored rows: covers", "RMSE", "played rows"),
+        caption=f"Values of another policy, {n:,} logs of {horizon:,} decisions in each environment",
+        head=(
+            "environment",
+            "truth",
+            "bias / RMSE",
+            "covers",
+            "half-width",
+            "explored rows: covers",
+            "RMSE",
+            "played rows",
+        ),
         rows=rows,
     )
-    picture = picture_of({name: (found[name], share(covers(worlds[name], "explored"))) for name in worlds}, EACH)
+    picture = picture_of(
+        {name: (found[name], share(covers(environments[name], "explored"))) for name in environments}, EACH
+    )
     section = Section(claim=claim.key, heading="Intervals at one look", pictures=(picture,), tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
@@ -298,15 +310,15 @@ def _row(name: str, columns: Columns) -> tuple[str, ...]:
     )
 
 
-def _looks(worlds: Mapping[str, Columns]) -> tuple[Verdict, Section]:
-    """Judge sequences, in worlds whose rewards have a range."""
+def _looks(environments: Mapping[str, Columns]) -> tuple[Verdict, Section]:
+    """Judge sequences, in environments whose rewards have a range."""
     claim = _claim(
         "sequences",
         "A confidence sequence of level 95 % covers at all looks at once at least 95 % of the time.",
         "Sequences of `armlet.evaluate` at a dozen looks at each log, where rewards have a declared range: 3 % "
         "clicks among them. Control: a fixed interval at the same looks does not.",
     )
-    there = {name: columns for name, columns in worlds.items() if np.isfinite(columns["at all looks"]).all()}
+    there = {name: columns for name, columns in environments.items() if np.isfinite(columns["at all looks"]).all()}
     held = {name: share(columns["at all looks"]) for name, columns in there.items()}
     fixed = {name: share(columns["fixed at all looks"]) for name, columns in there.items()}
     statistics = (
@@ -325,34 +337,36 @@ def _looks(worlds: Mapping[str, Columns]) -> tuple[Verdict, Section]:
     )
     table = Table(
         caption="Whether an interval covered at every look",
-        head=("world", "sequence", "fixed interval", "half-width at the end", "of the fixed one"),
+        head=("environment", "sequence", "fixed interval", "half-width at the end", "of the fixed one"),
         rows=rows,
     )
     section = Section(claim=claim.key, heading="Intervals at all looks", tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
 
-def _errors(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
+def _errors(environments: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
     """Judge what all rows add to explored rows."""
     claim = _claim(
         "errors",
-        f"Weighing all rows, the error is at most {RMSE:g} of that of explored rows alone in the world of the study, "
-        "and nowhere larger.",
+        f"Weighing all rows, the error is at most {RMSE:g} of that of explored rows alone in the environment of "
+        "the study, and nowhere larger.",
         "Root mean squared errors of `estimator='weighted'` over `'explored'`, on the same logs. Larger: by more than "
         "two standard errors.",
     )
-    ratios = {name: rmse_ratio(columns, rng, "explored") for name, columns in worlds.items()}
+    ratios = {name: rmse_ratio(columns, rng, "explored") for name, columns in environments.items()}
     statistics = (
         Statistic(f"ratio in {STUDY}", ratios[STUDY], Criterion("below", RMSE)),
-        Statistic(f"worlds where it is larger, of {len(ratios)}", certain(larger(ratios)), Criterion("within", 0, 0)),
+        Statistic(
+            f"environments where it is larger, of {len(ratios)}", certain(larger(ratios)), Criterion("within", 0, 0)
+        ),
     )
     rows = tuple((name, f"{ratio:.2f}") for name, ratio in ratios.items())
-    table = Table(caption="RMSE of all rows over that of explored rows", head=("world", "ratio"), rows=rows)
+    table = Table(caption="RMSE of all rows over that of explored rows", head=("environment", "ratio"), rows=rows)
     section = Section(claim=claim.key, heading="What all rows add", tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
 
-def _past(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
+def _past(environments: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
     """Judge a reward model that has seen rows after the one that it speaks of."""
     claim = _claim(
         "past",
@@ -363,7 +377,7 @@ def _past(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verd
         "p/t; a model of earlier rows knows nothing of what came later. Both weigh the same rows alike. Larger: by "
         "more than two standard errors.",
     )
-    there = {name: columns for name, columns in worlds.items() if name in BY_EVIDENCE}
+    there = {name: columns for name, columns in environments.items() if name in BY_EVIDENCE}
     ratios = {name: rmse_ratio(columns, rng, "past") for name, columns in there.items()}
     statistics = (
         *(
@@ -374,7 +388,9 @@ def _past(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verd
             Statistic(f"covers, {name}", share(covers(each, "weighted")), Criterion("within", *EACH))
             for name, each in there.items()
         ),
-        Statistic(f"worlds where it is larger, of {len(there)}", certain(larger(ratios)), Criterion("within", 0, 0)),
+        Statistic(
+            f"environments where it is larger, of {len(there)}", certain(larger(ratios)), Criterion("within", 0, 0)
+        ),
     )
     rows = tuple(
         (
@@ -387,7 +403,14 @@ def _past(worlds: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verd
     )
     table = Table(
         caption="The reward model fitted to all rows but one, and to earlier rows; biases also in standard errors",
-        head=("world", "all but one: bias", "earlier: bias", "ratio of RMSE", "all but one: covers", "earlier: covers"),
+        head=(
+            "environment",
+            "all but one: bias",
+            "earlier: bias",
+            "ratio of RMSE",
+            "all but one: covers",
+            "earlier: covers",
+        ),
         rows=rows,
     )
     section = Section(claim=claim.key, heading="What the reward model may see", tables=(table,))
@@ -420,7 +443,7 @@ def _own(found: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdic
         )
         for name, columns in found.items()
     )
-    head = ("world", "bias", "RMSE", "covers", "bias if valued as another's")
+    head = ("environment", "bias", "RMSE", "covers", "bias if valued as another's")
     caption = f"Own value from 300 rows, {len(noise['truth']):,} logs"
     section = Section(claim=claim.key, heading="Own value", tables=(Table(caption=caption, head=head, rows=rows),))
     return Verdict(claim=claim, statistics=statistics), section
@@ -431,7 +454,7 @@ def _coefficients(found: Mapping[str, Columns], rng: np.random.Generator) -> tup
     claim = _claim(
         "coefficients",
         "Intervals of coefficients from the model alone cover 93.5 % to 96.5 % of the time.",
-        "Mean over coefficients and three worlds, K = d = 3, T = 2,000, explored rows, by each law of exploring.",
+        "Mean over coefficients and three environments, K = d = 3, T = 2,000, explored rows, by each law of exploring.",
     )
     means = {name: bootstrap(mean_of_runs, columns["coefficients"], rng=rng) for name, columns in found.items()}
     laws: dict[str, list[Float64]] = {}
@@ -448,7 +471,7 @@ def _coefficients(found: Mapping[str, Columns], rng: np.random.Generator) -> tup
     n = len(next(iter(found.values()))["coefficients"])
     table = Table(
         caption=f"Intervals of coefficients and contrasts, {n:,} runs",
-        head=("world and law", "coefficients", "all contrasts", "anytime, all coefficients at all looks"),
+        head=("environment and law", "coefficients", "all contrasts", "anytime, all coefficients at all looks"),
         rows=rows,
     )
     return Verdict(claim=claim, statistics=statistics), Section(

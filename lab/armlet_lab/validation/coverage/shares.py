@@ -9,8 +9,7 @@ import numpy as np
 
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.report import plots
-from armlet.report.pictures import INK, Picture, picture
-from armlet.report.plots import COLOURS, DASHES, MARKERS, legend
+from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, picture
 from armlet.types import Float64
 
 Columns: TypeAlias = Mapping[str, Float64]
@@ -38,7 +37,7 @@ def covers(columns: Columns, word: str) -> Float64:
 
 
 def mean_share(hits: Mapping[str, Float64]) -> Estimate:
-    """Return the mean over worlds of the share of logs; logs are drawn within each world."""
+    """Return the mean over environments of the share of logs; logs are drawn within each environment."""
     mean = float(np.mean([each.mean() for each in hits.values()]))
     spread = float(np.sqrt(sum(float(each.var()) / len(each) for each in hits.values()))) / len(hits)
     return Estimate(mean, mean - 1.959964 * spread, mean + 1.959964 * spread)
@@ -78,7 +77,7 @@ def percent(found: Estimate) -> str:
 
 
 def picture_of(found: Mapping[str, tuple[Estimate, Estimate]], band: tuple[float, float]) -> Picture:
-    """Draw the coverage of two estimators in every world."""
+    """Draw the coverage of two estimators in every environment."""
     with plots.frame(height=1.2 + 0.4 * len(found), labels=LABELS) as (figure, axes):
         axes.axvspan(*band, color=COLOURS[2], alpha=0.12, linewidth=0)
         axes.axvline(0.95, color=INK, linestyle=DASHES[1], linewidth=1.2)

@@ -1,11 +1,11 @@
 """Dudik, Langford and Li, *Doubly Robust Policy Evaluation and Learning* (ICML 2011), on UCI tables.
 
-Half of a table teaches a linear classifier; the other half is the world: rows are drawn from it, arms uniformly, and
-the accuracy of the classifier is to be found from the log. They print their biases and errors as bars, not as
+Half of a table teaches a linear classifier; the other half is the environment: rows are drawn from it, arms uniformly,
+and the accuracy of the classifier is to be found from the log. They print their biases and errors as bars, not as
 numbers, and no coverage; the tables are five of their nine. What differs here: the classifier is ridge regression on
 the classes, not direct loss minimisation; the reward model of DM and DR is fitted to the log itself, without the row in
-question; and rows are drawn with replacement, so that the truth is the accuracy on the half and intervals should
-cover it as often as they say.
+question; and rows are drawn with replacement, so that the truth is the accuracy on the half and intervals should cover
+it as often as they say.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ import numpy as np
 from armlet.datasets import load
 from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
 from armlet.parallel.seeds import Seeds
-from armlet.report.tables import Table
-from armlet.simulation.lab import Lab, Scale
-from armlet.simulation.shelf import Arrays, as_floats
+from armlet.report.document import Table
+from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,
@@ -272,7 +271,8 @@ def _adaptive(found: Mapping[str, Adaptive], horizon: int, rng: np.random.Genera
         key="printed-adaptive",
         where="Simulations",
         says="Uniform weights undercover in adaptive designs; weights that keep the variance in check do better.",
-        reading="Arm means at nominal .90. Ours are of logs of Algorithm 1 in the same worlds, whose exploring ignores "
+        reading="Arm means at nominal .90. Ours are of logs of Algorithm 1 in the same environments, whose "
+        "exploring ignores "
         "what was learned; of Thompson sampling armlet.evaluate gives no interval. Undercover: the worst arm, where "
         "there is one. Better: two-point weights less uniform ones, mean over arms, designs and runs.",
         source="Hadad and others 2021",

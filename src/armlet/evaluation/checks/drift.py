@@ -1,4 +1,4 @@
-"""Whether the world stayed the same: contexts, and rewards of explored rows by arm, first half against second.
+"""Whether the environment stayed the same: contexts, and rewards of explored rows by arm, first half against second.
 
 One pass: sums are kept for at most `PIECES` stretches of the log; when there are more, neighbours are added up.
 O(PIECES (d + K)) memory.

@@ -1,4 +1,4 @@
-"""Eight worlds whose truth is known exactly, and every way to value another policy by the log of a bandit in one.
+"""Eight environments whose truth is known exactly, and every way to value another policy by the log of a bandit in one.
 
 Contexts come from a table of `POINTS`, and sets of eligible arms from one of `SETS`, so that a value is a sum over them
 and not another estimate. A log is valued as `armlet.evaluate` chooses, by explored rows, at all
@@ -50,7 +50,7 @@ Paid = Literal["gaussian", "0 or 1"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What a world is like, who logs in it and for how long."""
+    """What an environment is like, who logs in it and for how long."""
 
     policy: Policy
     n_arms: int = 3
@@ -73,13 +73,13 @@ KINDS: Final[dict[str, Kind]] = {
     "floor": Kind(policy=ContextualEpsilonGreedy(p=20, floor=0.05), paid="gaussian", spread=0.4),
     "not linear": Kind(policy=Algorithm1(p=90, warmup="uniform"), paid="gaussian", spread=0.3, bend=0.4),
 }
-"""The worlds by name. "p/t" is that of the study that the library was built on."""
+"""The environments by name. "p/t" is that of the study that the library was built on."""
 BY_EVIDENCE: Final = tuple(name for name, kind in KINDS.items() if isinstance(kind.policy, ContextualEpsilonGreedy))
 """Those in which what was seen of an arm decides how soon it is explored again."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Environment:
     """Contexts, what arms pay there on average, and a policy to be valued: always the best of other slopes."""
 
     kind: Kind
@@ -100,8 +100,8 @@ class World:
         return float(np.mean(paid))
 
 
-def draw_world(name: str, seeds: Seeds) -> World:
-    """Draw the one world of a kind."""
+def draw_environment(name: str, seeds: Seeds) -> Environment:
+    """Draw the one environment of a kind."""
     kind = KINDS[name]
     rng = seeds.rng("worlds", name)
     contexts = rng.standard_normal((POINTS, kind.dim)) / np.sqrt(kind.dim)
@@ -113,16 +113,16 @@ def draw_world(name: str, seeds: Seeds) -> World:
     if kind.paid == "0 or 1":
         means = np.clip(means, 0.2 * kind.level, 1.0 - 0.2 * kind.level)
     other = slopes + 0.7 * rng.standard_normal(slopes.shape)
-    return World(kind, contexts, means, other, _draw_sets(kind, rng))
+    return Environment(kind, contexts, means, other, _draw_sets(kind, rng))
 
 
-def draw_steps(world: World, rng: np.random.Generator) -> tuple[Int64, Float64, Bool]:
+def draw_steps(environment: Environment, rng: np.random.Generator) -> tuple[Int64, Float64, Bool]:
     """Draw the steps of one log: which contexts, what every arm would pay, and which arms are eligible."""
-    kind = world.kind
+    kind = environment.kind
     points = rng.integers(POINTS, size=kind.horizon)
-    mu = world.means[points]
+    mu = environment.means[points]
     noisy = rng.random(mu.shape) < mu if kind.paid == "0 or 1" else mu + 0.5 * rng.standard_normal(mu.shape)
-    return points, noisy.astype(np.float64), world.sets[rng.integers(len(world.sets), size=kind.horizon)]
+    return points, noisy.astype(np.float64), environment.sets[rng.integers(len(environment.sets), size=kind.horizon)]
 
 
 def _draw_sets(kind: Kind, rng: np.random.Generator) -> Bool:

@@ -1,11 +1,11 @@
-#include "simulate/world.hpp"
+#include "simulate/environment.hpp"
 
 #include <cmath>
 #include <numbers>
 
 namespace armlet {
 
-double World::reward(std::size_t i, std::size_t arm, double u, double v) const {
+double Environment::reward(std::size_t i, std::size_t arm, double u, double v) const {
     const double mu = mean(i, arm);
     switch (noise) {
         case Noise::proportional:
@@ -20,7 +20,7 @@ double World::reward(std::size_t i, std::size_t arm, double u, double v) const {
     return mu;
 }
 
-std::vector<double> World::losses() const {
+std::vector<double> Environment::losses() const {
     std::vector<double> out(means.size());
     for (std::size_t i = 0; i < n_contexts; ++i) {
         const auto row = means.subspan(i * n_arms, n_arms);
@@ -48,9 +48,9 @@ Alias::Alias(std::span<const double> chances) : keep_(chances.size()), other_(ch
     even_ = std::all_of(keep_.begin(), keep_.end(), [](double keep) { return keep >= 1.0; });
 }
 
-double noisy_reward(const World& world, Seed seed, Word t, std::size_t i, std::size_t arm) {
+double noisy_reward(const Environment& environment, Seed seed, Word t, std::size_t i, std::size_t arm) {
     const auto words = philox(seed, {t, 2, arm, 0});
-    return world.reward(i, arm, fraction(words[0]), fraction(words[1]));
+    return environment.reward(i, arm, fraction(words[0]), fraction(words[1]));
 }
 
 }  // namespace armlet

@@ -1,4 +1,4 @@
-// Worlds that are tables, and the parts that every simulation in one is made of.
+// Environments that are tables, and the parts that every simulation in one is made of.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace armlet {
 enum class Noise { none, proportional, gaussian, bernoulli };
 
 // Finitely many contexts, their chances, and the mean reward of every arm in each.
-struct World {
+struct Environment {
     std::span<const double> contexts;  // (M, d)
     std::span<const double> chances;   // (M,)
     std::span<const double> means;     // (M, K)
@@ -93,14 +93,14 @@ class Ledger {
     double regret_ = 0.0, exploring_ = 0.0, explored_ = 0.0;
 };
 
-// What the contexts of step t and its neighbours are made of: steps 1 to 4 share a block of the world's stream, and so
-// on.
+// What the contexts of step t and its neighbours are made of: steps 1 to 4 share a block of the environment's stream,
+// and so on.
 inline std::array<Word, 4> context_words(Seed seed, Word t) { return philox(seed, {(t - 1) / 4, 1, 0, 0}); }
 
 // The context of step t.
 class ContextStream {
   public:
-    ContextStream(const World& world, Seed seed) : alias_(world.chances), seed_(seed) {}
+    ContextStream(const Environment& environment, Seed seed) : alias_(environment.chances), seed_(seed) {}
 
     std::size_t operator()(Word t) {
         const Word block = (t - 1) / 4;
@@ -115,7 +115,7 @@ class ContextStream {
     std::array<Word, 4> words_{};
 };
 
-// The reward of step t, a function of (world seed, t, arm) in context i.
-double noisy_reward(const World& world, Seed seed, Word t, std::size_t i, std::size_t arm);
+// The reward of step t, a function of (environment seed, t, arm) in context i.
+double noisy_reward(const Environment& environment, Seed seed, Word t, std::size_t i, std::size_t arm);
 
 }  // namespace armlet

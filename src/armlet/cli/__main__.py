@@ -1,5 +1,0 @@
-import sys
-
-from armlet.cli import main
-
-sys.exit(main())

@@ -1,0 +1,214 @@
+"""The commands `armlet evaluate`, `replay`, `gate` and `search`: what policies would have earned on a log."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from armlet.cli.command import JSON, LOG, arg, between, command, count, engine
+from armlet.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from armlet.evaluation.targets import TargetLike
+
+ESTIMATORS = ("auto", "weighted", "explored", "replay", "ips", "snips", "dm", "dr", "sndr", "switch", "shrunk")
+
+
+@command(
+    "evaluate",
+    "say what policies would have earned on the decisions of a log",
+    LOG,
+    arg("--policy", action="append", required=True, metavar="POLICY", help="what to value; may be given several times"),
+    arg("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged"),
+    arg("--estimator", default="auto", choices=ESTIMATORS, help="default: auto, which says why it chose"),
+    arg("--exploring", action="store_true", help="models play as their next decision would, exploring included"),
+    arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards, for intervals that hold at every look"),
+    arg("--level", type=float, default=0.95, metavar="SHARE", help="how often an interval covers; default: 0.95"),
+    arg("--weights", choices=("refuse", "ignore"), default="refuse", help="rows learned with a weight other than 1"),
+    arg("--out", type=Path, metavar="FILE", help="write a page, such as report.html"),
+    JSON,
+    *engine("serial"),
+    options={"targets": "--policy"},
+    extras=("pyarrow", "matplotlib", "distributed"),
+    interrupted="nothing was written",
+)
+def evaluate(a: argparse.Namespace) -> None:
+    """Say what policies would have earned on the decisions of a log, with intervals and checks.
+
+    examples:
+      armlet evaluate decisions.jsonl --policy model.armlet --policy always:north --out report.html
+      armlet evaluate decisions.parquet --policy uniform --baseline always:north --reward-range 0..1 --json
+      armlet evaluate decisions.parquet --policy own
+
+    A policy is a model file (what looks best to it, or with --exploring its next decision), always:ARM, uniform,
+    logged, or own: the honest value of what these very rows teach.
+    """
+    from armlet.evaluation.evaluate import evaluate
+    from armlet.evaluation.rows import open_rows
+    from armlet.parallel.pool import reporter, silent
+
+    if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
+        raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
+    blocks = open_rows(a.log)
+    result = evaluate(
+        blocks,
+        {name: _target(name, blocks.arms) for name in a.policy},
+        baseline=_target(a.baseline, blocks.arms),
+        estimator=a.estimator,
+        playing="exploring" if a.exploring else "greedy",
+        reward_range=a.reward_range,
+        level=a.level,
+        weights=a.weights,
+        pool=a.engine,
+        workers=a.workers,
+        progress=silent if a.json or len(blocks) < 8 else reporter("blocks"),
+    )
+    if a.out is not None:
+        result.save(a.out)
+    print(json.dumps(result.to_dict()) if a.json else result)
+    if a.out is not None and not a.json:
+        print(f"\n{a.out}")
+
+
+def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
+    """Read a policy: always:ARM is the arm of that name, a number if arms have numbers for names."""
+    kind, told, label = word.partition(":")
+    if kind != "always" or not told:
+        return word
+    by_name = {str(arm): arm for arm in arms}
+    if label not in by_name:
+        raise InvalidValueError(f"--policy is {word}, but the arms of the log are {', '.join(by_name)}")
+    return by_name[label]
+
+
+@command(
+    "replay",
+    "let policies learn from a log, as if they had run themselves",
+    arg("log", type=Path, metavar="LOG", help="a file"),
+    arg(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="POLICY",
+        help="NAME or NAME:KEY=VALUE,...; may be repeated; default: the policy that bandits have by default",
+    ),
+    arg("--seed", type=int, default=0, metavar="N", help="of all coins; default: 0"),
+    options={"path": "LOG"},
+    extras=("pyarrow",),
+)
+def replay(a: argparse.Namespace) -> None:
+    """Let policies learn from a log, exactly as if they had run themselves (Li and others, 2011).
+
+    examples:
+      armlet replay decisions.jsonl --policy LinUCB:alpha=1
+      armlet replay decisions.parquet --policy OccasionalOptimism --policy Greedy --policy Uniform --seed 3
+
+    The log must have rows whose arms were drawn whatever the context: explored rows of a bandit that explores so, or
+    rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
+    """
+    from armlet.evaluation.replay import replay
+    from armlet.evaluation.rows import open_rows
+    from armlet.simulation.compare import make_policy, parse_policy
+
+    names = a.policy or ["OccasionalOptimism"]
+    policies = [make_policy(*parse_policy(name)) for name in names]
+    rows = open_rows(a.log)
+    print(f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy")
+    for name, policy in zip(names, policies, strict=True):
+        found = replay(rows, policy, seed=a.seed)
+        interval = "" if found.interval is None else f"{found.interval.low:.4f} to {found.interval.high:.4f}"
+        print(f"{found.mean:13.4f}  {interval:22}{found.accepted:9,}{found.rows:10,}  {name}")
+
+
+CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
+
+
+@command(
+    "gate",
+    "say whether a candidate should replace what plays: keep, kill, not yet",
+    LOG,
+    arg("--candidate", required=True, metavar="POLICY", help="a model file, always:ARM, or uniform"),
+    arg("--against", default="live", metavar="POLICY", help="live (default), a model file, always:ARM, or uniform"),
+    arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: that of the log"),
+    arg("--worth", type=float, default=0.0, help="the gain that it takes to be kept; default: 0"),
+    arg("--level", type=float, default=0.95, help="how often it is right at all looks; default: 0.95"),
+    JSON,
+    extras=("pyarrow",),
+)
+def gate(a: argparse.Namespace) -> int:
+    """Say whether a candidate is better than what plays now: keep, kill or not yet.
+
+    Ask as often as you like while the log grows; all answers together are wrong with at most the chance
+    that --level leaves.
+
+    exit codes:
+      0 keep, 3 kill, 4 not yet; 1 the log or the model cannot be read, 2 wrongly called
+
+    examples:
+      armlet gate decisions.jsonl --candidate new.armlet --against live --reward-range 0..1
+      armlet gate decisions.parquet --candidate new.armlet --against always:north --worth 0.01
+    """
+    from armlet.evaluation.gate import gate
+    from armlet.evaluation.rows import open_rows
+
+    blocks = open_rows(a.log)
+    candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))
+    given = _range(a.reward_range)
+    found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
+    print(json.dumps(asdict(found)) if a.json else found)
+    return CODES[found.answer]
+
+
+def _candidate(text: str, arms: tuple[str | int, ...]) -> str | int | Path:
+    kind, colon, label = text.partition(":")
+    if colon and kind == "always":
+        return next((arm for arm in arms if str(arm) == label), label)
+    return Path(text) if text.endswith(".armlet") else text
+
+
+def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | None:
+    if given is None or isinstance(given, tuple):
+        return given
+    raise InvalidValueError(f"--reward-range is {given}; write two numbers as in 0..1")
+
+
+@command(
+    "search",
+    "find the best of many policies about a model, by a log",
+    LOG,
+    arg("--around", type=Path, required=True, metavar="MODEL", help="the model file; itself one of the policies"),
+    arg("--policies", type=count, default=1000, metavar="N", help="how many; default: 1000"),
+    arg("--spread", type=float, default=0.3, help="of changes, in units of the estimates' own size; default: 0.3"),
+    arg("--seed", type=int, default=1, help="of the changes; default: 1"),
+    arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards; default: that of the log"),
+    arg("--level", type=float, default=0.95, metavar="SHARE", help="how often the interval holds; default: 0.95"),
+    JSON,
+    options={"bandit": "--around", "n": "--policies"},
+    extras=("pyarrow",),
+)
+def search(a: argparse.Namespace) -> None:
+    """Find the best of many linear policies about what a model has learned, by the rows of a log.
+
+    examples:
+      armlet search decisions.parquet --around model.armlet --reward-range 0..1
+      armlet search decisions.jsonl --around model.armlet --policies 1e4 --spread 0.5 --json
+
+    Those that are surely worse than another drop out; the interval of the winner holds although it was selected, at any
+    look. The model must have been trained on other rows.
+    """
+    from armlet.bandit import load
+    from armlet.evaluation.search import search_around
+
+    how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
+    found, theta = search_around(a.log, load(a.around), a.policies, **how)
+    if a.json:
+        told = {"winner": found.winner, "value": found.value, "interval": list(found.interval), "rows": found.rows}
+        told |= {"policies": found.policies, "left": found.left.tolist(), "unknown": found.unknown}
+        print(json.dumps(told | {"theta": {str(arm): values for arm, values in theta.items()}}))
+        return
+    print(found)
+    for arm, (constant, *slopes) in theta.items():
+        print(f"  {arm}: {constant:.4g} + ({', '.join(f'{slope:.4g}' for slope in slopes)}) @ x")

@@ -1,0 +1,147 @@
+"""The commands `armlet fit`, `summary` and `intervals`: a model file from data, and what it knows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from armlet.cli.command import JSON, arg, command, engine, names
+from armlet.errors import InvalidValueError
+
+DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
+
+
+@command(
+    "fit",
+    "learn from Parquet of any size, and write a model",
+    arg("data", nargs="+", metavar="LOG", help="Parquet files, folders of them, or patterns in quotes"),
+    arg("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; default: OccasionalOptimism"),
+    arg("--x", type=names, metavar="NAMES", help="columns that make a context, separated by commas"),
+    arg("--text", action="store_true", help="some of them are text: a flag for each text, and one for all others"),
+    arg("--arm", default="arm", metavar="NAME", help="the column of what was played; default: arm"),
+    arg("--reward", default="reward", metavar="NAME", help="the column of what it paid, if anything; default: reward"),
+    arg("--explored", metavar="NAME", help="the column that says which rows were played at random"),
+    arg("--all-explored", action="store_true", help="all rows were played at random"),
+    arg("--design", choices=("adaptive", "fixed", "randomized"), default="adaptive", help=DESIGN),
+    arg("--weight", metavar="NAME", help="the column of how much a row counts; default: all alike"),
+    arg("--arm-names", type=names, metavar="NAMES", help="all arms there will be; default: those of the data"),
+    arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says"),
+    arg("--normalize", choices=("l2",), help="divide every context by its length"),
+    arg("--units", choices=("free", "as given"), help="default: the policy's own"),
+    arg("--seed", type=int, metavar="N", help="of the bandit's coins; default: drawn at random"),
+    *engine("serial"),
+    arg("--out", required=True, metavar="FILE", help="the model, such as model.armlet"),
+    options={"explored=True": "--all-explored", "arms": "--arm-names"},
+    extras=("pyarrow", "distributed"),
+    interrupted="nothing was written",
+)
+def fit(a: argparse.Namespace) -> None:
+    r"""Learn from Parquet of any size, in bounded memory, and write a model.
+
+    examples:
+      armlet fit clicks.parquet --x age,visits --arm ad --reward click --out model.armlet
+      armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --x age,country --text --arm ad --reward click \
+          --explored random --out model.armlet --engine processes
+      armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says what is what
+
+    Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is.
+    Other policies learn row by row, in order, in this process, and it says so.
+    """
+    from armlet.inputs.encoder import Encoder
+    from armlet.log.fitting import fit_parquet, is_sums
+    from armlet.simulation.compare import make_policy, parse_policy
+
+    if a.explored is not None and a.all_explored:
+        raise InvalidValueError("--explored and --all-explored are both given; give one")
+    if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
+        raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
+    bandit = fit_parquet(
+        a.data,
+        None if a.policy is None else make_policy(*parse_policy(a.policy)),
+        x=a.x,
+        arm=a.arm,
+        reward=a.reward,
+        explored=True if a.all_explored else a.explored,
+        weight=a.weight,
+        design=a.design,
+        arms=a.arm_names,
+        encoder=Encoder() if a.text else None,
+        objective=a.objective,
+        normalize=a.normalize,
+        units=a.units,
+        seed=a.seed,
+        engine=a.engine,
+        workers=a.workers,
+    )
+    bandit.save(a.out)
+    how = "sums of rows" if is_sums(bandit) else "row by row, since what it knows is no sum of rows"
+    print(f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.dim} features, {how}: {a.out}")
+
+
+READING = (
+    arg("model", type=Path, metavar="MODEL", help="a model file, .armlet"),
+    arg(
+        "--interval",
+        choices=["fixed", "anytime"],
+        default="fixed",
+        help="fixed: for one look that was fixed beforehand (default); anytime: for all looks at once",
+    ),
+    arg("--level", type=float, default=0.95, help="how often intervals cover; default: 0.95"),
+    arg(
+        "--noise-scale",
+        type=float,
+        metavar="R",
+        help="the scale of noise, for policies that chose their rows by what they learned",
+    ),
+)
+
+
+@command(
+    "summary",
+    "print what a model knows: coefficients, errors, rows by arm",
+    *READING,
+    arg("--plot", type=Path, metavar="FILE", help="draw the coefficients too: .svg, .png or .pdf"),
+    extras=("matplotlib",),
+)
+def summary(a: argparse.Namespace) -> None:
+    """Print a model: rows, mean rewards and coefficients by arm, with errors and intervals.
+
+    examples:
+      armlet summary model.armlet
+      armlet summary model.armlet --interval anytime --plot model.svg
+      armlet intervals model.armlet --json
+    """
+    from armlet.bandit import load
+
+    found = load(a.model).summary(**_asked(a))
+    print(found)
+    if a.plot is not None:
+        found.plot().savefig(a.plot)
+
+
+@command(
+    "intervals",
+    "print every coefficient of a model with its interval",
+    *READING,
+    JSON,
+)
+def intervals(a: argparse.Namespace) -> None:
+    """Print every coefficient of a model with its interval.
+
+    examples:
+      armlet summary model.armlet
+      armlet summary model.armlet --interval anytime --plot model.svg
+      armlet intervals model.armlet --json
+    """
+    from armlet.bandit import load
+
+    found = load(a.model).intervals(**_asked(a))
+    columns = found.columns()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    print(json.dumps({"level": found.level, "words": found.words, "coefficients": rows}) if a.json else found)
+
+
+def _asked(a: argparse.Namespace) -> dict[str, Any]:
+    return {"interval": a.interval, "level": a.level, "noise_scale": a.noise_scale}
